@@ -11,8 +11,9 @@ import pathlib
 import time
 
 from benchmarks.peers import postroad, stores
-from postroad.model import cursors, events, identifiers
-from postroad.storage import partitions
+from postroad.model.events import events
+from postroad.model.units import cursors, identifiers
+from postroad.storage.operations import partitions
 
 DAY = 86_400 * 1_000_000
 DAYS = 30

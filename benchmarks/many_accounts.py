@@ -7,7 +7,7 @@ import pathlib
 import time
 
 from benchmarks.peers import postroad, stores
-from postroad.services.auth import installation_keys
+from postroad.keys import installation_keys
 
 # The number has as many digits as `message.SERIAL`, so that all requests have the same length.
 DOMAIN = "d{number}.example.com"

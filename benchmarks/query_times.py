@@ -18,7 +18,7 @@ import time
 import typing
 
 from postroad import cli
-from postroad.storage import postgres, sqlite
+from postroad.storage.engine import postgres, sqlite
 
 METHODS = ("fetch", "fetch_one", "fetch_many", "execute", "execute_many", "execute_later", "add_rows")
 CLASS_FACTOR = 1.1

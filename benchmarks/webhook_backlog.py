@@ -8,12 +8,13 @@ import asyncio
 import pathlib
 import typing
 
-from postroad import config
-from postroad.model import events, identifiers
+from postroad import config, context
+from postroad.model.events import events
+from postroad.model.units import identifiers
 from postroad.roles import composition
-from postroad.services import context
-from postroad.services.webhooks import signing_secrets
-from postroad.storage import accounts, webhook_deliveries, webhooks
+from postroad.services.webhooks import signed_requests
+from postroad.storage.people import accounts
+from postroad.storage.webhook import webhook_deliveries, webhooks
 
 # A commit for each would take minutes, one for all would take the memory.
 ROWS_PER_TRANSACTION = 1000
@@ -57,8 +58,8 @@ async def _write(
 async def _endpoint(ctx: context.Context, url: str) -> tuple[webhooks.Webhook, str]:
     now = ctx.clock()
     account_id = ctx.new_id(identifiers.ACCOUNT, now=now)
-    secret = signing_secrets.new()
-    hint = signing_secrets.hint(secret)
+    secret = signed_requests.new_secret()
+    hint = signed_requests.secret_hint(secret)
     webhook = webhooks.Webhook(
         id=ctx.new_id(identifiers.WEBHOOK, now=now),
         account_id=account_id,
@@ -73,7 +74,7 @@ async def _endpoint(ctx: context.Context, url: str) -> tuple[webhooks.Webhook, s
         account_id=account_id,
         webhook_id=webhook.id,
         version=1,
-        secret=signing_secrets.encrypt(ctx, secret, webhook_id=webhook.id),
+        secret=signed_requests.encrypt_secret(ctx, secret, webhook_id=webhook.id),
         created_at=now,
         expires_at=None,
     )

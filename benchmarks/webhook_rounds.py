@@ -10,7 +10,7 @@ import typing
 from benchmarks import webhook_backlog
 from benchmarks.injectors import injection
 from benchmarks.peers import stores, webhook_server, webhook_sink
-from postroad.protocol import webhook_signature
+from postroad.protocol.signatures import webhook_signature
 
 POLL_SECONDS = 0.005
 # Longer than the five seconds that an attempt may take.

@@ -1,17 +1,18 @@
 """Mail for tests: an account that may send, and messages accepted from it by the one way in."""
 
-from postroad.model import caller, mail, send_request
-from postroad.services import context
-from postroad.services.acceptance import submit
+from postroad import context
+from postroad.mail.accept import submit
+from postroad.model.mail import send_request, statuses
+from postroad.model.people import callers
 from postroad.services.accounts import credits
-from postroad.services.domains import registry as domains
+from postroad.services.domains import domain_registry as domains
 
 DOMAIN = "example.com"
 
 
-def caller_of(account_id: str, *, credential_id: str | None = None, is_test: bool = False) -> caller.Caller:
+def caller_of(account_id: str, *, credential_id: str | None = None, is_test: bool = False) -> callers.Caller:
     """Somebody who may do everything in the account, or the same with a test key."""
-    return caller.Caller(account_id, credential_id, caller.Scheme.TOKEN, caller.EVERYTHING, is_test=is_test)
+    return callers.Caller(account_id, credential_id, callers.Scheme.TOKEN, callers.EVERYTHING, is_test=is_test)
 
 
 async def allow_sending(ctx: context.Context, account_id: str, *, domain: str = DOMAIN, amount: int = 1000) -> None:
@@ -24,7 +25,7 @@ async def accept(
     ctx: context.Context,
     account_id: str,
     *,
-    source: mail.Source = mail.Source.API,
+    source: statuses.Source = statuses.Source.API,
     key: str | None = None,
     is_test: bool = False,
     **fields: object,

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from postroad.model import bounce_guard
-from postroad.services import context
-from postroad.services.results import bounce_guard as account_guard
-from postroad.storage import accounts, bounce_guard_days
+from postroad import context
+from postroad.mail.results import bounce_guard as account_guard
+from postroad.model.bounces import bounce_guard
+from postroad.storage.mail import mail_counts
+from postroad.storage.people import accounts
 
 
 async def count(
@@ -26,5 +27,5 @@ async def count(
 async def counted(ctx: context.Context, account_id: str) -> bounce_guard.Counts:
     """Everything that is kept of an account."""
     async with ctx.store.reading() as tx:
-        found = await bounce_guard_days.sums(tx, [account_id], after_day=-1)
+        found = await mail_counts.guard_sums(tx, [account_id], after_day=-1)
     return found.get(account_id, bounce_guard.Counts())

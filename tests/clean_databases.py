@@ -11,7 +11,7 @@ import concurrent.futures
 from pathlib import Path
 from typing import Final
 
-from postroad.storage import open_store
+from postroad.storage.engine import open_store
 from tests import open_resources
 from tests.postgres_server import Administrator, PostgresServer
 

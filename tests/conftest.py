@@ -25,8 +25,8 @@ SHARED = {path.stem for path in Path(__file__).parent.iterdir()} - {"conftest", 
 pytest.register_assert_rewrite(*(f"tests.{name}" for name in SHARED))
 
 # ruff: noqa: E402
-from postroad.cli import installation
-from postroad.network import dns_queries
+from postroad.cli.framework import server_command
+from postroad.network.dns import dns_queries
 from tests import closed_servers, collection, open_resources, pgbouncer_server
 from tests.browser import skip_report
 from tests.browser.skip_report import pytest_terminal_summary
@@ -89,7 +89,7 @@ def _keep_bytecode() -> None:
 
 @pytest.fixture(autouse=True)
 def _same_environment_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installation, "DEFAULT_FILE", Path("/nowhere/postroad.toml"))
+    monkeypatch.setattr(server_command, "CONFIG_FILE", Path("/nowhere/postroad.toml"))
     for name in list(os.environ):
         if name.startswith(FOREIGN_PREFIXES) or name.lower() in FOREIGN_NAMES:
             monkeypatch.delenv(name)

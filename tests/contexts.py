@@ -9,15 +9,14 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from postroad import config
-from postroad.model import caller
+from postroad import config, context
+from postroad.model.people import callers
 from postroad.roles import composition
-from postroad.services import context
-from postroad.services.accounts import registry as accounts
-from postroad.services.auth import sessions
-from postroad.services.auth import users as account_users
-from postroad.storage import accounts as stored_accounts
-from postroad.storage import users
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.people import sessions
+from postroad.services.people import users as account_users
+from postroad.storage.people import accounts as stored_accounts
+from postroad.storage.people import users
 
 SECOND = 1_000_000
 SECRET_KEY = "of the tests: 7Yq0wT4nZs9Lr2Xd5Kf8Hb1Vc6Jm3Pg"
@@ -83,6 +82,6 @@ async def account(ctx: context.Context) -> stored_accounts.Account:
 async def owner(ctx: context.Context, account: stored_accounts.Account) -> users.User:
     """A user whose password is `PASSWORD`."""
     user, _ = await account_users.create(
-        ctx, account.id, email="owner@example.com", password=PASSWORD, role=caller.Role.OWNER
+        ctx, account.id, email="owner@example.com", password=PASSWORD, role=callers.Role.OWNER
     )
     return user

@@ -9,14 +9,14 @@ from typing import Final
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519, padding, rsa, utils
 
-from postroad.protocol import dkim
-from postroad.protocol.dns import dkim_record
+from postroad.protocol.dns import tag_lists
+from postroad.protocol.signatures import dkim
 
 DOMAIN: Final = "provider.example"
 PREHASHED: Final = utils.Prehashed(hashes.SHA256())
 RSA_KEY: Final = rsa.generate_private_key(65_537, 1024)  # noqa: S505 - the shortest that counts
 ED25519_KEY: Final = ed25519.Ed25519PrivateKey.generate()
-RECORD: Final = dkim_record.value(
+RECORD: Final = tag_lists.dkim_value(
     RSA_KEY.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
 )
 TAGS: Final = {"v": "1", "a": "rsa-sha256", "c": "relaxed/relaxed", "d": DOMAIN, "s": "sel"}

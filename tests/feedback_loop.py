@@ -6,16 +6,16 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
-from postroad.model import times
-from postroad.protocol.dns import dkim_record
-from postroad.services import context
-from postroad.services.domains import dns as domain_dns
+from postroad import context
+from postroad.model.units import times
+from postroad.protocol.dns import tag_lists
+from postroad.services.domains import domain_dns
 from tests import dkim_signatures, dns_server
 from tests.contexts import Clock
 
 NAME = f"sel._domainkey.{dkim_signatures.DOMAIN}"
 ZONES: dns_server.Zones = {
-    NAME: {"TXT": [" ".join(f'"{part}"' for part in dkim_record.strings(dkim_signatures.RECORD))]}
+    NAME: {"TXT": [" ".join(f'"{part}"' for part in tag_lists.txt_strings(dkim_signatures.RECORD))]}
 }
 
 

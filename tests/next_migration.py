@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from postroad.storage import migrations
+from postroad.storage.engine import migrations
 
 # Statements that change nothing.
 NOTHING: Final = "SELECT 1;"

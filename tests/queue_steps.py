@@ -1,10 +1,10 @@
 """The queue as an engine handles it, step by step: claim recipients, and record that a destination put them off."""
 
-from postroad.model import identifiers
+from postroad import context
+from postroad.mail.results import outcomes
 from postroad.model.bounces import disposition
-from postroad.services import context
-from postroad.services.results import outcomes
-from postroad.storage import attempts, queue
+from postroad.model.units import identifiers
+from postroad.storage.mail import attempts, queue
 from tests.contexts import SECOND
 
 WORKER = "mail-1:42:a1b2c3d4"

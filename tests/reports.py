@@ -2,9 +2,10 @@
 
 import hashlib
 
-from postroad.model import mail
-from postroad.services import context, return_path
-from postroad.storage import async_bounces, messages
+from postroad import context
+from postroad.mail import return_path
+from postroad.model.mail import statuses
+from postroad.storage.mail import attempts, messages
 from tests.storage import samples
 
 ADA = "ada@example.net"
@@ -32,7 +33,7 @@ async def path(ctx: context.Context, message_id: str, who: str = ADA) -> str:
         account_id = await messages.account_of(tx, message_id)
         assert account_id is not None
         (recipient_id,) = [
-            one.id for one in await async_bounces.addressees(tx, account_id, message_id) if one.email_key == who
+            one.id for one in await attempts.addressees(tx, account_id, message_id) if one.email_key == who
         ]
     return return_path.address(
         ctx.keys.return_path, message_id=message_id, recipient_id=recipient_id, domain="return.example.com"
@@ -52,7 +53,7 @@ async def named(ctx: context.Context, message_id: str, who: str = ADA) -> return
     return found
 
 
-async def settle(ctx: context.Context, status: mail.RecipientStatus = mail.RecipientStatus.DELIVERED) -> None:
+async def settle(ctx: context.Context, status: statuses.RecipientStatus = statuses.RecipientStatus.DELIVERED) -> None:
     """Give every recipient this status."""
     samples.teach(ctx.store, settle=f"UPDATE recipients SET status = '{status}'")  # noqa: S608 - a test's own word
     async with ctx.store.transaction() as tx:

@@ -28,10 +28,10 @@ from jinja2 import bccache
 
 from postroad import config
 from postroad.api import openapi
-from postroad.dashboard import rendering
-from postroad.services.auth import passwords
-from postroad.services.dkim import domain_keys
-from postroad.storage import migrations, queries, sqlite, sqlite_connection
+from postroad.dashboard.framework import site
+from postroad.mail.signing import domain_keys
+from postroad.services.people import passwords
+from postroad.storage.engine import migrations, queries, sqlite
 from postroad.web import routing
 
 T = TypeVar("T")
@@ -71,11 +71,11 @@ def _shortcuts() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         _set_cost(patch, MIN_COST)
         patch.setattr(domain_keys, "_generate", Keys())
-        patch.setattr(sqlite_connection, "DURABLE", "OFF")
+        patch.setattr(sqlite, "DURABLE", "OFF")
         for module, name in READERS:
             patch.setattr(module, name, _read_once(getattr(module, name)))
         patch.setattr(openapi, "document", _described_once())
-        patch.setattr(rendering.Pages, "__init__", _compiling_once())
+        patch.setattr(site.Pages, "__init__", _compiling_once())
         # With its default, a page of coloured source takes half a second.
         patch.setattr(structlog.get_config()["processors"][-1], "exception_formatter", structlog.dev.plain_traceback)
         if importlib.util.find_spec("sniffio") is None:
@@ -98,7 +98,7 @@ def real_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def real_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit of SQLite waits until it is on the disk."""
-    monkeypatch.setattr(sqlite_connection, "DURABLE", "FULL")
+    monkeypatch.setattr(sqlite, "DURABLE", "FULL")
 
 
 @pytest.fixture
@@ -146,9 +146,9 @@ class CompiledPages(jinja2.BytecodeCache):
 
 def _compiling_once() -> Callable[..., None]:
     """Compile each template once for all services in this process."""
-    begin, compiled = rendering.Pages.__init__, CompiledPages()
+    begin, compiled = site.Pages.__init__, CompiledPages()
 
-    def begin_compiled(pages: rendering.Pages, address: Callable[[str], str], *, command: Callable[[str], str]) -> None:
+    def begin_compiled(pages: site.Pages, address: Callable[[str], str], *, command: Callable[[str], str]) -> None:
         begin(pages, address, command=command)
         pages._environment.bytecode_cache = compiled
 

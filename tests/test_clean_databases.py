@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from postroad.storage import accounts, open_store
+from postroad.storage.engine import open_store
+from postroad.storage.people import accounts
 from tests.clean_databases import CleanDatabases, CleanFile
 from tests.postgres_server import PostgresServer
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from postroad import config
-from postroad.config import secret_sources, sources
+from postroad.config import sources
 from tests.cli import cli_runner
 
 KEY = "printed: 7Yq0wT4nZs9Lr2Xd5Kf8Hb1Vc6Jm3Pg"
@@ -125,7 +125,7 @@ def test_a_command_that_prints_nothing_or_something_weak_is_refused() -> None:
 
 @pytest.mark.parametrize("command", [["sleep", "600"], ["sh", "-c", "sleep 600 & echo hunter2"]])
 def test_a_command_that_hangs_is_stopped_with_its_children(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(secret_sources, "COMMAND_SECONDS", 0.5)
+    monkeypatch.setattr(sources, "COMMAND_SECONDS", 0.5)
     assert refusal(command) == (
         f"security.secret_key_command: {command[0]} did not finish within 0 seconds, and was stopped"
     )

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from postroad import config
-from postroad.cli import redaction
-from postroad.model import route_rules
+from postroad.cli.framework import command
+from postroad.model.delivery import providers
 
 SES = {"name": "ses", "host": "email-smtp.eu-west-1.amazonaws.com", "username": "AKIA", "password": "hunter2"}
 RELAY = {"name": "relay", "host": "relay.example.com"}
@@ -49,7 +49,7 @@ def test_a_file_has_tables_and_the_environment_adds_to_them_by_name(tmp_path: Pa
     ses, relay = settings.upstreams
     assert (ses.host, ses.username, ses.password, ses.port) == ("a.example", "AKIA", "123", 465)
     assert (relay.name, relay.host) == ("own_relay", "b.example")
-    assert settings.routes == (route_rules.Rule(upstreams=("ses",)),)
+    assert settings.routes == (providers.RouteRule(upstreams=("ses",)),)
 
 
 def test_a_password_may_be_in_a_file_of_its_own(tmp_path: Path) -> None:
@@ -145,9 +145,9 @@ def test_a_list_is_not_a_section_and_rules_are_not_for_the_environment(tmp_path:
 
 def test_no_password_is_shown() -> None:
     settings = load(SES)
-    assert redaction.settings(settings)["upstreams"][0]["password"] == "***"
-    assert redaction.settings(load(RELAY))["upstreams"][0]["password"] == ""
-    assert "hunter2" not in repr(settings) + str(redaction.settings(settings))
+    assert command.masked_settings(settings)["upstreams"][0]["password"] == "***"
+    assert command.masked_settings(load(RELAY))["upstreams"][0]["password"] == ""
+    assert "hunter2" not in repr(settings) + str(command.masked_settings(settings))
 
 
 def test_a_password_file_that_everybody_can_read_is_refused(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_password_file_that_everybody_can_read_is_refused(tmp_path: Path) -> N
         config.check_secret_files(load(upstream))
 
 
-@pytest.mark.parametrize("kind", [config.Upstream, route_rules.Rule])
+@pytest.mark.parametrize("kind", [config.Upstream, providers.RouteRule])
 def test_every_field_is_documented_with_its_default(kind: type[Any]) -> None:
     page = (Path(__file__).parent.parent / "docs" / "upstreams.md").read_text()
     for field in msgspec.structs.fields(kind):

@@ -21,14 +21,13 @@ import httpx
 import structlog
 
 import postroad
-from postroad import config, roles
-from postroad.dashboard import cookies
-from postroad.model import caller
+from postroad import config, context, roles
+from postroad.dashboard.framework import cookies
+from postroad.model.people import callers
 from postroad.roles import composition, service
-from postroad.services import context
-from postroad.services.accounts import registry as accounts
-from postroad.services.auth import credentials
-from postroad.services.auth import users as account_users
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.people import credentials
+from postroad.services.people import users as account_users
 from postroad.services.webhooks import endpoints
 from postroad.telemetry import logs
 from tests import accepted_mail, contexts, dns_server, smtp_peers, webhook_rows, webhook_server
@@ -171,7 +170,7 @@ async def _walk_send(tracer: Tracer, office: context.Context, account_id: str, b
 
 async def _walk_page(tracer: Tracer, office: context.Context, account_id: str, base_url: str) -> list[str]:
     user, _ = await account_users.create(
-        office, account_id, email="owner@example.com", password=contexts.PASSWORD, role=caller.Role.OWNER
+        office, account_id, email="owner@example.com", password=contexts.PASSWORD, role=callers.Role.OWNER
     )
     session = await contexts.begin_session(office, user)
     async with httpx.AsyncClient(

@@ -18,8 +18,8 @@ from typing import Any, Final
 # The service imports structlog only when it begins to log, which is before it starts.
 PRELOADED: Final = [
     "tests.chaos.crashing_process",
-    "postroad.cli.dev",
-    "postroad.cli.serve",
+    "postroad.cli.dev.service",
+    "postroad.cli.installation.serve",
     "structlog",
     "tests.warm_heap",
 ]

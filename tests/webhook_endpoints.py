@@ -6,9 +6,11 @@ from typing import Any, Final
 import jsonschema_rs
 import msgspec
 
-from postroad.model import event_schemas, events, identifiers
-from postroad.services import context
-from postroad.storage import accounts, webhook_deliveries, webhooks
+from postroad import context
+from postroad.model.events import events
+from postroad.model.units import identifiers
+from postroad.storage.people import accounts
+from postroad.storage.webhook import webhook_deliveries, webhooks
 
 URL: Final = "https://hooks.example.org/told"
 ALL: Final = events.DEFAULT
@@ -82,7 +84,7 @@ async def written_events(ctx: context.Context, webhook: webhooks.Webhook) -> lis
 
 def check_schema(event: dict[str, Any], version: int = events.V1) -> None:
     """Hold an event to the schema of its type and version, and to its members."""
-    (found,) = [one for one in event_schemas.of_type(events.EventType(event["type"])) if version in one.versions]
+    (found,) = [one for one in events.schema_of_type(events.EventType(event["type"])) if version in one.versions]
     schema = found.schema | {"additionalProperties": False}
     data = schema["properties"]["data"] | {"additionalProperties": False}
     schema["properties"] = schema["properties"] | {"data": data}

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from postroad import config
-from postroad.model import events, identifiers
-from postroad.services import context
-from postroad.storage import webhook_attempts, webhook_deliveries, webhooks
+from postroad import config, context
+from postroad.model.events import events
+from postroad.model.units import identifiers
+from postroad.storage.webhook import webhook_deliveries, webhooks
 from tests import contexts
 
 State = webhook_deliveries.State
@@ -65,7 +65,7 @@ async def put_ended(
 
 async def put_attempt(
     ctx: context.Context, delivery: webhook_deliveries.Delivery, number: int, **changes: Any
-) -> webhook_attempts.Attempt:
+) -> webhook_deliveries.Attempt:
     """An attempt that was made just now."""
     members: dict[str, Any] = {
         "account_id": delivery.account_id,
@@ -78,7 +78,7 @@ async def put_attempt(
         "response_body": "thanks",
         "error": None,
     }
-    attempt = webhook_attempts.Attempt(**(members | changes))
+    attempt = webhook_deliveries.Attempt(**(members | changes))
     async with ctx.store.transaction() as tx:
-        await webhook_attempts.insert(tx, [attempt])
+        await webhook_deliveries.insert_attempts(tx, [attempt])
     return attempt

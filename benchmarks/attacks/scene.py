@@ -13,15 +13,16 @@ import typing
 from benchmarks import browsers, large_account, message
 from benchmarks.attacks import outside
 from benchmarks.peers import postroad, process, stores
-from postroad import config
-from postroad.model import caller, key_limits, mail
+from postroad import config, context
+from postroad.mail.signing import domain_keys
+from postroad.model.mail import statuses
+from postroad.model.people import callers
 from postroad.roles import composition
-from postroad.services import context, templates
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits as account_credits
-from postroad.services.accounts import registry as accounts
-from postroad.services.auth import api_keys, credentials, users
-from postroad.services.dkim import domain_keys
-from postroad.services.domains import registry as domains
+from postroad.services.domains import domain_registry as domains
+from postroad.services.people import api_keys, credentials, users
+from postroad.services.templates import templates
 from postroad.services.webhooks import endpoint_settings, endpoints
 
 # What is not a default: where things are, and nothing that would ask hosts outside.
@@ -195,7 +196,7 @@ async def _victim(ctx: context.Context, around: outside.Outside) -> Party:
     await endpoints.create(ctx, account_id, endpoint_settings.Changes(url=f"{around.hooks}/victim"))
     login, smtp_password = await credentials.create(ctx, account_id, "victim")
     key = await _key(ctx, account_id, credential_id=login.id)
-    _, password = await users.create(ctx, account_id, email=VICTIM_EMAIL, password=None, role=caller.Role.OWNER)
+    _, password = await users.create(ctx, account_id, email=VICTIM_EMAIL, password=None, role=callers.Role.OWNER)
     return Party(key, login.username, smtp_password, VICTIM_EMAIL, password)
 
 
@@ -209,12 +210,12 @@ async def _attacker(ctx: context.Context, account_id: str, around: outside.Outsi
     test_keys = []
     for number in range(TEST_KEYS):
         login, _ = await credentials.create(ctx, account_id, f"attacker {number}")
-        test_keys.append(await _key(ctx, account_id, credential_id=login.id, mode=mail.Mode.TEST))
-    _, password = await users.create(ctx, account_id, email=ATTACKER_EMAIL, password=None, role=caller.Role.OWNER)
+        test_keys.append(await _key(ctx, account_id, credential_id=login.id, mode=statuses.Mode.TEST))
+    _, password = await users.create(ctx, account_id, email=ATTACKER_EMAIL, password=None, role=callers.Role.OWNER)
     return Attacker(
-        key=await _key(ctx, account_id, scopes=frozenset({caller.EVERY_SCOPE})),
+        key=await _key(ctx, account_id, scopes=frozenset({callers.EVERY_SCOPE})),
         test_keys=test_keys,
-        approval_key=await _key(ctx, account_id, limits=key_limits.Limits(approval_above=1)),
+        approval_key=await _key(ctx, account_id, limits=callers.KeyLimits(approval_above=1)),
         email=ATTACKER_EMAIL,
         password=password,
     )
@@ -225,9 +226,9 @@ async def _key(
     account_id: str,
     *,
     credential_id: str | None = None,
-    scopes: frozenset[str] = frozenset({caller.Scope.SEND}),
-    mode: mail.Mode = mail.Mode.LIVE,
-    limits: key_limits.Limits = key_limits.NO_LIMITS,
+    scopes: frozenset[str] = frozenset({callers.Scope.SEND}),
+    mode: statuses.Mode = statuses.Mode.LIVE,
+    limits: callers.KeyLimits = callers.NO_LIMITS,
 ) -> str:
     _, secret = await api_keys.create(
         ctx, account_id, credential_id=credential_id, name="default", scopes=scopes, mode=mode, limits=limits

@@ -4,8 +4,9 @@ import collections
 import typing
 
 from benchmarks.fairness import simulator
-from postroad.delivery import permits
-from postroad.model import fair_shares, webhook_concurrency
+from postroad.delivery.send import permits
+from postroad.model.delivery import fair_shares
+from postroad.model.events import webhook_schedule
 
 
 class HalfForUnproven:
@@ -72,13 +73,13 @@ class WebhookBudget(_ByAccount):
 
     def __init__(self, units: int) -> None:
         super().__init__()
-        self._budget = webhook_concurrency.ConcurrencyBudget(slots=units, per_account=units)
-        self._slots: dict[simulator.Job, webhook_concurrency.Slot] = {}
+        self._budget = webhook_schedule.ConcurrencyBudget(slots=units, per_account=units)
+        self._slots: dict[simulator.Job, webhook_schedule.Slot] = {}
         self._marked_at = 0.0
 
     def choose(self, now: float) -> simulator.Job | None:
         """By priority."""
-        if now - self._marked_at >= webhook_concurrency.QUICK_SECONDS:
+        if now - self._marked_at >= webhook_schedule.QUICK_SECONDS:
             self._marked_at = now
             self._budget.mark_slow(now=now)
         if not self.waiting or not self._budget.free:

@@ -17,7 +17,8 @@ from benchmarks.simulation import (
     virtual_time,
 )
 from postroad import config
-from postroad.model import throttle, times
+from postroad.model.delivery import throttle
+from postroad.model.units import times
 
 SECRET_KEY = "of a simulation: 7Yq0wT4nZs9Lr2Xd5Kf8Hb1Vc6Jm"
 

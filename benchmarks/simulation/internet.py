@@ -1,6 +1,6 @@
 """The destinations of a day: mail hosts that accept, refuse, limit, greylist, stall or do not answer.
 
-They are reached with connections that the real `Attempter` uses like those of `network/smtp_connection.py`. Replies are
+They are reached with connections that the real `Attempter` uses like those of `network/smtp/smtp_connection.py`. Replies are
 values with the words of real providers, and the real tables classify them.
 """
 
@@ -10,9 +10,10 @@ import random
 import typing
 
 from benchmarks.simulation import invariants, scenario, virtual_time
-from postroad.delivery import routing
-from postroad.model import destinations, providers, tls_policy
-from postroad.network import smtp_connection
+from postroad.delivery.routes import routing
+from postroad.model.delivery import providers, tls_policy
+from postroad.model.units import destinations
+from postroad.network.smtp import smtp_connection
 from postroad.protocol.smtp import values
 
 DNS_SECONDS = 0.02

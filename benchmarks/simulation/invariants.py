@@ -14,7 +14,7 @@ import math
 import typing
 
 from benchmarks.simulation import queue_table
-from postroad.model import adaptive_rate
+from postroad.model.delivery import adaptive_rate
 
 CONNECT_SECONDS = 0.1
 # What is kept of violations: the first ones say what went wrong.

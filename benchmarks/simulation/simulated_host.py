@@ -18,29 +18,20 @@ from benchmarks.simulation import (
     simulated_store,
     virtual_time,
 )
-from postroad import config
-from postroad.delivery import (
-    attempter,
-    delivery_services,
-    dispatcher,
-    engine,
-    holds,
-    hosts,
-    known_sources,
-    leases,
-    message_loader,
-    permits,
-    recorder,
-    routing,
-)
-from postroad.model import bounce_guard, lease_clock, times
-from postroad.model.bounces import disposition
-from postroad.network import smtp_connection
+from postroad import config, context
+from postroad.delivery import engine
+from postroad.delivery.plan import dispatcher
+from postroad.delivery.record import leases, recorder
+from postroad.delivery.routes import holds, routing, source_table
+from postroad.delivery.send import attempter, message_loader, permits, provider_queue
+from postroad.mail.results import bounce_guard as account_guard
+from postroad.mail.results import outcomes
+from postroad.model.bounces import bounce_guard, disposition
+from postroad.model.units import times
+from postroad.network.smtp import smtp_connection
 from postroad.protocol.smtp import values
-from postroad.services import context
-from postroad.services.results import bounce_guard as account_guard
-from postroad.services.results import outcomes
-from postroad.storage import group_commit, queue, store
+from postroad.storage.engine import group_commit, store
+from postroad.storage.mail import queue
 
 # 2026-01-01, in microseconds: days of the bounce guard begin at midnight.
 MIDNIGHT = 1_767_225_600 * times.SECOND
@@ -133,14 +124,14 @@ class Host(engine.Engine):
         self._held = leases.Leases(
             self.store, worker=self.worker, seconds=settings.delivery.lease_seconds, clock=self.clock, log=self._log
         )
-        sources = known_sources.KnownSources(self._ctx, self._held, loop.time)
+        sources = source_table.SourceTable(self._ctx, self._held, loop.time)
         self._recorder = recorder.Recorder(self._ctx, self._held, sources, self._log)
-        self._hosts = hosts.Hosts(loop.time)
-        trusted = lease_clock.LeaseClock(settings.delivery.lease_seconds * times.SECOND)
-        services = delivery_services.DeliveryServices(
+        self._hosts = routing.Hosts(loop.time)
+        trusted = times.LeaseClock(settings.delivery.lease_seconds * times.SECOND)
+        services = provider_queue.DeliveryServices(
             ctx=self._ctx,
             held=self._held,
-            holds=holds.KnownHolds(self._ctx, loop.time),
+            holds=holds.HoldCache(self._ctx, loop.time),
             sources=sources,
             message_loader=Loader(self._ctx, None, self._log),
             attempter=attempter.Attempter(self._hosts, self._connect),

@@ -9,8 +9,9 @@ import collections
 import typing
 
 from benchmarks.simulation import costs, queue_table, virtual_time
-from postroad.model import bounce_guard
-from postroad.storage import accounts, store
+from postroad.model.bounces import bounce_guard
+from postroad.storage.engine import store
+from postroad.storage.people import accounts
 
 # What takes less is counted, but not waited for.
 MIN_WAIT_SECONDS = 1e-4

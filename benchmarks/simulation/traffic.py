@@ -19,8 +19,10 @@ from benchmarks.simulation import (
     simulated_host,
     simulated_store,
 )
-from postroad.model import throttle, times
-from postroad.storage import accounts, queue
+from postroad.model.delivery import throttle
+from postroad.model.units import times
+from postroad.storage.mail import queue
+from postroad.storage.people import accounts
 
 # Mail of a moment arrives together.
 TICK_SECONDS = 0.1

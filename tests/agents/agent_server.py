@@ -15,16 +15,17 @@ import pytest_asyncio
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from postroad import context
 from postroad.agents import streamable_http
-from postroad.model import identifiers, key_limits
+from postroad.mail.results import outcomes
 from postroad.model.bounces import disposition
-from postroad.network import http_listener
+from postroad.model.people import callers
+from postroad.model.units import identifiers
+from postroad.network.http import http_server
 from postroad.roles import listeners
-from postroad.services import context
-from postroad.services.auth import api_keys, credentials
-from postroad.services.auth import authentication as caller_authentication
-from postroad.services.results import outcomes
-from postroad.storage import attempts
+from postroad.services.people import api_keys, credentials
+from postroad.services.people import authentication as caller_authentication
+from postroad.storage.mail import attempts
 from postroad.web import application
 from tests import queue_steps
 from tests.api import management
@@ -40,7 +41,7 @@ class AgentServer:
     ctx: context.Context
     url: str
 
-    async def key(self, account_id: str, *scopes: str, limits: key_limits.Limits = key_limits.NO_LIMITS) -> str:
+    async def key(self, account_id: str, *scopes: str, limits: callers.KeyLimits = callers.NO_LIMITS) -> str:
         credential, _ = await credentials.create(self.ctx, account_id, "agent")
         _, secret = await api_keys.create(
             self.ctx, account_id, credential_id=credential.id, name="agent", scopes=frozenset(scopes), limits=limits
@@ -59,7 +60,7 @@ class AgentServer:
         account_id: str,
         *scopes: str,
         mode: str = "legacy",
-        limits: key_limits.Limits = key_limits.NO_LIMITS,
+        limits: callers.KeyLimits = callers.NO_LIMITS,
     ) -> AsyncIterator[Client]:
         async with self.http(await self.key(account_id, *scopes, limits=limits)) as http:
             transport = streamable_http_client(f"{self.url}/mcp", http_client=http)
@@ -75,7 +76,7 @@ async def server(ctx: context.Context) -> AsyncIterator[AgentServer]:
         public_url=PUBLIC_URL,
     )
     app: application.Application[context.Context] = management.serve(ctx, (*listeners.ROUTES, *agents))
-    listener = http_listener.HttpListener(app, refuse=app.refuse)
+    listener = http_server.HttpListener(app, refuse=app.refuse)
     await listener.start("127.0.0.1", 0)
     try:
         host, port = listener.address

@@ -4,10 +4,10 @@ import sys
 
 import pytest
 
+from postroad import context
 from postroad.agents import tools
-from postroad.services import context
-from postroad.services.auth import credentials
-from postroad.storage import accounts
+from postroad.services.people import credentials
+from postroad.storage.people import accounts
 from tests.agents.agent_server import AgentServer, error, result
 
 INITIALIZE = {

@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
+from postroad import context
 from postroad.agents import tools
-from postroad.model import key_limits
-from postroad.services import context, templates
-from postroad.services.accounts import registry
-from postroad.services.approvals import decision
-from postroad.services.dkim import domain_keys
-from postroad.services.domains import registry as domains
-from postroad.services.messages import lookup
-from postroad.services.suppressions import registry as suppressions
-from postroad.storage import accounts
-from postroad.storage import suppressions as stored_suppressions
+from postroad.mail.signing import domain_keys
+from postroad.model.people import callers
+from postroad.services.accounts import account_registry
+from postroad.services.domains import domain_registry as domains
+from postroad.services.messages import approvals, lookup
+from postroad.services.suppressions import suppression_list as suppressions
+from postroad.services.templates import templates
+from postroad.storage.mail import suppressions as stored_suppressions
+from postroad.storage.people import accounts
 from tests import accepted_mail, queue_steps
 from tests.agents.agent_server import AgentServer, bounce, error, result
 from tests.docs import test_mcp
@@ -165,15 +165,15 @@ async def test_templates_are_listed_previewed_and_sent_once(
 @pytest.mark.parametrize(
     "limits, refusal",
     [
-        (key_limits.Limits(templates=("receipt",)), "forbidden (403)"),
-        (key_limits.Limits(domains=("example.org",)), "forbidden (403)"),
-        (key_limits.Limits(recipients_per_day=1), "rate_limited (429)"),
-        (key_limits.Limits(credit_budget=1), "insufficient_credits (402)"),
-        (key_limits.Limits(networks=("192.0.2.0/24",)), "may not be used from"),
+        (callers.KeyLimits(templates=("receipt",)), "forbidden (403)"),
+        (callers.KeyLimits(domains=("example.org",)), "forbidden (403)"),
+        (callers.KeyLimits(recipients_per_day=1), "rate_limited (429)"),
+        (callers.KeyLimits(credit_budget=1), "insufficient_credits (402)"),
+        (callers.KeyLimits(networks=("192.0.2.0/24",)), "may not be used from"),
     ],
 )
 async def test_the_limits_of_the_key_hold(
-    ctx: context.Context, server: AgentServer, account: accounts.Account, limits: key_limits.Limits, refusal: str
+    ctx: context.Context, server: AgentServer, account: accounts.Account, limits: callers.KeyLimits, refusal: str
 ) -> None:
     await furnish(ctx, account.id)
     recipients = [{"to": f"{name}@example.net", "variables": {"name": name}} for name in ("ada", "grace")]
@@ -203,7 +203,7 @@ async def test_what_belongs_to_another_account_is_not_found(
 ) -> None:
     await furnish(ctx, account.id)
     message_id = await accepted_mail.accept(ctx, account.id)
-    other = await registry.create(ctx, "Other")
+    other = await account_registry.create(ctx, "Other")
     async with server.client(other.id, "*") as client:
         for name in ("explain_message", "diagnose_delivery"):
             theirs = await error(client, name, message_id=message_id)
@@ -244,10 +244,10 @@ async def test_a_large_send_waits_for_a_person_and_the_same_call_gives_the_resul
 ) -> None:
     await furnish(ctx, account.id)
     arguments = CALLS["send_template"][0]
-    async with server.client(account.id, "send", limits=key_limits.Limits(approval_above=0)) as client:
+    async with server.client(account.id, "send", limits=callers.KeyLimits(approval_above=0)) as client:
         assert "waits for approval in the dashboard" in await error(client, "send_template", **arguments)
         assert await sent(ctx, account.id) == 0
-        (waiting,) = await decision.latest(ctx, account.id)
-        await decision.approve(ctx, account.id, waiting.id)
+        (waiting,) = await approvals.latest(ctx, account.id)
+        await approvals.approve(ctx, account.id, waiting.id)
         assert (await result(client, "send_template", **arguments))["state"] == "accepted"
         assert await sent(ctx, account.id) == 1

@@ -18,18 +18,19 @@ import structlog
 
 from postroad import errors
 from postroad.api import authentication
-from postroad.concurrency import response_delays
-from postroad.model import caller, identifiers
-from postroad.network import http_limits, http_listener
+from postroad.concurrency import fairness
+from postroad.model.people import callers
+from postroad.model.units import identifiers
+from postroad.network.http import http_messages, http_server
 from postroad.web import application as web_application
-from postroad.web import body_limits, routing
+from postroad.web import request_reader, routing
 
 REQUEST_ID = identifiers.pattern(identifiers.REQUEST)
 ROLES = {
-    "Bearer member": caller.EVERYTHING,
-    "Bearer reader": caller.ROLE_PERMISSIONS[caller.Role.READ_ONLY],
-    "Bearer key": frozenset({caller.Permission.SEND}),
-    "Bearer other": caller.EVERYTHING,
+    "Bearer member": callers.EVERYTHING,
+    "Bearer reader": callers.ROLE_PERMISSIONS[callers.Role.READ_ONLY],
+    "Bearer key": frozenset({callers.Permission.SEND}),
+    "Bearer other": callers.EVERYTHING,
 }
 
 
@@ -38,7 +39,7 @@ class AppServer:
     """An application that is being served."""
 
     application: web_application.Application[Any]
-    listener: http_listener.HttpListener
+    listener: http_server.HttpListener
     client: httpx.AsyncClient
     lines: list[dict[str, Any]]
 
@@ -68,21 +69,21 @@ class CapturedLog:
         return logger
 
 
-async def authenticate(_context: object, headers: routing.Headers, /, *, client_address: str) -> caller.Caller:
+async def authenticate(_context: object, headers: routing.Headers, /, *, client_address: str) -> callers.Caller:
     authorization = authentication.field(headers)
     if authorization not in ROLES:
         raise errors.Unauthorized("send a valid credential in the Authorization header")
     assert client_address == "127.0.0.1"
-    return caller.Caller(
+    return callers.Caller(
         account_id="acc_other" if authorization == "Bearer other" else "acc_test",
         credential_id="cred_test",
-        scheme=caller.Scheme.TOKEN,
+        scheme=callers.Scheme.TOKEN,
         permissions=ROLES[authorization],
     )
 
 
 def require(
-    who: caller.Caller, permission: caller.Permission, *, scope: caller.Scope | None, client_address: str
+    who: callers.Caller, permission: callers.Permission, *, scope: callers.Scope | None, client_address: str
 ) -> None:
     del scope  # of API keys; these callers are users
     assert client_address == "127.0.0.1"
@@ -95,10 +96,10 @@ async def running(
     routes: Iterable[routing.Route[Any]],
     *,
     context: object = None,
-    limits: http_limits.Limits | None = None,
+    limits: http_messages.Limits | None = None,
     grace_seconds: float = 5,
-    large_body_slots: body_limits.LargeBodySlots | None = None,
-    delays: response_delays.ResponseDelays | None = None,
+    large_body_slots: request_reader.LargeBodySlots | None = None,
+    delays: fairness.ResponseDelays | None = None,
 ) -> AsyncIterator[AppServer]:
     """Serve the routes until the block ends."""
     lines = CapturedLog()
@@ -114,7 +115,7 @@ async def running(
         delays=delays,
     )
     # A short sweep only makes deadlines of tests end soon after they have passed.
-    listener = http_listener.HttpListener(served, refuse=served.refuse, limits=limits, sweep_seconds=0.02)
+    listener = http_server.HttpListener(served, refuse=served.refuse, limits=limits, sweep_seconds=0.02)
     await listener.start("127.0.0.1", 0)
     host, port = listener.address
     headers = {"Authorization": "Bearer member"}

@@ -14,14 +14,15 @@ import httpx
 import pytest_asyncio
 import structlog
 
-from postroad.api import authentication, dangerous_endpoints, health
-from postroad.model import caller, identifiers
+from postroad import context
+from postroad.api import authentication, monitoring
+from postroad.model.people import callers
+from postroad.model.units import identifiers
 from postroad.roles import listeners
-from postroad.services import context
-from postroad.services.accounts import registry as accounts
-from postroad.services.auth import authentication as caller_authentication
-from postroad.services.auth import logins, step_up
-from postroad.storage import users
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.people import authentication as caller_authentication
+from postroad.services.people import logins, step_up
+from postroad.storage.people import users
 from postroad.web import application, routing
 
 
@@ -45,7 +46,7 @@ class AccountClients:
     nobody: httpx.AsyncClient
 
 
-async def token(ctx: context.Context, account_id: str, role: caller.Role) -> str:
+async def token(ctx: context.Context, account_id: str, role: callers.Role) -> str:
     """A token of a new user, whose password nobody knows."""
     now = ctx.clock()
     user_id = ctx.new_id(identifiers.USER, now=now)
@@ -70,13 +71,13 @@ async def open_account(
                 httpx.AsyncClient(transport=transport, base_url="http://postroad.test", headers=headers, timeout=60)
             )
 
-        async def person(role: caller.Role) -> httpx.AsyncClient:
+        async def person(role: callers.Role) -> httpx.AsyncClient:
             return await client({"Authorization": f"Bearer {await token(ctx, account.id, role)}"})
 
         yield AccountClients(
             account.id,
-            owner=await person(caller.Role.OWNER),
-            reader=await person(caller.Role.READ_ONLY),
+            owner=await person(callers.Role.OWNER),
+            reader=await person(callers.Role.READ_ONLY),
             nobody=await client({}),
         )
 
@@ -95,7 +96,7 @@ def serve(
         authenticate=authentication.authenticate,
         require=caller_authentication.require,
         bind_actor=context.acting_as,
-        confirmation=application.Confirmation(dangerous_endpoints.ENDPOINTS, step_up.refuse_unconfirmed),
+        confirmation=application.Confirmation(authentication.STEP_UP_ROUTES, step_up.refuse_unconfirmed),
         # Real time: requests of one test have ids of their own although the clock of the context stands still.
         clock=lambda: time.time_ns() // 1_000,
         entropy=os.urandom,
@@ -108,7 +109,7 @@ def serve(
 @pytest_asyncio.fixture
 async def served(ctx: context.Context, switch: Switch) -> application.Application[context.Context]:
     """The whole API."""
-    return serve(ctx, (*listeners.ROUTES, *health.routes(switch)))
+    return serve(ctx, (*listeners.ROUTES, *monitoring.health_routes(switch)))
 
 
 @pytest_asyncio.fixture

@@ -7,20 +7,19 @@ from typing import Any
 import httpx
 import pytest
 
-from postroad import config
-from postroad.api import documentation, health, openapi
+from postroad import config, context
+from postroad.api import documentation, monitoring, openapi
 from postroad.api.v1 import inbox
-from postroad.model import caller
+from postroad.model.people import callers
 from postroad.roles import listeners
-from postroad.services import context
-from postroad.services.auth import api_keys, credentials
 from postroad.services.messages import dev_inbox
+from postroad.services.people import api_keys, credentials
 from postroad.web import application
 from tests import contexts, webhook_rows
 from tests.api import management
 from tests.api.v1 import test_tenancy as tenancy
 
-SEND, READ = caller.Permission.SEND, caller.Permission.READ
+SEND, READ = callers.Permission.SEND, callers.Permission.READ
 # What a wrong password in a body gives is 401 too, so the bodies of these two have none.
 BODIES: dict[str, Any] = {
     "POST /emails": {"from": "a@b.example", "to": "c@example.net", "subject": "x", "text": "x"},
@@ -55,7 +54,7 @@ def settings(database_url: str) -> config.Settings:
 def served(ctx: context.Context, clock: contexts.Clock) -> application.Application[context.Context]:
     """The whole API of a development installation, with its documentation."""
     mail = dev_inbox.Inbox(clock=clock, entropy=os.urandom)
-    described = (*listeners.ROUTES, *inbox.routes(mail), *health.routes(lambda: False))
+    described = (*listeners.ROUTES, *inbox.routes(mail), *monitoring.health_routes(lambda: False))
     return management.serve(ctx, (*described, *documentation.routes(described, version="0")))
 
 
@@ -71,7 +70,7 @@ async def authorization(ctx: context.Context, account_id: str, kind: str) -> dic
         scopes = frozenset(words.get(kind, {kind.removesuffix(" key")}))
         _, secret = await api_keys.create(ctx, account_id, credential_id=None, name="x", scopes=scopes)
         return {"Authorization": f"Bearer {secret}"}
-    role = caller.Role.OWNER if kind == "owner" else caller.Role.READ_ONLY
+    role = callers.Role.OWNER if kind == "owner" else callers.Role.READ_ONLY
     return {"Authorization": f"Bearer {await management.token(ctx, account_id, role)}"}
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from postroad.services import context
-from postroad.services.queue import inspection
-from postroad.storage import queue_views
+from postroad import context
+from postroad.services.messages import queue_inspection
+from postroad.storage.mail import queue_views
 from tests import accepted_mail, contexts, queue_steps
 from tests.api.management import AccountClients
 
@@ -38,7 +38,7 @@ async def test_on_request_each_recipient_says_when_it_is_tried_next_and_why_not_
         "ahead": 0,
     }
     assert bob["queue"]["reason"] == {"code": "ready", "text": "ready; waiting for a free worker"}
-    await inspection.cancel(ctx, [queue_views.Filter(recipient_id=ada["id"])])
+    await queue_inspection.cancel(ctx, [queue_views.Filter(recipient_id=ada["id"])])
     final, _ = (await mine.reader.get(f"/emails/{message_id}?include=queue")).json()["recipients"]
     assert (final["status"], final["queue"]) == ("failed", None)
 

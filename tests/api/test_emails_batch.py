@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from postroad.services import context
+from postroad import context
 from tests import accepted_mail
 from tests.api.management import AccountClients
 

@@ -5,10 +5,9 @@ import dataclasses
 
 import pytest
 
-from postroad import errors
-from postroad.api import health
-from postroad.services import context
-from postroad.storage import store
+from postroad import context, errors
+from postroad.api import monitoring
+from postroad.storage.engine import store
 from postroad.web import routing
 from tests.api.management import AccountClients, Switch
 
@@ -58,7 +57,7 @@ async def test_a_service_whose_store_does_not_answer_is_alive_but_not_ready(
     ctx: context.Context, problem: Exception
 ) -> None:
     broken = dataclasses.replace(ctx, store=Away(problem))
-    alive, ready = health.routes(lambda: False)
+    alive, ready = monitoring.health_routes(lambda: False)
     request = routing.Request(id="req_1", headers=routing.Headers([]), client_address="")
     assert (await alive.handler(broken, request)).status == 200
     with pytest.raises(errors.ServiceUnavailable):

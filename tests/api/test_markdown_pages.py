@@ -6,12 +6,12 @@ from urllib.parse import urljoin
 
 import pytest
 
-from postroad.api import documentation, markdown_pages
+from postroad.api import documentation
 from tests.api import app_server
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 NAMES = sorted(str(path.relative_to(DOCS)) for pattern in ("*.md", "decisions/*.md") for path in DOCS.glob(pattern))
-ROUTES = (*documentation.routes((), version="1"), *markdown_pages.routes())
+ROUTES = (*documentation.routes((), version="1"), *documentation.markdown_routes())
 
 
 async def test_every_page_is_listed_with_its_first_sentence_and_served() -> None:
@@ -34,7 +34,7 @@ def test_every_link_of_a_page_is_to_a_served_page_or_to_a_file_of_the_repository
     served = {f"/docs/{name}" for name in NAMES} | {"/docs", "/openapi.json", "/llms.txt", "/dashboard"}
     outside = 0
     for name in NAMES:
-        page = markdown_pages.with_links_that_work((DOCS / name).read_text(), name, NAMES)
+        page = documentation.with_links_that_work((DOCS / name).read_text(), name, NAMES)
         for target in re.findall(r"\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"", page):
             address = urljoin(f"/docs/{name}", "".join(target)).partition("#")[0]
             path = address.removeprefix("https://github.com/postroad/postroad/blob/main/")
@@ -62,7 +62,7 @@ def test_every_link_of_a_page_is_to_a_served_page_or_to_a_file_of_the_repository
 )
 def test_a_link_to_what_is_not_served_leads_to_the_repository(written: str, served: str) -> None:
     pages = {"api.md", "decisions/api.md", "decisions/0001.md"}
-    assert markdown_pages.with_links_that_work(written, "decisions/0001.md", pages) == served
+    assert documentation.with_links_that_work(written, "decisions/0001.md", pages) == served
 
 
 async def test_the_reference_stays_where_it_is_and_nothing_else_is_reached() -> None:
@@ -76,8 +76,8 @@ async def test_the_reference_stays_where_it_is_and_nothing_else_is_reached() -> 
 
 async def test_the_index_is_written_once_however_often_strangers_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     written = iter(("first", "second"))
-    monkeypatch.setattr(markdown_pages, "index", lambda _: next(written))
-    async with app_server.running(markdown_pages.routes()) as opened:
+    monkeypatch.setattr(documentation, "markdown_index", lambda _: next(written))
+    async with app_server.running(documentation.markdown_routes()) as opened:
         texts = {(await opened.client.get("/llms.txt")).text for _ in range(3)}
     assert texts == {"first"}
 
@@ -92,5 +92,5 @@ async def test_the_index_is_written_once_however_often_strangers_ask(monkeypatch
     ],
 )
 def test_the_first_sentence_is_text_of_one_line(page: str, sentence: str) -> None:
-    assert markdown_pages.title(page) == "A"
-    assert markdown_pages.first_sentence(page) == sentence
+    assert documentation.title(page) == "A"
+    assert documentation.first_sentence(page) == sentence

@@ -7,11 +7,10 @@ import httpx
 import pytest
 from prometheus_client import parser
 
-from postroad import config
-from postroad.api import authentication, metrics
-from postroad.services import context
-from postroad.services.auth import authentication as caller_authentication
-from postroad.services.maintenance import gauges
+from postroad import config, context
+from postroad.api import authentication, monitoring
+from postroad.services.operations import gauges
+from postroad.services.people import authentication as caller_authentication
 from postroad.web import application, routing
 from tests.api import app_server
 
@@ -35,7 +34,7 @@ def at(ctx: context.Context, address: str, *, is_behind_proxy: bool = False) -> 
     """A client that calls from this address."""
     served = application.Application(
         ctx,
-        metrics.routes(functools.partial(gauges.Gauges().text, ctx), is_behind_proxy=is_behind_proxy),
+        monitoring.metrics_routes(functools.partial(gauges.Gauges().text, ctx), is_behind_proxy=is_behind_proxy),
         authenticate=authentication.authenticate,
         require=caller_authentication.require,
         clock=ctx.clock,
@@ -102,7 +101,7 @@ async def test_a_stranger_gets_not_found(ctx: context.Context, address: str) -> 
     assert response.json()["error"] == nowhere.json()["error"] == NOTHING
 
 
-@pytest.mark.parametrize("name", metrics.PROXY_FIELDS)
+@pytest.mark.parametrize("name", monitoring.PROXY_FIELDS)
 async def test_what_a_proxy_passes_on_is_not_local(near: httpx.AsyncClient, name: bytes) -> None:
     for headers in ([(name, b"192.0.2.7")], [(name, b"127.0.0.1"), (name, b"127.0.0.1")]):
         assert (await near.get("/metrics", headers=headers)).status_code == 404
@@ -137,4 +136,4 @@ async def test_the_token_sent_twice_does_not_open(far: httpx.AsyncClient) -> Non
 def test_without_a_token_nobody_comes_in_from_elsewhere(shown: str) -> None:
     headers = routing.Headers([(b"authorization", shown.encode())])
     request = routing.Request(id="req_1", headers=headers, client_address="192.0.2.7")
-    assert not metrics._has_token(request, "")
+    assert not monitoring._has_token(request, "")

@@ -9,7 +9,8 @@ import schemathesis
 
 from postroad import errors
 from postroad.api import openapi
-from postroad.model import caller, identifiers
+from postroad.model.people import callers
+from postroad.model.units import identifiers
 from postroad.web import routing
 
 
@@ -48,7 +49,7 @@ async def handler(_context: object, _request: routing.Request) -> routing.Respon
     return routing.Response(204)
 
 
-def route(method: str, path: str, permission: caller.Permission | None, **fields: Any) -> routing.Route[Any]:
+def route(method: str, path: str, permission: callers.Permission | None, **fields: Any) -> routing.Route[Any]:
     return routing.Route(
         method=method, path=path, handler=handler, summary="Do it", tag="Notes", permission=permission, **fields
     )
@@ -73,7 +74,7 @@ ROUTES = (
     route(
         "POST",
         "/notes",
-        caller.Permission.SEND,
+        callers.Permission.SEND,
         description="Keeps a note.",
         body=Note,
         body_rules={"anyOf": [{"required": ["tag"]}, {"required": ["kind"]}]},
@@ -82,15 +83,17 @@ ROUTES = (
         errors=(errors.RateLimited, errors.IdempotencyInProgress, errors.IdempotencyConflict),
         response_headers={"RateLimit": "What is left.", "Idempotent-Replayed": "Whether it was."},
     ),
-    route("GET", "/notes", caller.Permission.VIEW, query=Filter, responses={200: Stored}),
+    route("GET", "/notes", callers.Permission.VIEW, query=Filter, responses={200: Stored}),
     route(
         "DELETE",
         "/notes/{id}",
-        caller.Permission.CHANGE,
+        callers.Permission.CHANGE,
         responses={204: None},
         path_patterns={"id": f"^note_{identifiers.PATTERN}$"},
     ),
-    route("POST", "/notes/{id}/touch", caller.Permission.READ, body=Note, body_required=False, responses={200: Stored}),
+    route(
+        "POST", "/notes/{id}/touch", callers.Permission.READ, body=Note, body_required=False, responses={200: Stored}
+    ),
     route("GET", "/raw", None, responses={200: bytes}, content_type="message/rfc822"),
     route(
         "POST", "/file", None, body=bytes, body_type="text/csv", body_rules={"examples": ["a"]}, responses={204: None}

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from postroad.model import caller, key_limits, times
-from postroad.services import context
-from postroad.services.auth import api_keys, credentials
+from postroad import context
+from postroad.model.people import callers
+from postroad.model.units import times
+from postroad.services.people import api_keys, credentials
 from tests import accepted_mail
 from tests.api.management import AccountClients
 from tests.contexts import SECOND, Clock
@@ -31,7 +32,7 @@ async def sender(ctx: context.Context, mine: AccountClients) -> dict[str, str]:
     """The header of a credential that may only send."""
     await accepted_mail.allow_sending(ctx, mine.account_id)
     await credentials.create(ctx, mine.account_id, "shop")
-    scopes = frozenset({caller.Permission.SEND})
+    scopes = frozenset({callers.Permission.SEND})
     _, secret = await api_keys.create(ctx, mine.account_id, credential_id=None, name="x", scopes=scopes)
     return {"Authorization": f"Bearer {secret}"}
 
@@ -166,7 +167,7 @@ async def test_a_key_that_is_limited_to_domains_changes_no_other_mail(
 ) -> None:
     sent = await send(mine, send_at=times.to_wire(clock.now + HOUR))
     for domain, status in (("news.example.com", 403), ("example.com", 200)):
-        limits = key_limits.Limits(domains=(domain,))
+        limits = callers.KeyLimits(domains=(domain,))
         _, secret = await api_keys.create(
             ctx, mine.account_id, credential_id=None, name="x", scopes=frozenset({"send"}), limits=limits
         )

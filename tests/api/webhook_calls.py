@@ -4,8 +4,8 @@ from typing import Any
 
 import httpx
 
-from postroad.model import caller
-from postroad.services import context
+from postroad import context
+from postroad.model.people import callers
 from tests.api import management
 
 WEBHOOK = "/v1/webhook"
@@ -40,4 +40,4 @@ def check_success(response: httpx.Response, status: int, *members: str) -> dict[
 
 async def logged_in(ctx: context.Context, clients: management.AccountClients) -> dict[str, str]:
     """The header of somebody who has just logged in, for those who come so late that a session is over."""
-    return {"Authorization": f"Bearer {await management.token(ctx, clients.account_id, caller.Role.OWNER)}"}
+    return {"Authorization": f"Bearer {await management.token(ctx, clients.account_id, callers.Role.OWNER)}"}

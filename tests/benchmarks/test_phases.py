@@ -28,35 +28,39 @@ def _stack(*functions: str) -> stacks.Stack:
         (
             (
                 "protocol/mime/builder.py:build",
-                "services/acceptance/compose.py:compose",
-                "services/acceptance/submit.py:_submit",
+                "mail/accept/compose.py:compose",
+                "mail/accept/submit.py:_submit",
             ),
             "compose",
         ),
         (
             (
-                "storage/sqlite.py:execute_many",
-                "services/acceptance/transaction.py:accept",
-                "storage/group_commit.py:_run",
+                "storage/engine/sqlite.py:execute_many",
+                "mail/accept/transaction.py:accept",
+                "storage/engine/group_commit.py:_run",
             ),
             "store",
         ),
         (
-            ("storage/sqlite.py:execute_many", "services/results/outcomes.py:record", "storage/group_commit.py:_run"),
+            (
+                "storage/engine/sqlite.py:execute_many",
+                "mail/results/outcomes.py:record",
+                "storage/engine/group_commit.py:_run",
+            ),
             "record",
         ),
-        (("storage/sqlite.py:_begin", "storage/group_commit.py:_run"), phases.TRANSACTIONS),
+        (("storage/engine/sqlite.py:_begin", "storage/engine/group_commit.py:_run"), phases.TRANSACTIONS),
         (
             (
-                "model/identifiers.py:make",
-                "services/acceptance/submit.py:_identity",
-                "services/acceptance/submit.py:_submit",
+                "model/units/identifiers.py:make",
+                "mail/accept/submit.py:_identity",
+                "mail/accept/submit.py:_submit",
             ),
             "compose",
         ),
-        (("services/acceptance/submit.py:_submit", "api/emails.py:send", "web/application.py:_serve"), "validate"),
+        (("mail/accept/submit.py:_submit", "api/emails.py:send", "web/application.py:_serve"), "validate"),
         (("web/request_reader.py:decode", "web/application.py:_serve"), "parse"),
-        (("services/maintenance/cleanup.py:sweep",), phases.OTHER),
+        (("services/operations/cleanup.py:sweep",), phases.OTHER),
     ],
 )
 def test_the_innermost_function_that_the_table_knows_decides(functions: tuple[str, ...], phase: str) -> None:
@@ -76,10 +80,10 @@ def test_every_line_of_the_table_names_something_that_exists() -> None:
 def test_functions_are_counted_alone_and_with_what_they_call_within_their_phase() -> None:
     inner = _stack(
         "protocol/mime/builder.py:build",
-        "services/acceptance/compose.py:compose",
-        "services/acceptance/submit.py:_submit",
+        "mail/accept/compose.py:compose",
+        "mail/accept/submit.py:_submit",
     )
-    outer = _stack("services/acceptance/compose.py:compose", "services/acceptance/submit.py:_submit")
+    outer = _stack("mail/accept/compose.py:compose", "mail/accept/submit.py:_submit")
     found = phases.functions(collections.Counter({inner: 3, outer: 1}), microseconds=2.0)["compose"]
-    assert found.own == [("protocol/mime/builder.py:build", 6.0), ("services/acceptance/compose.py:compose", 2.0)]
-    assert found.inclusive == [("services/acceptance/compose.py:compose", 8.0), ("protocol/mime/builder.py:build", 6.0)]
+    assert found.own == [("protocol/mime/builder.py:build", 6.0), ("mail/accept/compose.py:compose", 2.0)]
+    assert found.inclusive == [("mail/accept/compose.py:compose", 8.0), ("protocol/mime/builder.py:build", 6.0)]

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from benchmarks.simulation import day, outcome, queue_table, random_days, simulated_host
-from postroad.delivery import dispatcher, leases, provider_queue, recorder
-from postroad.model import adaptive_rate
+from postroad.delivery.plan import dispatcher
+from postroad.delivery.record import leases, recorder
+from postroad.delivery.send import provider_queue
 from postroad.model.bounces import disposition
+from postroad.model.delivery import adaptive_rate
 
 Break = Callable[[pytest.MonkeyPatch], None]
 

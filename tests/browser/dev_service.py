@@ -22,18 +22,23 @@ import httpx
 import msgspec
 
 from benchmarks.peers import process
-from postroad.cli import data_folder, dev, dev_seed, sample_week
-from postroad.model import caller, identifiers, times
+from postroad import context
+from postroad.cli.dev import demo_account, sample_week
+from postroad.cli.dev import service as dev
+from postroad.cli.framework import data_folder
 from postroad.model.bounces import disposition
+from postroad.model.people import callers
+from postroad.model.units import identifiers, times
 from postroad.roles import composition
-from postroad.services import context, destinations, sources
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits
-from postroad.services.accounts import registry as accounts
-from postroad.services.auth import users
-from postroad.services.domains import registry as domains
-from postroad.services.queue import holds
-from postroad.storage import accounts as stored_accounts
-from postroad.storage import operator_jobs, processes, provider_queues, source_counts
+from postroad.services.domains import domain_registry as domains
+from postroad.services.operations import destinations
+from postroad.services.people import users
+from postroad.services.queue import holds, sources
+from postroad.storage.mail import mail_counts
+from postroad.storage.operations import processes
+from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail
 from tests.cli import cli_runner
 from tests.services import claimed_mail
@@ -83,9 +88,9 @@ class DevService:
         await credits.add(self.ctx, account.id, CREDITS, "for tests")
         if domain:
             await domains.add(self.ctx, account.id, f"shop-{number}.example", verified=True)
-        return account, await self.new_person(account.id, role=caller.Role.OWNER)
+        return account, await self.new_person(account.id, role=callers.Role.OWNER)
 
-    async def new_person(self, account_id: str, *, role: caller.Role) -> Login:
+    async def new_person(self, account_id: str, *, role: callers.Role) -> Login:
         """One more user of an account."""
         email = f"{role}-{next(self.numbers)}@shop.example"
         await users.create(self.ctx, account_id, email=email, password=sample_week.PASSWORD, role=role)
@@ -101,8 +106,8 @@ async def running(folder: Path, *, messages: int) -> AsyncIterator[DevService]:
     data = data_folder.DataFolder(folder / DATA)
     data.prepare()
     async with composition.open_context(data.settings(environment={**dev.GUARD_ON, **SOURCES})) as ctx:
-        data.write_info(await dev_seed.prepare(ctx, None))
-        account = await dev_seed.account_of(ctx)
+        data.write_info(await demo_account.prepare(ctx, None))
+        account = await demo_account.account_of(ctx)
         deferred_message, deferred_login = await _defer(ctx)
         job = await _operate(ctx)
         demo_ids = await sample_week.write(ctx, data, account.id, count=messages)
@@ -169,18 +174,18 @@ async def _operate(ctx: context.Context) -> str:
     await sources.warm_up(ctx, SOURCE)
     today = times.day_of(now)
     attempts = [
-        source_counts.SourceCount("out_1", "google", today, delivered=4_180, deferred=31, refused=44, blocked=40),
-        source_counts.SourceCount("out_1", "microsoft", today, delivered=2_903, deferred=12, refused=3),
-        source_counts.SourceCount(SOURCE, "google", today, delivered=41, deferred=1),
-        source_counts.SourceCount(SOURCE, "microsoft", today, delivered=19),
+        mail_counts.SourceCount("out_1", "google", today, delivered=4_180, deferred=31, refused=44, blocked=40),
+        mail_counts.SourceCount("out_1", "microsoft", today, delivered=2_903, deferred=12, refused=3),
+        mail_counts.SourceCount(SOURCE, "google", today, delivered=41, deferred=1),
+        mail_counts.SourceCount(SOURCE, "microsoft", today, delivered=19),
     ]
     await destinations.set_limits(ctx, "google", {"connections": 4}, reason="Rate limited", until=None)
     reply = "451 4.7.500 Server busy. Please try again later from [192.0.2.4]."
-    retried = operator_jobs.Job(
+    retried = processes.Job(
         ctx.new_id(identifiers.JOB, now=now),
         "queue.retry",
         "mail to example.org",
-        operator_jobs.FINISHED,
+        processes.FINISHED,
         12_500,
         None,
         '{"changed":12031}',
@@ -191,14 +196,14 @@ async def _operate(ctx: context.Context) -> str:
     )
     rates = '{"delivered":40.4,"deferred":3.0}'
     async with ctx.store.transaction() as tx:
-        await provider_queues.put(
-            tx, [provider_queues.Status("mail2-812", "microsoft", "slowed", reply, now + times.HOUR, now + times.HOUR)]
+        await processes.put_queues(
+            tx, [processes.QueueStatus("mail2-812", "microsoft", "slowed", reply, now + times.HOUR, now + times.HOUR)]
         )
         await processes.put(
             tx, processes.Process("mail2-812", "mail2", 812, ("delivery",), "0.1.0", now - times.DAY, now, rates)
         )
-        await operator_jobs.insert(tx, retried)
-        await source_counts.add(tx, attempts)
+        await processes.insert_job(tx, retried)
+        await mail_counts.add_sources(tx, attempts)
     return retried.id
 
 
@@ -209,7 +214,7 @@ async def _defer(ctx: context.Context) -> tuple[str, Login]:
     ctx = dataclasses.replace(ctx, clock=lambda: now - times.HOUR)
     account = await accounts.create(ctx, "Patient")
     login = Login("owner@patient.example", sample_week.PASSWORD)
-    await users.create(ctx, account.id, email=login.email, password=login.password, role=caller.Role.OWNER)
+    await users.create(ctx, account.id, email=login.email, password=login.password, role=callers.Role.OWNER)
     await accepted_mail.allow_sending(ctx, account.id, domain="patient.example")
     message_id, (claimed,) = await claimed_mail.another(
         ctx, account.id, "late@example.net", sender="shop@patient.example"

@@ -18,12 +18,12 @@ from typing import Final
 import httpx
 from playwright import async_api
 
-from postroad import config
-from postroad.model import caller
+from postroad import config, context
+from postroad.model.people import callers
 from postroad.roles import composition
-from postroad.services import context, sources
-from postroad.services.accounts import registry
-from postroad.services.auth import credentials, operators, users
+from postroad.services.accounts import account_registry
+from postroad.services.people import credentials, operators, users
+from postroad.services.queue import sources
 from tests import accepted_mail, contexts, dns_server, smtp_peers
 from tests.browser import chromium, dev_service, logins, screenshots
 from tests.cli import cli_runner
@@ -192,9 +192,9 @@ hello_name = "out2.example.com"
 
 async def _move_in(ctx: context.Context) -> tuple[str, str]:
     """An account with a domain, and its owner, who is an operator; returns a credential."""
-    account = await registry.create(ctx, "Corner Shop")
+    account = await account_registry.create(ctx, "Corner Shop")
     await accepted_mail.allow_sending(ctx, account.id, domain="example.com", amount=10_000)
-    await users.create(ctx, account.id, email=OPERATOR.email, password=OPERATOR.password, role=caller.Role.OWNER)
+    await users.create(ctx, account.id, email=OPERATOR.email, password=OPERATOR.password, role=callers.Role.OWNER)
     await operators.add(ctx, OPERATOR.email)
     credential, password = await credentials.create(ctx, account.id, "shop")
     return credential.username, password

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 
 from playwright import async_api
 
-from postroad.dashboard import cookies
-from postroad.services.accounts import looks
-from postroad.services.auth import sessions, users
+from postroad.dashboard.framework import cookies
+from postroad.services.accounts import view_as
+from postroad.services.people import sessions, users
 from tests import contexts
 from tests.browser.dev_service import DevService, Login
 
@@ -26,8 +26,8 @@ async def looking(dev: DevService, context: async_api.BrowserContext, account_id
     """The user of a browser context, who is an operator, looks at an account; without a page that asks for it."""
     (token,) = [one["value"] for one in await context.cookies(dev.base_url) if one["name"] == cookies.SESSION]
     _, session = await sessions.authenticate(dev.ctx, token)
-    look = await looks.begin(dev.ctx, session, account_id)
-    await context.add_cookies([{"name": cookies.LOOK, "value": looks.write(dev.ctx, look), "url": dev.base_url}])
+    look = await view_as.begin(dev.ctx, session, account_id)
+    await context.add_cookies([{"name": cookies.LOOK, "value": view_as.write(dev.ctx, look), "url": dev.base_url}])
     try:
         yield
     finally:

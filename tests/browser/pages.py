@@ -1,6 +1,6 @@
 """Every page of the dashboard: where it is, who opens it, and what must be seen. Tests and pictures walk this table.
 
-Braces in a path stand for things of the demo account (cli/sample_week.py), which a new account does not
+Braces in a path stand for things of the demo account (cli/dev/sample_week.py), which a new account does not
 have.
 """
 

@@ -1,6 +1,6 @@
 """Mail of an account that a test has made: accepted in the store, and delivered by the running service."""
 
-from postroad.services.domains import registry as domains
+from postroad.services.domains import domain_registry as domains
 from tests import accepted_mail
 from tests.browser import dev_service
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from postroad.dashboard import cookies
+from postroad.dashboard.framework import cookies
 from tests.browser import dev_service, firefox, logins, pages, skip_report
 
 SHOWN = "document.querySelector('main').innerText.toLowerCase()"

@@ -2,8 +2,8 @@
 
 from playwright import async_api
 
-from postroad.model import caller
-from postroad.services.domains import registry as domains
+from postroad.model.people import callers
+from postroad.services.domains import domain_registry as domains
 from postroad.services.webhooks import endpoint_settings, endpoints
 from tests.browser import axe, dev_service, logins, page_monitor
 from tests.browser.conftest import Opener
@@ -114,7 +114,7 @@ async def test_without_a_domain_the_first_step_leads_to_one(open_page: Opener, n
 
 async def test_a_reader_sees_the_result_and_no_forms(open_page: Opener, dev: dev_service.DevService) -> None:
     account, login = await dev.new_account()
-    reader = await dev.new_person(account.id, role=caller.Role.READ_ONLY)
+    reader = await dev.new_person(account.id, role=callers.Role.READ_ONLY)
     page, readers = await open_page(login), await open_page(reader)
     await readers.goto("/welcome")
     await expect(readers.locator("main form:not([data-zone-offer])")).to_have_count(0)

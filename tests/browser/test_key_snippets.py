@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from playwright import async_api
 
-from postroad.services import templates
-from postroad.services.domains import registry as domains
+from postroad.services.domains import domain_registry as domains
+from postroad.services.templates import templates
 from tests.browser import dev_service
 from tests.browser.conftest import Opener
 

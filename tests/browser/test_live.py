@@ -3,9 +3,9 @@
 import httpx
 from playwright import async_api
 
-from postroad.model import caller
-from postroad.services.auth import api_keys, credentials
-from postroad.services.domains import registry as domains
+from postroad.model.people import callers
+from postroad.services.domains import domain_registry as domains
+from postroad.services.people import api_keys, credentials
 from tests.browser import dev_service
 from tests.browser.conftest import Opener
 
@@ -38,7 +38,7 @@ class Shop:
 async def open_shop(dev: dev_service.DevService) -> tuple[Shop, dev_service.Login]:
     account, login = await dev.new_account()
     credential, _ = await credentials.create(dev.ctx, account.id, "Shop")
-    scopes = frozenset({caller.Permission.SEND})
+    scopes = frozenset({callers.Permission.SEND})
     _, key = await api_keys.create(dev.ctx, account.id, credential_id=credential.id, name="Shop", scopes=scopes)
     (domain,) = await domains.of_account(dev.ctx, account.id)
     return Shop(dev, key, f"shop@{domain.name}"), login

@@ -5,7 +5,7 @@ import re
 
 from playwright import async_api
 
-from postroad.model import send_request
+from postroad.model.mail import send_request
 from tests import webhook_server
 from tests.browser import axe, dev_service, sent_messages
 from tests.browser.conftest import Opener

@@ -3,7 +3,7 @@
 from playwright import async_api
 
 from postroad.services import audit_log
-from postroad.services.auth import operators
+from postroad.services.people import operators
 from tests.browser import axe, dev_service, page_monitor, sent_messages
 from tests.browser.conftest import Opener
 from tests.browser.test_domains_and_credentials import say_yes

@@ -11,9 +11,9 @@ import pytest
 import pytest_asyncio
 from playwright import async_api
 
-from postroad.model import times
-from postroad.services.auth import users
-from postroad.storage import access_version, sessions
+from postroad.model.units import times
+from postroad.services.people import users
+from postroad.storage.people import credentials, sessions
 from tests.browser import axe, dev_service, logins, page_monitor
 from tests.browser.conftest import TIMEOUT_MILLISECONDS
 
@@ -80,7 +80,7 @@ async def forget_proofs(page: async_api.Page, dev: dev_service.DevService, login
     async with dev.ctx.store.transaction() as tx:
         for session in await sessions.of_user(tx, user.id, now=now):
             await sessions.confirm(tx, session.id, methods=session.methods, now=now - times.HOUR)
-        await access_version.bump(tx)
+        await credentials.bump_access_version(tx)
     await page.goto("/confirm")
     while await page.get_by_role("status").get_by_text("Confirmed.").count():
         await page.reload()

@@ -4,8 +4,8 @@ import re
 
 from playwright import async_api
 
-from postroad.model import caller
-from postroad.services.auth import users
+from postroad.model.people import callers
+from postroad.services.people import users
 from tests.browser import axe, dev_service, logins, page_monitor
 from tests.browser.conftest import Opener
 from tests.browser.test_domains_and_credentials import say_yes
@@ -87,7 +87,7 @@ async def test_a_user_is_disabled_and_removed_after_what_they_made_was_shown(
     open_page: Opener, dev: dev_service.DevService, monitor: page_monitor.PageMonitor
 ) -> None:
     account, login = await dev.new_account("Bakery")
-    colleague = await dev.new_person(account.id, role=caller.Role.OWNER)
+    colleague = await dev.new_person(account.id, role=callers.Role.OWNER)
     theirs = await open_page(colleague)
     await theirs.goto("/credentials")
     await theirs.get_by_label("Name").fill("Oven")

@@ -3,13 +3,13 @@
 import pytest
 from playwright import async_api
 
-from postroad.model import caller
+from postroad.model.people import callers
 from tests.browser import axe, dev_service, pages
 from tests.browser.conftest import Opener
 from tests.reliability import profile
 
 expect = async_api.expect
-Role = caller.Role
+Role = callers.Role
 PATHS = {page.name: page for page in pages.PAGES}
 # Roles that users manage, and in the select of the invitation.
 GIVEN = {
@@ -18,7 +18,7 @@ GIVEN = {
 }
 
 
-async def check(page: async_api.Page, role: caller.Role) -> None:
+async def check(page: async_api.Page, role: callers.Role) -> None:
     """Run axe for the read-only role, whose pages leave out most; test_every_page.py covers the owner's."""
     if profile.IS_LONG or role is Role.READ_ONLY:
         await axe.check(page)
@@ -26,9 +26,9 @@ async def check(page: async_api.Page, role: caller.Role) -> None:
 
 @pytest.mark.parametrize("role", Role)
 async def test_pages_show_what_the_role_permits(
-    open_page: Opener, dev: dev_service.DevService, role: caller.Role
+    open_page: Opener, dev: dev_service.DevService, role: callers.Role
 ) -> None:
-    granted = caller.ROLE_PERMISSIONS[role]
+    granted = callers.ROLE_PERMISSIONS[role]
     page = await open_page(await dev.new_person(dev.account.id, role=role))
     main = page.locator("main")
 
@@ -46,18 +46,18 @@ async def test_pages_show_what_the_role_permits(
     await main.get_by_role("link", name="What each role permits").first.click()
     await page.wait_for_url("**/team/roles")
     await expect(main.get_by_role("cell", name="yes", exact=True)).to_have_count(
-        sum(map(len, caller.ROLE_PERMISSIONS.values())) + 1
+        sum(map(len, callers.ROLE_PERMISSIONS.values())) + 1
     )
     await check(page, role)
 
-    sees = caller.Permission.CONTENT in granted
+    sees = callers.Permission.CONTENT in granted
     await page.goto(pages.path_of(PATHS["message"], dev))
     await expect(main.locator("h1")).to_have_text("Subject hidden") if not sees else None
     await expect(main.get_by_text("Your role cannot see the subject")).to_have_count(int(not sees))
     await expect(main.get_by_role("link", name="Copy as code")).to_have_count(int(sees))
     await check(page, role)
 
-    if caller.Permission.CHANGE not in granted:
+    if callers.Permission.CHANGE not in granted:
         for name, link in (("templates", "New template"), ("keys", "Create API key"), ("domains", "Add a domain")):
             await page.goto(pages.path_of(PATHS[name], dev))
             await expect(main.get_by_role("button", name=link)).to_have_count(0)

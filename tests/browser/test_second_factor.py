@@ -6,8 +6,8 @@ from urllib import parse
 import pyotp
 from playwright import async_api
 
-from postroad.model import caller
-from postroad.services.accounts import registry
+from postroad.model.people import callers
+from postroad.services.accounts import account_registry
 from tests.browser import axe, conftest, dev_service, logins, page_monitor
 
 expect = async_api.expect
@@ -74,8 +74,8 @@ async def test_whoever_lacks_a_required_factor_is_led_to_set_it_up(
     open_page: conftest.Opener, dev: dev_service.DevService
 ) -> None:
     account, _ = await dev.new_account()
-    await registry.require_second_factor(dev.ctx, account.id, required=True)
-    login = await dev.new_person(account.id, role=caller.Role.DEVELOPER)
+    await account_registry.require_second_factor(dev.ctx, account.id, required=True)
+    login = await dev.new_person(account.id, role=callers.Role.DEVELOPER)
     page = await open_page()
     await logins.log_in(page, login)
     await page.wait_for_url("**/profile/security")
@@ -91,7 +91,7 @@ async def test_an_owner_makes_a_recovery_link_for_somebody_who_lost_the_device(
     open_page: conftest.Opener, dev: dev_service.DevService
 ) -> None:
     account, owner = await dev.new_account()
-    login = await dev.new_person(account.id, role=caller.Role.DEVELOPER)
+    login = await dev.new_person(account.id, role=callers.Role.DEVELOPER)
     lost = await open_page(login)
     await lost.goto("/profile/security")
     await set_up(lost, login.password)

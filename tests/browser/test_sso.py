@@ -10,9 +10,10 @@ from typing import Any
 import pytest_asyncio
 from playwright import async_api
 
-from postroad.cli import data_folder, dev_seed
+from postroad.cli.dev import demo_account
+from postroad.cli.framework import data_folder
 from postroad.roles import composition
-from postroad.services.domains import registry
+from postroad.services.domains import domain_registry
 from tests.browser import logins, oidc_process
 from tests.browser.dev_service import DATA, Login
 from tests.cli import cli_runner
@@ -51,10 +52,10 @@ async def sso(browser: async_api.Browser, tmp_path: Path) -> AsyncIterator[SsoSe
     data = data_folder.DataFolder(tmp_path / DATA)
     data.prepare()
     async with composition.open_context(data.settings(environment={})) as ctx:
-        info = await dev_seed.prepare(ctx, None)
+        info = await demo_account.prepare(ctx, None)
         data.write_info(info)
-        account = await dev_seed.account_of(ctx)
-        await registry.add(ctx, account.id, "corp.example", verified=True)
+        account = await demo_account.account_of(ctx)
+        await domain_registry.add(ctx, account.id, "corp.example", verified=True)
     login = Login(info.login.email, info.login.password)
     port = free_port()
     base_url = f"http://127.0.0.1:{port}"

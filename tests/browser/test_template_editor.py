@@ -2,7 +2,7 @@
 
 from playwright import async_api
 
-from postroad.services import templates
+from postroad.services.templates import templates
 from tests.browser import axe, dev_service, logins, page_monitor
 from tests.browser.conftest import Opener
 

@@ -21,7 +21,7 @@ from unittest import mock
 import msgspec
 
 from postroad import cli
-from postroad.storage import open_store, store
+from postroad.storage.engine import open_store, store
 from tests.chaos import boundaries
 from tests.chaos.boundaries import Moment
 

@@ -12,13 +12,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
-from postroad.model import caller
-from postroad.protocol import webhook_signature
-from postroad.services import context
+from postroad import context
+from postroad.model.people import callers
+from postroad.protocol.signatures import webhook_signature
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits
-from postroad.services.accounts import registry as accounts
-from postroad.services.auth import api_keys, credentials
-from postroad.services.domains import registry as domains
+from postroad.services.domains import domain_registry as domains
+from postroad.services.people import api_keys, credentials
 from postroad.services.webhooks import endpoints
 from tests import webhook_server
 from tests.reliability import webhook_processes
@@ -78,7 +78,7 @@ async def open_customer(ctx: context.Context, number: int, endpoint: WebhookServ
     await domains.add(ctx, account.id, domain, verified=True)
     await credits.add(ctx, account.id, CREDITS, None)
     credential, password = await credentials.create(ctx, account.id, "default")
-    scopes = frozenset({caller.Permission.SEND, caller.Permission.READ})
+    scopes = frozenset({callers.Permission.SEND, callers.Permission.READ})
     _, key = await api_keys.create(ctx, account.id, credential_id=None, name="default", scopes=scopes)
     saved = await endpoints.save(ctx, account.id, url=endpoint.url)
     login = (credential.username, password)

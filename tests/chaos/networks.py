@@ -21,7 +21,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from postroad.storage import queries
+from postroad.storage.engine import queries
 from tests.chaos import boundaries
 
 CHUNK: Final = 64 * 1024

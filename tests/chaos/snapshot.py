@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from postroad.services import context
+from postroad import context
 from tests.chaos import flaky_host, hosts, load
 from tests.storage import samples
 

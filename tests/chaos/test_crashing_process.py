@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from postroad.storage import open_store, queries
+from postroad.storage.engine import open_store, queries
 from tests.chaos import boundaries, crashing_process
 from tests.chaos.boundaries import Moment, Order
 

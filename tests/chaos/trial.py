@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from postroad import errors
-from postroad.services import context
+from postroad import context, errors
 from tests.chaos import (
     boundaries,
     customers,

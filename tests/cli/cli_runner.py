@@ -14,10 +14,9 @@ from typing import Any, Self, TypeVar
 
 import click.testing
 
-from postroad import cli, config
-from postroad.cli import installation
+from postroad import cli, config, context
+from postroad.cli.framework import server_command
 from postroad.roles import composition
-from postroad.services import context
 from tests import warm_processes
 
 T = TypeVar("T")
@@ -122,7 +121,7 @@ def _own_environment() -> dict[str, str]:
     Nor may a process find those of the machine: an empty file takes the place of its default.
     """
     own = {name: value for name, value in os.environ.items() if not name.startswith("POSTROAD_")}
-    return {**own, installation.VARIABLE: os.devnull}
+    return {**own, server_command.CONFIG_VARIABLE: os.devnull}
 
 
 class Service:

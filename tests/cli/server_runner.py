@@ -10,7 +10,7 @@ import click.testing
 import pytest
 
 from tests.cli import cli_runner
-from tests.services.checks import setups
+from tests.services.operations.checks import setups
 
 ALL_SCOPES = "send,read,templates,suppressions,webhooks,domains,statistics"
 

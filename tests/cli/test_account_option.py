@@ -1,6 +1,6 @@
 """How accounts are named: by id, by a unique name, or not at all."""
 
-from postroad.services import context
+from postroad import context
 from tests.cli.cli_runner import Installation
 
 

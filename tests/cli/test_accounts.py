@@ -2,8 +2,8 @@
 
 import pytest
 
-from postroad.model import identifiers
-from postroad.services import context
+from postroad import context
+from postroad.model.units import identifiers
 from tests import accepted_mail
 from tests.cli.cli_runner import Installation
 

@@ -2,16 +2,15 @@
 
 import pytest
 
-from postroad import errors
-from postroad.model import caller
-from postroad.services import context
-from postroad.services.auth import authentication
+from postroad import context, errors
+from postroad.model.people import callers
+from postroad.services.people import authentication
 from tests.cli import cli_runner
 from tests.cli.cli_runner import Installation
 
 
-def authenticated(installation: Installation, key: str) -> caller.Caller:
-    async def ask(ctx: context.Context) -> caller.Caller:
+def authenticated(installation: Installation, key: str) -> callers.Caller:
+    async def ask(ctx: context.Context) -> callers.Caller:
         return await authentication.authenticate(ctx, f"Bearer {key}", client_address="127.0.0.1")
 
     return installation.ask(ask)
@@ -21,13 +20,13 @@ def test_a_new_key_may_send_and_nothing_else(installation: Installation) -> None
     key = installation.json("apikey", "create")["api_key"]
     assert key["key"].startswith("pr_live_")
     assert key["scopes"] == ["send"]
-    assert authenticated(installation, key["key"]).permissions == {caller.Permission.SEND}
+    assert authenticated(installation, key["key"]).permissions == {callers.Permission.SEND}
 
 
 def test_a_key_may_be_allowed_to_read(installation: Installation) -> None:
     key = installation.json("apikey", "create", "--scope", "send", "--scope", "read")["api_key"]
     permissions = authenticated(installation, key["key"]).permissions
-    assert permissions == {caller.Permission.SEND, caller.Permission.READ}
+    assert permissions == {callers.Permission.SEND, callers.Permission.READ}
 
 
 def test_a_key_may_be_allowed_everything_or_anything_but_sending(installation: Installation) -> None:
@@ -109,7 +108,7 @@ def test_a_revoked_key_stops(installation: Installation) -> None:
 
 def test_people_see_the_key_on_a_line_of_its_own(installation: Installation) -> None:
     lines = installation.text("apikey", "create").splitlines()
-    assert authenticated(installation, lines[0]).scheme is caller.Scheme.API_KEY
+    assert authenticated(installation, lines[0]).scheme is callers.Scheme.API_KEY
     assert lines[1].startswith("Shown only once")
 
 

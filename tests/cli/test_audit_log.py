@@ -2,8 +2,9 @@
 
 import dataclasses
 
-from postroad.services import audit_log, context
-from postroad.services.accounts import registry as accounts
+from postroad import context
+from postroad.services import audit_log
+from postroad.services.accounts import account_registry as accounts
 from tests.cli.cli_runner import Installation
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from postroad.storage import migrations, open_store
+from postroad.storage.engine import migrations, open_store
 from tests import next_migration
 from tests.cli.cli_runner import Installation
 from tests.cli.test_queue import send

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from postroad.services import context
-from postroad.storage import certificates
+from postroad import context
+from postroad.storage.operations import certificates
 from tests.cli.cli_runner import Installation
 
 NAMES = "mail.example.com"

@@ -7,7 +7,7 @@ import click
 import pytest
 
 from postroad import cli
-from postroad.cli import lazy_commands, server_command
+from postroad.cli.framework import lazy_commands, server_command
 from tests.cli import cli_runner
 
 EVERYWHERE = {"--data", "--config", "--json"}

@@ -4,17 +4,16 @@ import base64
 
 import pytest
 
-from postroad import errors
-from postroad.model import caller
-from postroad.services import context
-from postroad.services.auth import authentication
+from postroad import context, errors
+from postroad.model.people import callers
+from postroad.services.people import authentication
 from tests.cli.cli_runner import Installation
 
 
-def authenticated(installation: Installation, username: str, password: str) -> caller.Caller:
+def authenticated(installation: Installation, username: str, password: str) -> callers.Caller:
     field = "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()
 
-    async def ask(ctx: context.Context) -> caller.Caller:
+    async def ask(ctx: context.Context) -> callers.Caller:
         return await authentication.authenticate(ctx, field, client_address="127.0.0.1")
 
     return installation.ask(ask)

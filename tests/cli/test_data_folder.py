@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from postroad import config
-from postroad.cli import data_folder
-from postroad.cli.data_folder import DataFolder, DevInfo, FolderError
+from postroad.cli.framework import data_folder
+from postroad.cli.framework.data_folder import DataFolder, DevInfo, FolderError
 
 HANDOVER = DevInfo(
     base_url="http://127.0.0.1:1",

@@ -14,11 +14,11 @@ import pytest
 from postroad import config
 from postroad.network import hostname
 from postroad.roles import composition
-from postroad.services.checks import host, table
-from postroad.storage import processes
+from postroad.services.operations.checks import host, table
+from postroad.storage.operations import processes
 from tests import dns_server, smtp_peers
 from tests.cli import cli_runner
-from tests.services.checks import setups
+from tests.services.operations.checks import setups
 
 GOOD = """
 [database]

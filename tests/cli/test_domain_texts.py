@@ -2,11 +2,11 @@
 
 import dataclasses
 
-from postroad.cli import domain_texts
-from postroad.model import domain_records, warmup
-from postroad.model.domain_records import RecordPurpose, RecordState
-from postroad.services.domains import checks as domain_checks
-from postroad.storage import domains
+from postroad.cli.server import domains as domain_texts
+from postroad.model.domains import domain_records, warmup
+from postroad.model.domains.domain_records import RecordPurpose, RecordState
+from postroad.services.domains import dns_checks as domain_checks
+from postroad.storage.mail import domains
 
 DOMAIN = domains.Domain("dom_1", "acc_1", "example.com", None, 0)
 RECORD = domain_records.Record(RecordPurpose.SPF, "example.com", "TXT", "v=spf1 ~all")
@@ -40,19 +40,21 @@ def test_warm_up_is_shown_in_recipients_until_it_is_over() -> None:
 
 def test_records_that_are_fine_need_no_line_to_copy_in_a_check() -> None:
     fine = dataclasses.replace(SHOWN, state=RecordState.OK)
-    assert domain_texts.records([SHOWN], only_incomplete=True).count("\n") == 1
-    assert domain_texts.records([fine], only_incomplete=True).count("\n") == 0
-    assert domain_texts.records([fine], only_incomplete=False).count("\n") == 1
+    assert domain_texts.records_text([SHOWN], only_incomplete=True).count("\n") == 1
+    assert domain_texts.records_text([fine], only_incomplete=True).count("\n") == 0
+    assert domain_texts.records_text([fine], only_incomplete=False).count("\n") == 1
 
 
 def test_what_the_service_does_not_know_has_no_line() -> None:
     unknown = dataclasses.replace(SHOWN, value=None, state=RecordState.UNKNOWN)
-    assert domain_texts.records([unknown], only_incomplete=False) == "SPF: unknown. Found a thing; add another."
+    assert domain_texts.records_text([unknown], only_incomplete=False) == "SPF: unknown. Found a thing; add another."
 
 
 def test_the_operators_own_records_are_marked() -> None:
     managed = dataclasses.replace(SHOWN, record=dataclasses.replace(RECORD, managed=True))
-    assert domain_texts.records([managed], only_incomplete=True).startswith("SPF (managed by the operator): wrong. ")
+    assert domain_texts.records_text([managed], only_incomplete=True).startswith(
+        "SPF (managed by the operator): wrong. "
+    )
 
 
 def test_marks_in_a_text_do_not_end_its_string() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from postroad.services import context
-from postroad.services.accounts import registry as accounts
-from postroad.services.domains import registry as domains
+from postroad import context
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.domains import domain_registry as domains
 from tests import dns_server
 from tests.cli.cli_runner import Installation
 from tests.services import domain_zones

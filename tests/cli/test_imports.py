@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from postroad.network import json_api
-from postroad.services import context
-from postroad.services.accounts import registry
+from postroad import context
+from postroad.network.http import json_api
+from postroad.services.accounts import account_registry
 from postroad.services.imports import importer, postmark
-from postroad.services.suppressions import registry as suppressions
-from postroad.services.webhooks import endpoints, request_headers
+from postroad.services.suppressions import suppression_list as suppressions
+from postroad.services.webhooks import endpoints, signed_requests
 from tests import vendor_responses, vendor_server
 from tests.cli import cli_runner
 from tests.cli.cli_runner import Installation
@@ -49,13 +49,13 @@ def _failed(installation: Installation, *words: str) -> str:
 
 async def _webhooks(ctx: context.Context) -> list[tuple[str, str, int, Sequence[tuple[str, str]]]]:
     """The endpoints of the only account: format, its events, whether it is enabled, and its header fields."""
-    (account,) = await registry.page(ctx, "", 2)
+    (account,) = await account_registry.page(ctx, "", 2)
     return [
         (
             one.format,
             one.format_events,
             one.enabled,
-            request_headers.decrypt(ctx, one),
+            signed_requests.decrypt_headers(ctx, one),
         )
         for one in await endpoints.of_account(ctx, account.id)
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from postroad.cli import installation
+from postroad.cli.framework import server_command
 from tests.cli import cli_runner
 from tests.cli.cli_runner import Installation
 
@@ -33,7 +33,7 @@ def test_the_option_comes_before_the_variable_and_that_before_the_file_of_init(
     by_option, by_variable, by_init = (
         _installation(tmp_path / name, account=name) for name in ("option", "variable", "init")
     )
-    monkeypatch.setattr(installation, "DEFAULT_FILE", by_init.file)
+    monkeypatch.setattr(server_command, "CONFIG_FILE", by_init.file)
     assert "init" in _accounts()
     monkeypatch.setenv("POSTROAD_CONFIG", str(by_variable.file))
     assert "variable" in _accounts()
@@ -47,7 +47,7 @@ def test_variables_of_settings_override_the_file_that_was_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = (_installation(tmp_path / name, account=name) for name in ("one", "other"))
-    monkeypatch.setattr(installation, "DEFAULT_FILE", one.file)
+    monkeypatch.setattr(server_command, "CONFIG_FILE", one.file)
     monkeypatch.setenv("POSTROAD_DATABASE__URL", f"sqlite:///{other.file.parent}/postroad.db")
     assert "other" in _accounts()
 
@@ -56,7 +56,7 @@ def test_without_an_installation_the_error_names_every_way_to_give_one(tmp_path:
     for words in (("account", "list"), ("doctor",), ("check-config",), ("serve",)):
         said = cli_runner.usage_error(cli_runner.run(*words))
         assert said == (
-            f"No installation given: {installation.DEFAULT_FILE} does not exist. Use --config FILE or --data DIR (the "
+            f"No installation given: {server_command.CONFIG_FILE} does not exist. Use --config FILE or --data DIR (the "
             "folder of 'postroad dev'), or set POSTROAD_CONFIG or POSTROAD_<SECTION>__<KEY> variables. "
             "'postroad init' sets up an installation."
         )
@@ -66,7 +66,7 @@ def test_without_an_installation_the_error_names_every_way_to_give_one(tmp_path:
 def test_a_variable_that_names_no_file_is_an_error_and_no_other_file_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installation, "DEFAULT_FILE", _installation(tmp_path / "init", account="init").file)
+    monkeypatch.setattr(server_command, "CONFIG_FILE", _installation(tmp_path / "init", account="init").file)
     monkeypatch.setenv("POSTROAD_CONFIG", str(tmp_path / "absent.toml"))
     for words in (("account", "list"), ("serve",)):
         said = cli_runner.sentence(cli_runner.run(*words))
@@ -89,7 +89,7 @@ def _without_rights(folder: Path) -> Iterator[None]:
 
 def test_another_user_is_told_whose_file_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "etc"
-    monkeypatch.setattr(installation, "DEFAULT_FILE", _installation(folder, account="init").file)
+    monkeypatch.setattr(server_command, "CONFIG_FILE", _installation(folder, account="init").file)
     # As `runuser` leaves it: the logins of another user are not those of this one.
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "home"))
     for words in (("account", "list"), ("serve", "--help"), ("messages", "--help")):
@@ -123,7 +123,7 @@ def test_check_config_names_the_file_that_it_found_and_checks_it_too(monkeypatch
         folder.chmod(0o755)
         file = Installation.at(folder, url=f"sqlite:///{folder}/postroad.db").file
         file.chmod(0o644)
-        monkeypatch.setattr(installation, "DEFAULT_FILE", file)
+        monkeypatch.setattr(server_command, "CONFIG_FILE", file)
         first, second = cli_runner.run("check-config").stdout.splitlines()[:2]
         assert first == f"# File: {file}"
         assert second.startswith(f"# Warning: {file} contains secrets, and every user of this system can read it;")

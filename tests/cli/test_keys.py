@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from postroad.cli import key_files
-from postroad.services.auth import key_replacement
-from postroad.services.dkim import domain_keys
+from postroad.cli.installation import keys
+from postroad.mail.signing import domain_keys
+from postroad.services.operations import key_replacement
 from tests.cli import cli_runner
 from tests.cli.cli_runner import Installation
 
@@ -101,7 +101,7 @@ def test_a_crash_after_the_commit_is_completed_by_the_next_run(
     sealed: Installation, key: Path, monkeypatch: pytest.MonkeyPatch, *, after_the_copy: bool
 ) -> None:
     before = signing_key(sealed)
-    written = key_files._write
+    written = keys._write
 
     def crash(path: Path, text: str, *, like: Path) -> None:
         if path.name.endswith(".previous") and not after_the_copy:
@@ -111,7 +111,7 @@ def test_a_crash_after_the_commit_is_completed_by_the_next_run(
             raise SystemExit(9)
 
     with monkeypatch.context() as patch:
-        patch.setattr(key_files, "_write", crash)
+        patch.setattr(keys, "_write", crash)
         assert sealed.run("key", "rotate").exit_code == 9
     assert key.read_text() == OLD + "\n"
     new = Path(f"{key}.new").read_text()
@@ -126,6 +126,6 @@ def test_a_folder_that_cannot_be_written_changes_nothing(sealed: Installation, m
     def refuse(*_: object, like: Path) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(key_files, "_write", refuse)
+    monkeypatch.setattr(keys, "_write", refuse)
     assert "cannot be written: Permission denied; nothing was changed" in sealed.refusal("key", "rotate")
     signing_key(sealed)

@@ -53,7 +53,7 @@ UNUSED = {
     "postroad.dashboard",
     "postroad.delivery",
     "postroad.roles.service",
-    "postroad.services.auth.login",
+    "postroad.services.people.logins",
     "pyotp",
     "structlog",
     "uvloop",
@@ -92,7 +92,7 @@ def test_help_and_version_import_neither_the_service_nor_its_packages() -> None:
 def test_a_short_command_imports_no_more_than_its_own_part_of_the_service(tmp_path: Path) -> None:
     installation = cli_runner.Installation.at(tmp_path, url=f"sqlite:///{tmp_path}/postroad.db")
     ((_, imported),) = imported_by(f"account list --config {installation.file}").values()
-    assert "postroad.storage.sqlite" in imported
+    assert "postroad.storage.engine.sqlite" in imported
     assert imported & UNUSED == set()
 
 

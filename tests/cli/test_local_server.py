@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from postroad.cli import installation as cli_installation
+from postroad.cli.framework import server_command as cli_installation
 from tests.cli import cli_runner, scripted_server, server_runner
 from tests.cli.cli_runner import Installation
 from tests.cli.server_runner import home
@@ -19,7 +19,7 @@ DOMAIN = "shop.example"
 def host(home: Path, monkeypatch: pytest.MonkeyPatch) -> Installation:
     """The installation of the host, with one account, "Shop", that can send."""
     made = Installation.at(home, url=f"sqlite:///{home}/postroad.db")
-    monkeypatch.setattr(cli_installation, "DEFAULT_FILE", made.file)
+    monkeypatch.setattr(cli_installation, "CONFIG_FILE", made.file)
     for words in (
         ("account", "create", "--name", "Shop"),
         ("credits", "add", "--amount", "10"),

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from postroad import config
-from postroad.services import context
-from postroad.storage import migrations
+from postroad import config, context
+from postroad.storage.engine import migrations
 from tests.cli import cli_runner
 from tests.cli.cli_runner import Installation
-from tests.services.checks import setups
+from tests.services.operations.checks import setups
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

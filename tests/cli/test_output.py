@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from postroad.cli import output
+from postroad.cli.framework import output
 
 
 def test_a_report_is_printed_as_text_or_as_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,8 +10,8 @@ import click
 import click.testing
 import pytest
 
-from postroad.cli import command, server_command
-from postroad.model import caller
+from postroad.cli.framework import command, server_command
+from postroad.model.people import callers
 from tests.cli import cli_runner
 from tests.cli.server_runner import Server, home, remote, server
 from tests.cli.test_commands import COMMANDS
@@ -63,7 +63,7 @@ def test_a_command_that_uses_a_server_needs_a_key_with_its_scope(
 ) -> None:
     (tmp_path / "folder").mkdir()
     monkeypatch.chdir(tmp_path / "folder")
-    scopes = [scope.value for scope in caller.Scope]
+    scopes = [scope.value for scope in callers.Scope]
     alone = {scope: remote.key_with(scope) for scope in scopes}
     without = {scope: remote.key_with(",".join(one for one in scopes if one != scope)) for scope in scopes}
     wrong: list[str] = []

@@ -2,8 +2,8 @@
 
 import pytest
 
-from postroad.services import context
-from postroad.storage import queue
+from postroad import context
+from postroad.storage.mail import queue
 from tests import queue_steps
 from tests.cli.cli_runner import Installation
 

@@ -3,7 +3,7 @@
 import pytest
 
 from postroad import config
-from postroad.cli import redaction
+from postroad.cli.framework import command
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from postroad.cli import redaction
     ],
 )
 def test_an_address_keeps_all_but_its_password(url: str, shown: str) -> None:
-    assert redaction.address(url) == shown
+    assert command.masked_address(url) == shown
 
 
 def test_all_settings_are_shown_and_secrets_are_masked() -> None:
@@ -38,7 +38,7 @@ def test_all_settings_are_shown_and_secrets_are_masked() -> None:
         "metrics": {"token": "hunter4-hunter4-hunter4"},
         "notices": {"webhook_url": "https://hooks.example.com/hunter5"},
     }
-    shown = redaction.settings(config.load(environment={}, overrides=overrides))
+    shown = command.masked_settings(config.load(environment={}, overrides=overrides))
     assert shown.keys() == config.defaults().keys()
     assert shown["database"]["url"] == "postgresql://jo:***@host/name"
     assert shown["security"]["secret_key"] == "***"
@@ -49,5 +49,5 @@ def test_all_settings_are_shown_and_secrets_are_masked() -> None:
 
 
 def test_a_key_that_is_not_set_is_not_masked_as_if_it_were() -> None:
-    shown = redaction.settings(config.load(environment={}))
+    shown = command.masked_settings(config.load(environment={}))
     assert (shown["security"]["secret_key"], shown["metrics"]["token"]) == ("", "")

@@ -11,20 +11,25 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from postroad.cli import data_folder, dev, dev_seed, sample_data, sample_mail, sample_week
-from postroad.model import caller, chart_ranges, mail, send_request, times
+from postroad import context
+from postroad.cli.dev import demo_account, sample_data, sample_mail, sample_week, service
+from postroad.cli.framework import data_folder
+from postroad.mail.accept import submit
+from postroad.model.mail import send_request, statuses
+from postroad.model.people import callers
+from postroad.model.units import chart_ranges, times
 from postroad.roles import composition
-from postroad.services import audit_log, context, templates
-from postroad.services.acceptance import submit
+from postroad.services import audit_log
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits, statistics
-from postroad.services.accounts import registry as accounts
-from postroad.services.auth import api_keys, credentials, users
-from postroad.services.domains import registry as domains
-from postroad.services.maintenance import consistency
+from postroad.services.domains import domain_registry as domains
 from postroad.services.messages import lookup
-from postroad.services.suppressions import registry as suppressions
+from postroad.services.operations import operator_jobs
+from postroad.services.people import api_keys, credentials, users
+from postroad.services.suppressions import suppression_list as suppressions
+from postroad.services.templates import templates
 from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints
-from postroad.storage import templates as stored_templates
+from postroad.storage.mail import templates as stored_templates
 
 COUNT = 1_400
 # Mail to addresses that were suppressed before it.
@@ -42,7 +47,7 @@ def folder(tmp_path: Path) -> data_folder.DataFolder:
 
 @pytest_asyncio.fixture
 async def ctx(folder: data_folder.DataFolder) -> AsyncIterator[context.Context]:
-    async with composition.open_context(folder.settings(environment=dev.GUARD_ON)) as opened:
+    async with composition.open_context(folder.settings(environment=service.GUARD_ON)) as opened:
         yield dataclasses.replace(opened, clock=lambda: NOW)
 
 
@@ -54,8 +59,8 @@ async def week_of(ctx: context.Context, account_id: str) -> statistics.Overview:
 async def test_a_week_is_written_once_and_everything_agrees(
     ctx: context.Context, folder: data_folder.DataFolder
 ) -> None:
-    await dev_seed.prepare(ctx, None)
-    account_id = (await dev_seed.account_of(ctx)).id
+    await demo_account.prepare(ctx, None)
+    account_id = (await demo_account.account_of(ctx)).id
     assert await sample_week.write(ctx, folder, account_id, endpoint=BUILT_IN) is not None
     week = await week_of(ctx, account_id)
     totals = week.totals
@@ -93,7 +98,7 @@ async def test_a_week_is_written_once_and_everything_agrees(
         (1, "Your receipt, {{number}}"),
         (2, "Your receipt for order {{number}}"),
     ]
-    report = await consistency.run(ctx)
+    report = await operator_jobs.check_consistency(ctx)
     assert report.findings == []
     logged = await audit_log.page(ctx, account_id, before=None, limit=200)
     assert await sample_week.write(ctx, folder, account_id) is None
@@ -105,19 +110,19 @@ async def test_a_week_leaves_what_a_person_has_made_as_it_is(
     ctx: context.Context, folder: data_folder.DataFolder
 ) -> None:
     """After the first steps of docs/start.md: `webhook listen` has ended, and mail to a large provider waits."""
-    await dev_seed.prepare(ctx, None)
-    account_id = (await dev_seed.account_of(ctx)).id
+    await demo_account.prepare(ctx, None)
+    account_id = (await demo_account.account_of(ctx)).id
     operator = context.as_operator(ctx)
     listening = await endpoints.save(ctx, account_id, url="http://127.0.0.1:8026/", enabled=False)
     mine = await endpoints.create(ctx, account_id, endpoint_settings.Changes(url="http://127.0.0.1:9000/hook"))
     await domains.add(ctx, account_id, "outlet.example", verified=True)
     await templates.put(ctx, account_id, "receipt", subject="Mine", text="Mine", html=None)
-    await users.create(operator, account_id, email="grace@shop.example", password=None, role=caller.Role.ADMIN)
+    await users.create(operator, account_id, email="grace@shop.example", password=None, role=callers.Role.ADMIN)
     # A week that an earlier start did not finish.
     await credentials.create(ctx, account_id, sample_week.MARK)
-    who = caller.Caller(account_id, None, caller.Scheme.PASSWORD, caller.PASSWORD_PERMISSIONS)
+    who = callers.Caller(account_id, None, callers.Scheme.PASSWORD, callers.PASSWORD_PERMISSIONS)
     request = send_request.SendRequest(sender="hello@example.com", to="someone@gmail.com", subject="Hi", text="Hi")
-    queued = await submit.submit(ctx, who, request, request_id="req_1", source=mail.Source.API, key=None)
+    queued = await submit.submit(ctx, who, request, request_id="req_1", source=statuses.Source.API, key=None)
 
     async def made_by_hand() -> list[object]:
         return [
@@ -140,14 +145,14 @@ async def test_a_week_leaves_what_a_person_has_made_as_it_is(
     assert [one.name for one in await credentials.of_account(ctx, account_id)].count(sample_week.MARK) == 1
     # A person sent just now, and with another key.
     assert all((one.last_used_at or 0) < NOW for one in await api_keys.of_account(ctx, account_id))
-    assert (await consistency.run(ctx)).findings == []
+    assert (await operator_jobs.check_consistency(ctx)).findings == []
     assert await sample_week.write(ctx, folder, account_id, count=200, endpoint=BUILT_IN) is None
     assert await week_of(ctx, account_id) == week
 
 
 def drafts(count: int) -> list[sample_mail.Draft]:
     rng = random.Random(sample_mail.SEED)
-    who = caller.Caller("acc_1", "cred_1", caller.Scheme.PASSWORD, caller.PASSWORD_PERMISSIONS)
+    who = callers.Caller("acc_1", "cred_1", callers.Scheme.PASSWORD, callers.PASSWORD_PERMISSIONS)
     writer = sample_mail.Writer(typing.cast("context.Context", None), rng, who)  # a draft needs no store
     return [writer.draft(at) for at in sample_mail.moments(rng, count=count, now=NOW)]
 
@@ -170,12 +175,12 @@ def test_the_same_mail_is_written_every_time_with_days_and_nights() -> None:
 def test_events_of_the_sample_mail_go_to_the_built_in_endpoint(
     folder: data_folder.DataFolder, listen: str, endpoint: str
 ) -> None:
-    assert dev.sample_endpoint(folder.settings(environment={}, listen={"http": listen})) == endpoint
+    assert service.sample_endpoint(folder.settings(environment={}, listen={"http": listen})) == endpoint
 
 
 async def test_no_other_store_gets_a_sample_week(ctx: context.Context, folder: data_folder.DataFolder) -> None:
-    await dev_seed.prepare(ctx, None)
-    account_id = (await dev_seed.account_of(ctx)).id
+    await demo_account.prepare(ctx, None)
+    account_id = (await demo_account.account_of(ctx)).id
     elsewhere = msgspec.structs.replace(ctx.settings.database, url="sqlite:////var/lib/postroad/postroad.sqlite")
     production = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, database=elsewhere))
     with pytest.raises(data_folder.FolderError, match="only be written into the database of 'postroad dev'"):

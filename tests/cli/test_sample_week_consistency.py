@@ -9,21 +9,20 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from postroad import config
-from postroad.cli import data_folder, dev, dev_seed, sample_week
-from postroad.model import chart_ranges, times
+from postroad import config, context
+from postroad.cli.dev import demo_account, sample_week, service
+from postroad.cli.framework import data_folder
+from postroad.model.units import chart_ranges, times
 from postroad.roles import composition
-from postroad.services import context
-from postroad.services.acceptance import send_test
-from postroad.services.accounts import registry as accounts
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import statistics
-from postroad.services.domains import checks as domain_checks
-from postroad.services.domains import registry as domains
-from postroad.services.maintenance import consistency
-from postroad.services.messages import lookup
+from postroad.services.domains import dns_checks as domain_checks
+from postroad.services.domains import domain_registry as domains
+from postroad.services.messages import lookup, sample_send
+from postroad.services.operations import operator_jobs
 from postroad.services.webhooks import endpoints
-from postroad.storage import domains as stored_domains
-from postroad.storage import webhooks as stored_webhooks
+from postroad.storage.mail import domains as stored_domains
+from postroad.storage.webhook import webhooks as stored_webhooks
 
 NOW = 1_794_830_400_000_000  # Monday, 2026-11-16 12:00 UTC
 RECIPIENTS = """
@@ -78,11 +77,11 @@ def week(tmp_path_factory: pytest.TempPathFactory) -> Any:  # noqa: ANN401 - a g
 async def _write(folder: data_folder.DataFolder, database: sqlite3.Connection) -> Week:
     # As in development, all mail leaves through a simulator.
     simulator = config.Upstream(name="simulator", host="127.0.0.1", port=9, tls="off")
-    settings = msgspec.structs.replace(folder.settings(environment=dev.GUARD_ON), upstreams=(simulator,))
+    settings = msgspec.structs.replace(folder.settings(environment=service.GUARD_ON), upstreams=(simulator,))
     async with composition.open_context(settings) as opened:
         ctx = dataclasses.replace(opened, clock=lambda: NOW)
-        await dev_seed.prepare(ctx, None)
-        account_id = (await dev_seed.account_of(ctx)).id
+        await demo_account.prepare(ctx, None)
+        account_id = (await demo_account.account_of(ctx)).id
         assert await sample_week.write(ctx, folder, account_id) is not None
         known = await domains.of_account(ctx, account_id)
         (webhook,) = await endpoints.of_account(ctx, account_id)
@@ -90,9 +89,9 @@ async def _write(folder: data_folder.DataFolder, database: sqlite3.Connection) -
         return Week(
             overview=await statistics.overview(ctx, account_id, chosen),
             guard=await accounts.sending(ctx, await accounts.find(ctx, account_id)),
-            findings=list((await consistency.run(ctx)).findings),
+            findings=list((await operator_jobs.check_consistency(ctx)).findings),
             domains={one.name: (one, await domain_checks.records(ctx, one)) for one in known},
-            senders=await send_test.senders(ctx, account_id, limit=10),
+            senders=await sample_send.senders(ctx, account_id, limit=10),
             webhook=webhook,
             retry_seconds=settings.webhooks.retry_seconds,
             found={status: await _count(ctx, account_id, f"outcome:{status}") for status in ("delivered", "bounced")},
@@ -157,7 +156,7 @@ def test_domains_are_as_their_checks_say_and_only_verified_ones_send(week: Week)
     assert {one.sender.rpartition("@")[2].rstrip(">") for one in week.sent} <= verified
     assert {sender.partition("@")[2] for sender in week.senders} == verified
     assert week.senders[0] == "hello@shop.example"
-    sample = {name: found for name, found in week.domains.items() if name != dev_seed.DOMAIN}
+    sample = {name: found for name, found in week.domains.items() if name != demo_account.DOMAIN}
     for name, (_, records) in sample.items():
         states = {shown.record.purpose.value: shown.state.value for shown in records}
         assert (states["dkim"] == "ok") == (name in verified)
@@ -180,7 +179,7 @@ def test_domains_are_older_than_their_mail_and_their_checks(week: Week) -> None:
 def test_what_sent_mail_was_used(week: Week) -> None:
     used = "SELECT name, last_used_at, created_at, COALESCE(revoked_at, ?) FROM {}"
     rows = [row for table in ("credentials", "api_keys") for row in week.database.execute(used.format(table), [NOW])]
-    sample = {name: bounds for name, *bounds in rows if name != dev_seed.CREDENTIAL_NAME}
+    sample = {name: bounds for name, *bounds in rows if name != demo_account.CREDENTIAL_NAME}
     assert set(sample) == {"Shop, production", "Old server", "Checkout", "Reports"}
     for name, (last_used_at, created_at, ended_at) in sample.items():
         assert last_used_at is not None, name

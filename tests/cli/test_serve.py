@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from postroad.services import context
+from postroad import context
 from tests.cli import cli_runner
 from tests.cli.cli_runner import Installation, Service
 

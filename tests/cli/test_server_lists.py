@@ -2,8 +2,8 @@
 
 import pytest
 
-from postroad.cli import suppressions
-from postroad.storage import suppressions as stored
+from postroad.cli.server import suppressions
+from postroad.storage.mail import suppressions as stored
 from tests.cli import cli_runner, server_runner
 from tests.cli.server_runner import Server, home, remote, server
 

@@ -1,24 +1,24 @@
 """`postroad sso`, on both engines."""
 
-from postroad.services import context
-from postroad.services.accounts import registry as accounts_registry
-from postroad.services.domains import registry
-from postroad.services.sso import connections
+from postroad import context
+from postroad.services.accounts import account_registry as accounts_registry
+from postroad.services.domains import domain_registry
+from postroad.services.people import sso_connections
 from tests.cli.cli_runner import Installation
 
 
 async def connect(ctx: context.Context) -> str:
     """An account that nobody can log in to without its provider."""
     account = await accounts_registry.create(ctx, "Corner")
-    await registry.add(ctx, account.id, "corp.example", verified=True)
-    draft = connections.Draft(
+    await domain_registry.add(ctx, account.id, "corp.example", verified=True)
+    draft = sso_connections.Draft(
         issuer="https://login.corp.example",
         client_id="postroad",
         client_secret="hush",
         domains=["corp.example"],
         groups={},
     )
-    await connections.save(ctx, account.id, draft)
+    await sso_connections.save(ctx, account.id, draft)
     return account.id
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from postroad.services.suppressions import registry as suppressions
 from postroad.services.suppressions import suppression_csv
-from postroad.storage import suppressions as stored
+from postroad.services.suppressions import suppression_list as suppressions
+from postroad.storage.mail import suppressions as stored
 from tests.cli.cli_runner import Installation
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from postroad.cli import server_command, tail
-from postroad.network import api_client
+from postroad.cli.framework import server_command
+from postroad.cli.server import messages
+from postroad.network.http import api_client
 from tests.cli import cli_runner, scripted_server, server_runner
 from tests.cli.server_runner import Server, home, remote, server
 
@@ -20,7 +21,7 @@ SEND = ("send", "--from", "Shop <shop@example.com>", "--subject", "Hello", "--te
 
 def test_new_messages_and_each_result_are_shown_once(remote: Server) -> None:
     before = server_runner.data(*SEND, "--to", "before@example.net")["message"]["id"]
-    follower = tail.Follower(server_command.new_client(remote.url, remote.key), mode="live")
+    follower = messages.Follower(server_command.new_client(remote.url, remote.key), mode="live")
     assert [*follower.step()] == []
     sent = server_runner.data(*SEND, "--to", "ada@example.net", "--to", "bounce@example.net")["message"]["id"]
     events = [*follower.step()]
@@ -53,7 +54,7 @@ def test_a_burst_of_messages_is_shown_up_to_a_limit_and_their_details_a_few_at_a
             self.number += 1
             return {"messages": [{"id": f"em_{self.number}_{one}"} for one in range(100)], "next_cursor": "more"}
 
-    follower = tail.Follower(Burst("http://127.0.0.1:1", "k", user_agent=""), mode="live")
+    follower = messages.Follower(Burst("http://127.0.0.1:1", "k", user_agent=""), mode="live")
     assert [*follower.step()] == []
     assert len([*follower.step()]) == 500
     assert len(asked) == 1 + 5 + 8
@@ -71,7 +72,7 @@ def without_waiting(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
             if left[0] < 0:
                 raise KeyboardInterrupt
 
-        monkeypatch.setattr("postroad.cli.tail.time.sleep", sleep)
+        monkeypatch.setattr("postroad.cli.server.messages.time.sleep", sleep)
 
     return use
 

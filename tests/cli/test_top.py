@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from postroad.cli import server_command, top
-from postroad.network import api_client
+from postroad.cli.framework import server_command
+from postroad.cli.server import top
+from postroad.network.http import api_client
 from tests.cli import cli_runner, scripted_server, server_runner
 from tests.cli.server_runner import Server, home, server
 
@@ -195,7 +196,7 @@ def test_a_server_that_is_gone_is_asked_again(home: Path, scripted: Scripted, mo
             raise KeyboardInterrupt
 
     monkeypatch.setattr(api_client.Client, "get", get)
-    monkeypatch.setattr("postroad.cli.top.time.sleep", sleep)
+    monkeypatch.setattr("postroad.cli.server.top.time.sleep", sleep)
     monkeypatch.setattr(
         server_command, "client", lambda *_: api_client.Client("http://127.0.0.1:1", "k", user_agent="")
     )

@@ -4,29 +4,28 @@ import re
 
 import pytest
 
-from postroad import errors
-from postroad.model import caller
-from postroad.services import context
-from postroad.services.auth import api_keys, authentication, credentials, login, password_links
-from postroad.services.auth import users as account_users
-from postroad.storage import users
+from postroad import context, errors
+from postroad.model.people import callers
+from postroad.services.people import api_keys, authentication, credentials, logins, password_links
+from postroad.services.people import users as account_users
+from postroad.storage.people import users
 from tests import contexts
 from tests.cli.cli_runner import Installation
 from tests.services import audit_entries
-from tests.services.auth import authenticator
+from tests.services.people import authenticator
 
 PASSWORD = "correct horse battery"
 
 
-def log_in(installation: Installation, email: str, password: str) -> login.LoggedIn:
-    async def ask(ctx: context.Context) -> login.LoggedIn:
+def log_in(installation: Installation, email: str, password: str) -> logins.LoggedIn:
+    async def ask(ctx: context.Context) -> logins.LoggedIn:
         return await authentication.log_in(ctx, email, password, client_address="127.0.0.1")
 
     return installation.ask(ask)
 
 
-def authenticated(installation: Installation, token: str) -> caller.Caller:
-    async def ask(ctx: context.Context) -> caller.Caller:
+def authenticated(installation: Installation, token: str) -> callers.Caller:
+    async def ask(ctx: context.Context) -> callers.Caller:
         return await authentication.authenticate(ctx, f"Bearer {token}", client_address="127.0.0.1")
 
     return installation.ask(ask)
@@ -236,7 +235,7 @@ def test_remove_lists_revoked_secrets(installation: Installation) -> None:
         person = await account_users.find(ctx, user["account_id"], user["id"])
         acting = audit_entries.as_user(ctx, person)
         credential, _ = await credentials.create(acting, person.account_id, "Web shop")
-        scopes = frozenset({caller.Scope.SEND})
+        scopes = frozenset({callers.Scope.SEND})
         await api_keys.create(acting, person.account_id, credential_id=credential.id, name="Shop", scopes=scopes)
 
     installation.ask(make)

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from postroad.cli import server_command, webhook_forwarder
-from postroad.network import api_client
-from postroad.protocol import webhook_signature
+from postroad.cli.dev import webhook_listen
+from postroad.cli.framework import server_command
+from postroad.network.http import api_client
+from postroad.protocol.signatures import webhook_signature
 from tests.cli import cli_runner, scripted_server, server_runner
 from tests.cli.server_runner import Server, home, remote, server
 
@@ -26,7 +27,7 @@ def webhooks(client: api_client.Client) -> list[Any]:
 
 def test_events_come_once_each_even_when_a_response_is_lost(remote: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     client = server_command.new_client(remote.url, remote.key)
-    session = webhook_forwarder.Session(client, wanted=())
+    session = webhook_listen.Session(client, wanted=())
     session.open()
     server_runner.text(*SEND, "--to", "ada@example.net")
     server_runner.text(*SEND, "--to", "bounce@example.net")
@@ -59,11 +60,11 @@ def test_a_listener_that_is_gone_is_created_again_with_the_same_secret(
     remote: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = server_command.new_client(remote.url, remote.key)
-    session = webhook_forwarder.Session(client, wanted=["email.delivered"])
+    session = webhook_listen.Session(client, wanted=["email.delivered"])
     session.open()
     secret = session.secret
     session.close()
-    events = webhook_forwarder._events(session)
+    events = webhook_listen._events(session)
     create = session.open
 
     def open_and_send() -> None:
@@ -101,16 +102,16 @@ def test_a_process_forwards_signed_events_and_removes_its_listener_with_ctrl_c(s
 def test_an_application_that_is_not_there_is_shown() -> None:
     with scripted_server.answering(b"") as gone:
         pass
-    assert webhook_forwarder.forward(gone.url, "{}", "whsec_a") == "failed: Connection refused"
+    assert webhook_listen.forward(gone.url, "{}", "whsec_a") == "failed: Connection refused"
 
 
 def test_a_hostile_event_cannot_control_the_terminal() -> None:
     body = json.dumps({"data": {"to": "\x1b[2J", "smtp_code": "\x07"}})
     event = {"event_type": "\x1b]", "event_id": "\n", "body": body}
-    assert webhook_forwarder.line(event, "204").split()[1:] == [r"\x1b]", r"\x1b[2J", r"\x07", r"\n", "204"]
-    assert "\x1b" not in webhook_forwarder.json_line(event, None)
+    assert webhook_listen.line(event, "204").split()[1:] == [r"\x1b]", r"\x1b[2J", r"\x07", r"\n", "204"]
+    assert "\x1b" not in webhook_listen.json_line(event, None)
     for broken in ("", "[1]", "[" * 100_000):
-        assert "None" in webhook_forwarder.line({"body": broken}, None)
+        assert "None" in webhook_listen.line({"body": broken}, None)
 
 
 @pytest.mark.parametrize(

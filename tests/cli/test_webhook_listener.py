@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
-from postroad.cli import webhook_listener
-from postroad.model import events
-from postroad.network import http_listener
-from postroad.protocol import webhook_signature
+from postroad.cli.dev import webhook_endpoint
+from postroad.model.events import events
+from postroad.network.http import http_server
+from postroad.protocol.signatures import webhook_signature
 
 NOW = 1_700_000_000
 SECRET = "whsec_one"
@@ -38,7 +38,7 @@ class Listening:
     """A listener, and what it has printed."""
 
     port: int
-    shown_requests: list[webhook_listener.ReceivedWebhook]
+    shown_requests: list[webhook_endpoint.ReceivedWebhook]
 
     async def post(self, body: bytes, *, secrets: Sequence[str] = (SECRET,), timestamp: int = NOW) -> httpx.Response:
         """A request as Postroad sends it."""
@@ -52,20 +52,20 @@ class Listening:
     @property
     def line(self) -> str:
         """The last line for people, without its time, which is local."""
-        return webhook_listener.line(self.shown_requests[-1]).split("  ", 1)[1]
+        return webhook_endpoint.line(self.shown_requests[-1]).split("  ", 1)[1]
 
 
 @contextlib.asynccontextmanager
 async def listening(*secrets: str, status: int = 200) -> AsyncIterator[Listening]:
-    shown_requests: list[webhook_listener.ReceivedWebhook] = []
+    shown_requests: list[webhook_endpoint.ReceivedWebhook] = []
 
     async def known() -> Sequence[str]:
         return secrets
 
-    endpoint = webhook_listener.WebhookListener(
+    endpoint = webhook_endpoint.WebhookListener(
         secrets=known, status=status, clock=lambda: NOW * 1_000_000, report=shown_requests.append
     )
-    listener = http_listener.HttpListener(endpoint, refuse=webhook_listener.refusal)
+    listener = http_server.HttpListener(endpoint, refuse=webhook_endpoint.refusal)
     await listener.start("127.0.0.1", 0)
     try:
         yield Listening(listener.address[1], shown_requests)
@@ -92,7 +92,7 @@ async def test_an_event_that_comes_again_is_noted() -> None:
 
 
 async def test_only_so_many_events_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webhook_listener, "MAX_REMEMBERED", 2)
+    monkeypatch.setattr(webhook_endpoint, "MAX_REMEMBERED", 2)
     async with listening() as endpoint:
         for number in (1, 2, 3, 3, 2, 1):
             await endpoint.post(events.ping(f"evt_{number}", created_at=0))
@@ -124,7 +124,7 @@ async def test_a_wrong_signature_is_refused_with_the_reason_and_its_content_not_
         reason = "the signature does not match the secret and the body"
         assert (answer.status_code, answer.text) == (400, f"{reason}\n")
         assert endpoint.line == f"rejected with 400: {reason}"
-        assert json.loads(webhook_listener.json_line(endpoint.shown_requests[0])) == {
+        assert json.loads(webhook_endpoint.json_line(endpoint.shown_requests[0])) == {
             "received_at": "2023-11-14T22:13:20.000Z",
             "status": 400,
             "error": reason,
@@ -198,12 +198,12 @@ async def test_what_a_terminal_would_obey_is_written_out() -> None:
     async with listening(SECRET) as endpoint:
         assert (await endpoint.post(body)).status_code == 200
         for shown in (
-            webhook_listener.line(endpoint.shown_requests[0]),
-            webhook_listener.json_line(endpoint.shown_requests[0]),
+            webhook_endpoint.line(endpoint.shown_requests[0]),
+            webhook_endpoint.json_line(endpoint.shown_requests[0]),
         ):
             assert shown.isprintable()
-        assert json.loads(webhook_listener.json_line(endpoint.shown_requests[0]))["event"]["data"]["to"] == evil
-        assert r"\x1b[2J" in webhook_listener.line(endpoint.shown_requests[0])
+        assert json.loads(webhook_endpoint.json_line(endpoint.shown_requests[0]))["event"]["data"]["to"] == evil
+        assert r"\x1b[2J" in webhook_endpoint.line(endpoint.shown_requests[0])
 
 
 async def test_a_refusal_that_quotes_the_body_is_written_out_too() -> None:

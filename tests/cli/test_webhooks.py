@@ -14,8 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
-from postroad.model import events
-from postroad.protocol import webhook_signature
+from postroad.model.events import events
+from postroad.protocol.signatures import webhook_signature
 from tests.cli import cli_runner
 from tests.cli.cli_runner import Service
 

@@ -7,14 +7,15 @@ from typing import Any
 import httpx
 import structlog
 
+from postroad import context
 from postroad.compat import applications, compatible_api
-from postroad.model import caller, key_limits, mail
-from postroad.network import http_listener
-from postroad.services import context
-from postroad.services.auth import api_keys, credentials
-from postroad.web import path_switch
+from postroad.model.mail import statuses
+from postroad.model.people import callers
+from postroad.network.http import http_server
+from postroad.services.people import api_keys, credentials
+from postroad.web import application
 
-EVERY_SCOPE = frozenset(caller.Scope)
+EVERY_SCOPE = frozenset(callers.Scope)
 
 
 class CountedThreads:
@@ -47,8 +48,8 @@ async def new_key(
     account_id: str,
     scopes: frozenset[str] = EVERY_SCOPE,
     *,
-    mode: mail.Mode = mail.Mode.LIVE,
-    limits: key_limits.Limits = key_limits.NO_LIMITS,
+    mode: statuses.Mode = statuses.Mode.LIVE,
+    limits: callers.KeyLimits = callers.NO_LIMITS,
 ) -> str:
     """The secret of a new API key."""
     await credentials.create(ctx, account_id, name="compat")
@@ -67,8 +68,8 @@ async def listening(ctx: context.Context) -> AsyncIterator[str]:
     apps = {api.prefix: applications.build_application(ctx, api, log=log) for api in applications.APIS}
     first = next(iter(apps.values()))
     marks = {name: api.prefix for api in applications.APIS for name in api.own_headers}
-    switch = path_switch.PathPrefixes(apps, first, headers=marks)
-    listener = http_listener.HttpListener(switch, refuse=first.refuse)
+    switch = application.PathPrefixes(apps, first, headers=marks)
+    listener = http_server.HttpListener(switch, refuse=first.refuse)
     await listener.start("127.0.0.1", 0)
     try:
         yield "http://{}:{}".format(*listener.address)

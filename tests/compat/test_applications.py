@@ -6,14 +6,13 @@ from typing import Final
 import httpx
 import pytest
 
-from postroad import errors
+from postroad import context, errors
 from postroad.compat import applications, compatible_api
 from postroad.compat.resend import api as resend
 from postroad.compat.resend import error_shape
-from postroad.model import caller
-from postroad.services import context
-from postroad.services.auth import authentication, users
-from postroad.storage import accounts
+from postroad.model.people import callers
+from postroad.services.people import authentication, users
+from postroad.storage.people import accounts
 from postroad.web import responses, routing
 from tests.compat import compat_client
 from tests.contexts import PASSWORD, Clock
@@ -31,8 +30,8 @@ def echoing(api: compatible_api.CompatibleApi) -> compatible_api.CompatibleApi:
     route = compatible_api.route(
         "POST /echo",
         echo,
-        permission=caller.Permission.SEND,
-        scope=caller.Scope.SEND,
+        permission=callers.Permission.SEND,
+        scope=callers.Scope.SEND,
         body=list,
         idempotent=True,
         key_required=False,
@@ -91,7 +90,7 @@ class TestEveryApi:
     async def test_a_key_without_the_scope_is_refused(
         self, ctx: context.Context, api: compatible_api.CompatibleApi, account: accounts.Account
     ) -> None:
-        key = await compat_client.new_key(ctx, account.id, frozenset({caller.Scope.READ}))
+        key = await compat_client.new_key(ctx, account.id, frozenset({callers.Scope.READ}))
         async with compat_client.opened(ctx, echoing(api), presented(api, key)) as client:
             response = await client.post("/echo", json=[])
         assert response.status_code == 401
@@ -121,7 +120,7 @@ class TestEveryApi:
 
 
 async def test_resend_knows_the_names_of_errors(ctx: context.Context, account: accounts.Account) -> None:
-    key = await compat_client.new_key(ctx, account.id, frozenset({caller.Scope.READ}))
+    key = await compat_client.new_key(ctx, account.id, frozenset({callers.Scope.READ}))
     api = echoing(resend.API)
     async with compat_client.opened(ctx, api) as client:
         missing = await client.post("/echo", json=[])
@@ -169,7 +168,7 @@ async def test_an_old_token_of_a_person_opens_nothing_until_it_is_confirmed(
     ctx: context.Context, account: accounts.Account, clock: Clock, api: compatible_api.CompatibleApi
 ) -> None:
     """Keys, secrets and exports are here, too."""
-    email, role = "owner@example.com", caller.Role.OWNER
+    email, role = "owner@example.com", callers.Role.OWNER
     await users.create(ctx, account.id, email=email, password=PASSWORD, role=role)
     token = (await authentication.log_in(ctx, email, PASSWORD, client_address="192.0.2.1")).token
     async with compat_client.opened(ctx, api, presented(api, token)) as client:

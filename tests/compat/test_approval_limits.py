@@ -6,12 +6,12 @@ from typing import Any
 import httpx
 import pytest_asyncio
 
+from postroad import context
 from postroad.compat.postmark import api as postmark
 from postroad.compat.resend import api as resend
-from postroad.model import key_limits
-from postroad.services import context
+from postroad.model.people import callers
 from postroad.services.messages import lookup
-from postroad.storage import accounts
+from postroad.storage.people import accounts
 from tests import accepted_mail
 from tests.compat import compat_client
 
@@ -22,7 +22,7 @@ EMAIL: dict[str, Any] = {"From": "shop@example.com", "To": "ada@example.net", "S
 async def client(ctx: context.Context, account: accounts.Account) -> AsyncIterator[httpx.AsyncClient]:
     """With a key that needs approval for more than 150 recipients."""
     await accepted_mail.allow_sending(ctx, account.id)
-    key = await compat_client.new_key(ctx, account.id, limits=key_limits.Limits(approval_above=150))
+    key = await compat_client.new_key(ctx, account.id, limits=callers.KeyLimits(approval_above=150))
     async with compat_client.opened(ctx, postmark.API, {"X-Postmark-Server-Token": key}) as opened:
         yield opened
 
@@ -48,7 +48,7 @@ async def test_a_batch_does_not_pass_the_limit_in_parts(
 
 async def test_a_send_that_waits_has_an_error_of_its_own(ctx: context.Context, account: accounts.Account) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
-    key = await compat_client.new_key(ctx, account.id, limits=key_limits.Limits(approval_above=0))
+    key = await compat_client.new_key(ctx, account.id, limits=callers.KeyLimits(approval_above=0))
     email = {"from": "shop@example.com", "to": "ada@example.net", "subject": "Hello", "text": "Hi"}
     async with compat_client.opened(ctx, resend.API, {"Authorization": f"Bearer {key}"}) as client:
         waiting = await client.post("/emails", json=email, headers={"Idempotency-Key": "1"})

@@ -2,18 +2,19 @@
 
 import datetime as dt
 
+from postroad import context
 from postroad.compat.postmark import api as postmark_api
 from postroad.compat.resend import api as resend_api
-from postroad.model import webhook_formats
-from postroad.network import json_api
-from postroad.services import context, templates
-from postroad.services.accounts import registry as services_accounts
-from postroad.services.domains import registry as domains
+from postroad.model.events import webhook_formats
+from postroad.network.http import json_api
+from postroad.services.accounts import account_registry as services_accounts
+from postroad.services.domains import domain_registry as domains
 from postroad.services.imports import found, importer, postmark, resend
-from postroad.services.suppressions import registry as suppressions
+from postroad.services.suppressions import suppression_list as suppressions
+from postroad.services.templates import templates
 from postroad.services.webhooks import endpoint_settings, endpoints
-from postroad.storage import accounts
-from postroad.storage import suppressions as stored
+from postroad.storage.mail import suppressions as stored
+from postroad.storage.people import accounts
 from tests.compat import compat_client
 from tests.compat.test_moved_apps import served
 

@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 import structlog
 
+from postroad import context
 from postroad.compat import applications, compatible_api
 from postroad.compat.postmark import api as postmark
 from postroad.compat.resend import api as resend
-from postroad.network import http_listener
-from postroad.services import context
+from postroad.network.http import http_server
 from postroad.services.messages import lookup
-from postroad.storage import accounts
-from postroad.web import path_switch
+from postroad.storage.people import accounts
+from postroad.web import application as path_switch
 from tests import accepted_mail, vendor_server
 from tests.compat import compat_client
 from tests.docs.test_migration import example
@@ -42,7 +42,7 @@ async def served(ctx: context.Context, api: compatible_api.CompatibleApi) -> Asy
     application = applications.build_application(ctx, api, log=log)
     marks = dict.fromkeys(api.own_headers, api.prefix)
     switch = path_switch.PathPrefixes({api.prefix: application}, application, headers=marks)
-    listener = http_listener.HttpListener(switch, refuse=application.refuse)
+    listener = http_server.HttpListener(switch, refuse=application.refuse)
     await listener.start("127.0.0.1", 0)
     try:
         yield f"http://127.0.0.1:{listener.address[1]}"

@@ -10,16 +10,16 @@ import pytest_asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad import errors
+from postroad import context, errors
 from postroad.compat.postmark import api, numbers, schemas, translation
-from postroad.model import caller, mail, send_request
-from postroad.services import context, templates
-from postroad.services.acceptance import validation
-from postroad.services.accounts import credits
-from postroad.services.accounts import registry as account_registry
-from postroad.services.domains import registry as domains
+from postroad.mail.accept import validation
+from postroad.model.mail import send_request, statuses
+from postroad.model.people import callers
+from postroad.services.accounts import account_registry, credits
+from postroad.services.domains import domain_registry as domains
 from postroad.services.messages import lookup
-from postroad.storage import accounts
+from postroad.services.templates import templates
+from postroad.storage.people import accounts
 from postroad.web import request_reader
 from tests.compat import compat_client
 
@@ -126,7 +126,7 @@ async def test_what_is_not_json_has_a_number_of_its_own(client: httpx.AsyncClien
 
 
 async def test_keys_are_checked(ctx: context.Context, account: accounts.Account) -> None:
-    reading = await compat_client.new_key(ctx, account.id, frozenset({caller.Scope.READ}))
+    reading = await compat_client.new_key(ctx, account.id, frozenset({callers.Scope.READ}))
     async with compat_client.opened(ctx, api.API) as client:
         for token, told in [
             ("POSTMARK_API_TEST", "use a test key of Postroad (pr_test_…)"),
@@ -141,7 +141,7 @@ async def test_keys_are_checked(ctx: context.Context, account: accounts.Account)
 async def test_a_test_key_sends_test_messages(
     ctx: context.Context, account: accounts.Account, client: httpx.AsyncClient
 ) -> None:
-    key = await compat_client.new_key(ctx, account.id, frozenset({caller.Scope.SEND}), mode=mail.Mode.TEST)
+    key = await compat_client.new_key(ctx, account.id, frozenset({callers.Scope.SEND}), mode=statuses.Mode.TEST)
     sent = await client.post("/email", json=EMAIL, headers={"X-Postmark-Server-Token": key})
     message, _ = await lookup.find(ctx, account.id, sent.json()["MessageID"])
     assert message.is_test

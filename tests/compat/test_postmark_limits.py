@@ -9,16 +9,18 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from postroad import errors
+from postroad import context, errors
 from postroad.compat import send
 from postroad.compat.postmark import api, long_lists, numbers, translation
 from postroad.compat.resend import api as resend
-from postroad.concurrency import response_delays
+from postroad.concurrency import fairness
 from postroad.model.bounces import disposition
-from postroad.services import context, templates, work_limits
-from postroad.services.suppressions import bulk, registry
-from postroad.storage import accounts, store
-from postroad.storage import suppressions as stored
+from postroad.services import usage_limits
+from postroad.services.suppressions import suppression_list
+from postroad.services.templates import templates
+from postroad.storage.engine import store
+from postroad.storage.mail import suppressions as stored
+from postroad.storage.people import accounts
 from tests import accepted_mail
 from tests.compat import compat_client
 from tests.services import claimed_mail
@@ -114,7 +116,7 @@ async def test_a_long_suppression_list_is_sent_page_by_page(
             stored.Suppression(account.id, f"{n:04}@{domain}", source, "imported", None, None, ctx.clock())
             for n in range(600)
         ]
-        await bulk.add(ctx, rows, audit_subject=None)
+        await suppression_list.add_in_batches(ctx, rows, audit_subject=None)
     path = "/message-streams/outbound/suppressions/dump"
     for query, count in (({}, 1_200), ({"SuppressionReason": "SpamComplaint"}, 600), ({"Origin": "Nobody"}, 0)):
         response = await client.get(path, params=query)
@@ -197,14 +199,14 @@ async def test_a_change_of_many_suppressions_is_one_change(
             assert len(results) == 50
             assert not [one for one in results if one.get("Status") == "Failed" or one.get("deleted") is False]
             assert counted.questions < 10
-            assert await registry.count(ctx, account.id) == left
+            assert await suppression_list.count(ctx, account.id) == left
 
 
 @pytest.mark.parametrize("path", ["/messages/outbound", "/bounces"])
 async def test_an_account_reads_one_long_list_at_a_time(
     ctx: context.Context, client: httpx.AsyncClient, account: accounts.Account, path: str
 ) -> None:
-    with work_limits.acquire(ctx, long_lists.LONG_LISTS, account.id):
+    with usage_limits.acquire(ctx, long_lists.LONG_LISTS, account.id):
         refused = await client.get(path, params={"count": 1, "offset": 999})
         assert (refused.status_code, refused.json()["ErrorCode"]) == (429, 429)
         assert refused.json()["Message"].startswith("long lists: at most 1 at once per account")
@@ -219,11 +221,11 @@ async def test_an_accepted_message_is_never_delayed(
     """Its status is 200, as that of a page; but it has a rate of its own."""
     paced: list[bool] = []
 
-    def of_account(_self: object, _account_id: str, pace: response_delays.Pace, **_: object) -> float:
-        paced.append(pace is response_delays.Pace.REFUSALS)
+    def of_account(_self: object, _account_id: str, pace: fairness.Pace, **_: object) -> float:
+        paced.append(pace is fairness.Pace.REFUSALS)
         return 0.0
 
-    monkeypatch.setattr(response_delays.ResponseDelays, "of_account", of_account)
+    monkeypatch.setattr(fairness.ResponseDelays, "of_account", of_account)
     await accepted_mail.allow_sending(ctx, account.id)
     key = await compat_client.new_key(ctx, account.id)
     if service == "Postmark":

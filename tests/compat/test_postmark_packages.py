@@ -14,10 +14,10 @@ import postmarker.core
 import pytest
 import pytest_asyncio
 
+from postroad import context
 from postroad.compat.postmark import api
 from postroad.model.bounces import disposition
-from postroad.services import context
-from postroad.storage import accounts
+from postroad.storage.people import accounts
 from tests import accepted_mail
 from tests.compat import compat_client, method_table, package_runner
 from tests.services import claimed_mail

@@ -12,13 +12,14 @@ import pytest
 import pytest_asyncio
 from hypothesis import strategies as st
 
+from postroad import context
 from postroad.compat.postmark import api
-from postroad.model import caller, mail
 from postroad.model.bounces import disposition
-from postroad.services import context
-from postroad.services.accounts import registry as account_registry
+from postroad.model.mail import statuses
+from postroad.model.people import callers
+from postroad.services.accounts import account_registry
 from postroad.services.webhooks import endpoint_settings, endpoints
-from postroad.storage import accounts
+from postroad.storage.people import accounts
 from tests import accepted_mail
 from tests.compat import compat_client
 from tests.contexts import Clock
@@ -304,8 +305,8 @@ async def test_a_test_key_sees_test_messages_only(
     ctx: context.Context, account: accounts.Account, client: httpx.AsyncClient
 ) -> None:
     live = (await client.post("/email", json=EMAIL)).json()["MessageID"]
-    scopes = frozenset({caller.Scope.SEND, caller.Scope.READ})
-    key = presented(await compat_client.new_key(ctx, account.id, scopes, mode=mail.Mode.TEST))
+    scopes = frozenset({callers.Scope.SEND, callers.Scope.READ})
+    key = presented(await compat_client.new_key(ctx, account.id, scopes, mode=statuses.Mode.TEST))
     test = (await client.post("/email", json=EMAIL, headers=key)).json()["MessageID"]
     listed = (await client.get("/messages/outbound", headers=key)).json()["Messages"]
     assert [(one["MessageID"], one["Sandboxed"]) for one in listed] == [(test, True)]

@@ -10,14 +10,13 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from postroad import config
+from postroad import config, context
 from postroad.compat.resend import api as resend
 from postroad.compat.resend import payload
-from postroad.model import limits
-from postroad.services import context
-from postroad.services.accounts import registry as account_registry
+from postroad.model.mail import limits
+from postroad.services.accounts import account_registry
 from postroad.services.messages import lookup
-from postroad.storage import accounts
+from postroad.storage.people import accounts
 from tests import accepted_mail, contexts, webhook_server
 from tests.compat import compat_client
 

@@ -7,13 +7,14 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from postroad import context
 from postroad.compat.resend import api as resend
 from postroad.compat.resend import emails
-from postroad.model import caller, mail
-from postroad.services import context
-from postroad.services.accounts import registry
+from postroad.model.mail import statuses
+from postroad.model.people import callers
+from postroad.services.accounts import account_registry
 from postroad.services.messages import lookup
-from postroad.storage import accounts
+from postroad.storage.people import accounts
 from tests import accepted_mail, contexts
 from tests.compat import compat_client
 
@@ -241,10 +242,10 @@ async def test_another_account_and_a_test_key_find_nothing(
     ctx: context.Context, client: httpx.AsyncClient, account: accounts.Account
 ) -> None:
     message_id = (await client.post("/emails", json=EMAIL)).json()["id"]
-    other = await registry.create(ctx, "Other")
+    other = await account_registry.create(ctx, "Other")
     keys = [
         await compat_client.new_key(ctx, other.id),
-        await compat_client.new_key(ctx, account.id, mode=mail.Mode.TEST, scopes=frozenset({"send", "read"})),
+        await compat_client.new_key(ctx, account.id, mode=statuses.Mode.TEST, scopes=frozenset({"send", "read"})),
     ]
     for key in keys:
         async with compat_client.opened(ctx, resend.API, {"Authorization": f"Bearer {key}"}) as stranger:
@@ -257,7 +258,7 @@ async def test_another_account_and_a_test_key_find_nothing(
 
 
 async def test_a_key_that_may_only_send_reads_nothing(ctx: context.Context, account: accounts.Account) -> None:
-    key = await compat_client.new_key(ctx, account.id, frozenset({caller.Scope.SEND}))
+    key = await compat_client.new_key(ctx, account.id, frozenset({callers.Scope.SEND}))
     async with compat_client.opened(ctx, resend.API, {"Authorization": f"Bearer {key}"}) as sender:
         for path in ("/emails", "/emails/x", "/templates"):
             response = await sender.get(path)

@@ -7,14 +7,14 @@ from typing import Any
 import httpx
 import pytest_asyncio
 
+from postroad import context
 from postroad.compat.resend import api as resend
-from postroad.model import caller, key_limits, mail
-from postroad.services import context
-from postroad.services.accounts import credits
-from postroad.services.accounts import registry as account_registry
-from postroad.services.domains import registry as domains
+from postroad.model.mail import statuses
+from postroad.model.people import callers
+from postroad.services.accounts import account_registry, credits
+from postroad.services.domains import domain_registry as domains
 from postroad.services.messages import lookup
-from postroad.storage import accounts
+from postroad.storage.people import accounts
 from postroad.web import routing
 from tests.compat import compat_client
 
@@ -64,8 +64,8 @@ async def test_a_suspended_account_sends_nothing(
 async def test_limits_of_the_key_hold(
     ctx: context.Context, client: httpx.AsyncClient, account: accounts.Account
 ) -> None:
-    only = key_limits.Limits(domains=("other.example",))
-    scopes = frozenset({caller.Scope.SEND})
+    only = callers.KeyLimits(domains=("other.example",))
+    scopes = frozenset({callers.Scope.SEND})
     limited = await compat_client.new_key(ctx, account.id, scopes, limits=only)
     response = await client.post("/emails", json=EMAIL, headers={"Authorization": f"Bearer {limited}"})
     assert refusal(response) == (403, "validation_error")
@@ -75,8 +75,8 @@ async def test_limits_of_the_key_hold(
 async def test_a_test_key_sends_test_messages(
     ctx: context.Context, client: httpx.AsyncClient, account: accounts.Account
 ) -> None:
-    scopes = frozenset({caller.Scope.SEND, caller.Scope.READ})
-    key = await compat_client.new_key(ctx, account.id, scopes, mode=mail.Mode.TEST)
+    scopes = frozenset({callers.Scope.SEND, callers.Scope.READ})
+    key = await compat_client.new_key(ctx, account.id, scopes, mode=statuses.Mode.TEST)
     headers = {"Authorization": f"Bearer {key}"}
     message_id = (await client.post("/emails", json=EMAIL, headers=headers)).json()["id"]
     message, _ = await lookup.find(ctx, account.id, message_id)

@@ -8,18 +8,20 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from postroad import context
 from postroad.compat.resend import api as resend
 from postroad.compat.resend import domains as resend_domains
-from postroad.model import caller, domain_records, key_limits, webhook_formats
-from postroad.services import context
-from postroad.services.accounts import registry
-from postroad.services.auth import api_keys
-from postroad.services.domains import checks
-from postroad.services.domains import registry as domains
-from postroad.services.suppressions import registry as suppressions
+from postroad.model.domains import domain_records
+from postroad.model.events import webhook_formats
+from postroad.model.people import callers
+from postroad.services.accounts import account_registry
+from postroad.services.domains import dns_checks
+from postroad.services.domains import domain_registry as domains
+from postroad.services.people import api_keys
+from postroad.services.suppressions import suppression_list as suppressions
 from postroad.services.webhooks import endpoint_settings, endpoints
-from postroad.storage import accounts
-from postroad.storage import suppressions as stored
+from postroad.storage.mail import suppressions as stored
+from postroad.storage.people import accounts
 from tests import accepted_mail, webhook_endpoints
 from tests.compat import compat_client
 
@@ -98,7 +100,7 @@ async def test_a_domain_that_cannot_be_is_refused(client: httpx.AsyncClient, bod
 def test_records_have_the_names_of_resend() -> None:
     purpose, state = domain_records.RecordPurpose, domain_records.RecordState
     spf = domain_records.Record(purpose.RETURN_PATH, "send.a.example", "MX", "mail.example.com")
-    shown = resend_domains._record(checks.RecordStatus(spf, "mail.example.com", state.MISSING, "", 1))
+    shown = resend_domains._record(dns_checks.RecordStatus(spf, "mail.example.com", state.MISSING, "", 1))
     assert shown == {
         "record": "SPF",
         "name": "send.a.example",
@@ -119,7 +121,7 @@ async def test_keys_have_what_their_permission_says_and_no_more_than_their_maker
     made = await client.post("/api-keys", json=sending)
     assert (made.status_code, set(made.json())) == (201, {"id", "token"})
     rows = {row.id: row for row in await api_keys.of_account(ctx, account.id)}
-    assert caller.scopes_of(rows[full["id"]].scopes) == caller.SCOPES
+    assert callers.scopes_of(rows[full["id"]].scopes) == callers.SCOPES
     assert (rows[made.json()["id"]].scopes, rows[made.json()["id"]].limits.domains) == ("send", ("example.com",))
     async with opened(ctx, made.json()["token"]) as sender:
         assert refusal(await sender.get("/api-keys")) == (401, "restricted_api_key")
@@ -131,7 +133,7 @@ async def test_keys_have_what_their_permission_says_and_no_more_than_their_maker
         for body in ({"name": "more"}, {"name": "more", "permission": "sending_access"}):
             assert refusal(await manager.post("/api-keys", json=body))[0] == 403
     limited = await compat_client.new_key(
-        ctx, account.id, frozenset({"team", "send"}), limits=key_limits.Limits(domains=("example.com",))
+        ctx, account.id, frozenset({"team", "send"}), limits=callers.KeyLimits(domains=("example.com",))
     )
     async with opened(ctx, limited) as manager:
         assert refusal(await manager.post("/api-keys", json={"name": "x", "permission": "sending_access"}))[0] == 403
@@ -284,7 +286,7 @@ async def test_many_addresses_are_suppressed_together_or_none(
 
 
 async def test_another_accounts_things_do_not_exist(ctx: context.Context, client: httpx.AsyncClient) -> None:
-    other = await registry.create(ctx, "Other")
+    other = await account_registry.create(ctx, "Other")
     domain = await domains.add(ctx, other.id, "other.example", verified=False)
     changes = endpoint_settings.Changes(url=URL, format_events=["email.sent"])
     saved = await endpoints.create(ctx, other.id, changes, of_format=webhook_formats.Format.RESEND)

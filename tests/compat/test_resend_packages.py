@@ -16,11 +16,11 @@ import pytest_asyncio
 import resend
 import trustme
 
+from postroad import context
 from postroad.compat.resend import api
-from postroad.protocol import standard_webhooks
-from postroad.services import context
-from postroad.services.webhooks import signing_secrets
-from postroad.storage import accounts
+from postroad.protocol.signatures import webhook_signature
+from postroad.services.webhooks import signed_requests
+from postroad.storage.people import accounts
 from tests import accepted_mail
 from tests.compat import compat_client, method_table, package_runner
 
@@ -90,8 +90,8 @@ class Served:
 
 def signed() -> dict[str, Any]:
     """An event as a request of a webhook has it, for either package."""
-    secret, body = signing_secrets.new(), b'{"type":"email.sent"}'
-    sent = standard_webhooks.svix_headers([secret], body, event_id="evt_1", timestamp=int(time.time()))
+    secret, body = signed_requests.new_secret(), b'{"type":"email.sent"}'
+    sent = webhook_signature.svix_headers([secret], body, event_id="evt_1", timestamp=int(time.time()))
     headers = {name.removeprefix("svix-"): value for name, value in sent}
     return {"payload": body.decode(), "headers": headers, "webhookSecret": secret, "webhook_secret": secret}
 

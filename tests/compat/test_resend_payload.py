@@ -9,12 +9,12 @@ import msgspec
 import pytest
 from hypothesis import strategies as st
 
-from postroad import errors
+from postroad import context, errors
 from postroad.compat.resend import api as resend
 from postroad.compat.resend import payload
-from postroad.model import send_request, times
-from postroad.services import context
-from postroad.storage import accounts
+from postroad.model.mail import send_request
+from postroad.model.units import times
+from postroad.storage.people import accounts
 from postroad.web import request_reader
 from tests.compat import compat_client
 

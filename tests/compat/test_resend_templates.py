@@ -7,10 +7,11 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from postroad import context
 from postroad.compat.resend import api as resend
-from postroad.services import context, templates
-from postroad.services.accounts import registry
-from postroad.storage import accounts
+from postroad.services.accounts import account_registry
+from postroad.services.templates import templates
+from postroad.storage.people import accounts
 from tests import accepted_mail
 from tests.compat import compat_client
 
@@ -96,7 +97,7 @@ async def test_an_alias_is_used_once_and_belongs_to_its_account(
     await client.post("/templates", json=WELCOME)
     again = await client.post("/templates", json=WELCOME)
     assert (again.status_code, again.json()["name"]) == (409, "validation_error")
-    other = await registry.create(ctx, "Other")
+    other = await account_registry.create(ctx, "Other")
     key = await compat_client.new_key(ctx, other.id)
     async with compat_client.opened(ctx, resend.API, {"Authorization": f"Bearer {key}"}) as stranger:
         for method, path in [

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from postroad.concurrency import fair_semaphore
+from postroad.concurrency import fairness
 
 
 @contextlib.asynccontextmanager
-async def held(semaphore: fair_semaphore.FairSemaphore, name: str, count: int) -> AsyncIterator[None]:
+async def held(semaphore: fairness.FairSemaphore, name: str, count: int) -> AsyncIterator[None]:
     """So many units are held meanwhile, or waited for."""
     end = asyncio.Event()
 
@@ -28,13 +28,13 @@ async def held(semaphore: fair_semaphore.FairSemaphore, name: str, count: int) -
 
 
 async def test_somebody_else_gets_a_unit_at_once_however_many_one_wants() -> None:
-    semaphore = fair_semaphore.FairSemaphore(10)
+    semaphore = fairness.FairSemaphore(10)
     async with held(semaphore, "greedy", 1000), asyncio.timeout(60), semaphore.hold("modest"):
         pass
 
 
 async def test_equals_come_in_turn() -> None:
-    semaphore = fair_semaphore.FairSemaphore(1)
+    semaphore = fairness.FairSemaphore(1)
     order: list[str] = []
 
     async def take(name: str) -> None:
@@ -49,7 +49,7 @@ async def test_equals_come_in_turn() -> None:
 
 
 async def test_who_gives_up_waiting_takes_nothing_along() -> None:
-    semaphore = fair_semaphore.FairSemaphore(1)
+    semaphore = fairness.FairSemaphore(1)
     async with semaphore.hold("first"):
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01), semaphore.hold("second"):
@@ -64,7 +64,7 @@ async def test_who_gives_up_waiting_takes_nothing_along() -> None:
 
 
 async def test_those_who_give_up_when_a_unit_comes_back_are_passed_over() -> None:
-    semaphore = fair_semaphore.FairSemaphore(1)
+    semaphore = fairness.FairSemaphore(1)
     async with semaphore.hold("first"):
         waiting = [asyncio.create_task(semaphore.hold(name).__aenter__()) for name in ("a", "a", "b", "c")]
         await asyncio.sleep(0)
@@ -77,7 +77,7 @@ async def test_those_who_give_up_when_a_unit_comes_back_are_passed_over() -> Non
 
 
 async def test_a_timeout_ends_the_wait_and_not_the_work() -> None:
-    semaphore = fair_semaphore.FairSemaphore(1)
+    semaphore = fairness.FairSemaphore(1)
     async with semaphore.hold("first", timeout=0):
         await asyncio.sleep(0.01)
         with pytest.raises(TimeoutError):
@@ -88,7 +88,7 @@ async def test_a_timeout_ends_the_wait_and_not_the_work() -> None:
 
 
 async def test_who_holds_less_comes_first() -> None:
-    semaphore = fair_semaphore.FairSemaphore(5)
+    semaphore = fairness.FairSemaphore(5)
     order: list[str] = []
 
     async def take(name: str) -> None:
@@ -106,7 +106,7 @@ async def test_who_holds_less_comes_first() -> None:
 
 
 async def test_who_is_cancelled_at_the_moment_of_its_turn_leaves_it_to_the_next() -> None:
-    semaphore = fair_semaphore.FairSemaphore(1)
+    semaphore = fairness.FairSemaphore(1)
     async with semaphore.hold("first"):
         second, third = (asyncio.create_task(semaphore.hold(name).__aenter__()) for name in ("second", "third"))
         await asyncio.sleep(0)

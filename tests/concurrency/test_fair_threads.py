@@ -7,11 +7,11 @@ from concurrent import futures
 import pytest
 
 from postroad import errors
-from postroad.concurrency import fair_threads
+from postroad.concurrency import fairness
 
 
 async def test_one_who_wants_much_is_passed_by_one_who_wants_little() -> None:
-    threads = fair_threads.FairThreads(1, name="test")
+    threads = fairness.FairThreads(1, name="test")
     done: list[str] = []
     try:
         much = [asyncio.create_task(threads.run("greedy", lambda: done.append("greedy"))) for _ in range(100)]
@@ -25,7 +25,7 @@ async def test_one_who_wants_much_is_passed_by_one_who_wants_little() -> None:
 
 
 async def test_somebody_else_finds_a_thread_free_while_one_waits_for_twenty() -> None:
-    threads, may_end, begun = fair_threads.FairThreads(2, name="test", alpha=1), threading.Event(), list[str]()
+    threads, may_end, begun = fairness.FairThreads(2, name="test", alpha=1), threading.Event(), list[str]()
 
     def long() -> None:
         begun.append("greedy")
@@ -53,7 +53,7 @@ async def test_parties_get_equal_time_and_not_equal_turns() -> None:
         used[party] += units
         order.append(party)
 
-    threads = fair_threads.FairThreads(1, name="test", clock=lambda: now)
+    threads = fairness.FairThreads(1, name="test", clock=lambda: now)
     used, order = {"long": 0, "short": 0, "late": 0}, list[str]()
     try:
         long = [asyncio.create_task(threads.run("long", lambda: work("long", 100))) for _ in range(20)]
@@ -73,7 +73,7 @@ async def test_parties_get_equal_time_and_not_equal_turns() -> None:
 
 
 async def test_a_result_and_an_error_reach_the_caller() -> None:
-    threads = fair_threads.FairThreads(1, name="test")
+    threads = fairness.FairThreads(1, name="test")
 
     def fail() -> None:
         raise LookupError
@@ -87,7 +87,7 @@ async def test_a_result_and_an_error_reach_the_caller() -> None:
 
 
 async def test_a_thread_is_taken_until_its_work_is_done_also_when_the_caller_has_gone() -> None:
-    threads, may_end, order = fair_threads.FairThreads(1, name="test"), threading.Event(), list[str]()
+    threads, may_end, order = fairness.FairThreads(1, name="test"), threading.Event(), list[str]()
 
     def long() -> None:
         may_end.wait(60)
@@ -110,7 +110,7 @@ async def test_a_thread_is_taken_until_its_work_is_done_also_when_the_caller_has
 
 
 async def test_after_the_end_nothing_begins() -> None:
-    threads = fair_threads.FairThreads(1, name="test")
+    threads = fairness.FairThreads(1, name="test")
     threads.close()
     with pytest.raises(errors.ServiceUnavailable):
         await threads.run("a", threading.current_thread)
@@ -118,9 +118,9 @@ async def test_after_the_end_nothing_begins() -> None:
 
 async def test_uninterrupted_work_gives_its_result_or_its_error() -> None:
     with futures.ThreadPoolExecutor(1) as threads:
-        assert await fair_threads.uninterrupted(threads, threading.get_ident) != threading.get_ident()
+        assert await fairness.uninterrupted(threads, threading.get_ident) != threading.get_ident()
         with pytest.raises(ZeroDivisionError):
-            await fair_threads.uninterrupted(threads, lambda: 1 // 0)
+            await fairness.uninterrupted(threads, lambda: 1 // 0)
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -134,7 +134,7 @@ async def test_who_is_cancelled_waits_for_uninterrupted_work(*, fails: bool) -> 
             raise ZeroDivisionError
 
     with futures.ThreadPoolExecutor(1) as threads:
-        caller = asyncio.create_task(fair_threads.uninterrupted(threads, work))
+        caller = asyncio.create_task(fairness.uninterrupted(threads, work))
         try:
             while not begun.is_set():
                 await asyncio.sleep(0.001)

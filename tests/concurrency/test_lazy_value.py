@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from postroad.concurrency import lazy_value
+from postroad.concurrency import caches
 
 
 class Maker:
@@ -22,7 +22,7 @@ class Maker:
 
 async def test_all_who_ask_at_once_get_one_value() -> None:
     make = Maker()
-    value = lazy_value.LazyValue(make)
+    value = caches.LazyValue(make)
     assert make.times == 0
     assert await asyncio.gather(*(value.get() for _ in range(10))) == ["made 1"] * 10
     assert await value.get() == "made 1"
@@ -30,7 +30,7 @@ async def test_all_who_ask_at_once_get_one_value() -> None:
 
 
 async def test_what_could_not_be_made_is_tried_again() -> None:
-    value = lazy_value.LazyValue(Maker(OSError("no file")))
+    value = caches.LazyValue(Maker(OSError("no file")))
     with pytest.raises(OSError, match="no file"):
         await value.get()
     assert await value.get() == "made 2"

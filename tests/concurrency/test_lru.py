@@ -1,10 +1,10 @@
 """A dictionary that lets go of what was used least lately."""
 
-from postroad.concurrency import lru
+from postroad.concurrency import caches
 
 
 def test_what_was_used_least_lately_goes_first() -> None:
-    values: lru.LruCache[str, int] = lru.LruCache(2)
+    values: caches.LruCache[str, int] = caches.LruCache(2)
     values.put("a", 1)
     values.put("b", 2)
     assert values.get("a") == 1
@@ -14,7 +14,7 @@ def test_what_was_used_least_lately_goes_first() -> None:
 
 
 def test_room_is_made_only_when_there_is_none() -> None:
-    values: lru.LruCache[str, int] = lru.LruCache(2)
+    values: caches.LruCache[str, int] = caches.LruCache(2)
     values.put("a", 1)
     assert values.evict() is None
     values.put("b", 2)

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from postroad.concurrency import response_delays
-from postroad.concurrency.response_delays import BURST, MAX_SECONDS, PAGE_UNITS, RATES, Pace, ResponseDelays
-from postroad.model import login_throttle
+from postroad.concurrency import fairness
+from postroad.concurrency.fairness import DELAY_BURST, DELAY_RATES, MAX_DELAY_SECONDS, PAGE_UNITS, Pace, ResponseDelays
+from postroad.model.people import login_rules
 
-REFUSALS_PER_SECOND = RATES[Pace.REFUSALS]
+REFUSALS_PER_SECOND = DELAY_RATES[Pace.REFUSALS]
 
 
 class Clock:
@@ -39,11 +39,11 @@ def refuse(delays: ResponseDelays, account_id: str = "acc_1") -> float:
 
 
 def refuse_stranger(delays: ResponseDelays, address: str) -> float:
-    return delays.of_stranger(login_throttle.networks_around(address), Pace.REFUSALS)
+    return delays.of_stranger(login_rules.networks_around(address), Pace.REFUSALS)
 
 
 def test_a_burst_is_answered_at_once_and_what_follows_one_after_the_other(delays: ResponseDelays, clock: Clock) -> None:
-    assert [refuse(delays) for _ in range(BURST + 1)] == [0.0] * (BURST + 1)
+    assert [refuse(delays) for _ in range(DELAY_BURST + 1)] == [0.0] * (DELAY_BURST + 1)
     interval = 1 / REFUSALS_PER_SECOND
     assert [refuse(delays) for _ in range(3)] == pytest.approx([interval, 2 * interval, 3 * interval])
     # In time the pace is forgotten.
@@ -52,11 +52,11 @@ def test_a_burst_is_answered_at_once_and_what_follows_one_after_the_other(delays
 
 
 def test_no_answer_is_delayed_for_longer_than_the_maximum(delays: ResponseDelays, clock: Clock) -> None:
-    flood = [refuse(delays) for _ in range(2 * BURST)]
-    assert max(flood) == MAX_SECONDS
+    flood = [refuse(delays) for _ in range(2 * DELAY_BURST)]
+    assert max(flood) == MAX_DELAY_SECONDS
     assert flood == sorted(flood)
     # What was answered after the maximum is not counted, so the pace does not fall behind for ever.
-    clock.now += MAX_SECONDS + BURST / REFUSALS_PER_SECOND
+    clock.now += MAX_DELAY_SECONDS + DELAY_BURST / REFUSALS_PER_SECOND
     assert refuse(delays) == 0.0
 
 
@@ -70,18 +70,18 @@ def test_others_do_not_wait_for_a_flood(delays: ResponseDelays) -> None:
 
 def test_an_account_is_delayed_only_while_another_one_is_active(delays: ResponseDelays, clock: Clock) -> None:
     alone = ResponseDelays(clock=clock)
-    for _ in range(5 * BURST):
+    for _ in range(5 * DELAY_BURST):
         alone.note_account("acc_1")
         assert alone.of_account("acc_1", Pace.REQUESTS) == 0.0
     while refuse(delays) < 1:
         pass
-    clock.now += response_delays.ACTIVE_SECONDS
+    clock.now += fairness.DELAY_ACTIVE_SECONDS
     assert refuse(delays) == 0.0
 
 
 def test_a_stranger_is_delayed_without_any_account(clock: Clock) -> None:
     delays = ResponseDelays(clock=clock)
-    flood = [refuse_stranger(delays, "192.0.2.1") for _ in range(BURST + 2)]
+    flood = [refuse_stranger(delays, "192.0.2.1") for _ in range(DELAY_BURST + 2)]
     assert flood[-1] > 0
 
 
@@ -89,8 +89,8 @@ def test_pages_count_several_units(delays: ResponseDelays) -> None:
     pages = [delays.of_account("acc_1", Pace.REQUESTS, units=PAGE_UNITS) for _ in range(200)]
     assert [seconds for seconds in pages if not seconds] == [0.0] * 41, "forty at once, and then one after the other"
     assert pages[41:44] == pytest.approx([0.05, 0.10, 0.15])
-    assert pages[-1] == MAX_SECONDS
-    assert sum(seconds < MAX_SECONDS for seconds in pages) in {80, 81}, "the others are too many"
+    assert pages[-1] == MAX_DELAY_SECONDS
+    assert sum(seconds < MAX_DELAY_SECONDS for seconds in pages) in {80, 81}, "the others are too many"
 
 
 @pytest.mark.parametrize(
@@ -98,16 +98,16 @@ def test_pages_count_several_units(delays: ResponseDelays) -> None:
 )
 def test_the_addresses_of_a_neighbourhood_have_a_pace_together(clock: Clock, address: str, places: range) -> None:
     delays = ResponseDelays(clock=clock)
-    flood = [refuse_stranger(delays, address.format(place)) for _ in range(BURST) for place in places]
-    assert sum(not seconds for seconds in flood) == 4 * BURST + 1, "four times what one address has"
-    assert refuse_stranger(delays, address.format(99)) == MAX_SECONDS
+    flood = [refuse_stranger(delays, address.format(place)) for _ in range(DELAY_BURST) for place in places]
+    assert sum(not seconds for seconds in flood) == 4 * DELAY_BURST + 1, "four times what one address has"
+    assert refuse_stranger(delays, address.format(99)) == MAX_DELAY_SECONDS
     assert refuse_stranger(delays, "198.51.100.1") == 0.0
 
 
 def test_parties_within_their_pace_are_forgotten(
     delays: ResponseDelays, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(response_delays, "MAX_PARTIES", 10)
+    monkeypatch.setattr(fairness, "MAX_DELAYED_PARTIES", 10)
     while refuse(delays) < 1:
         pass
     for place in range(100):

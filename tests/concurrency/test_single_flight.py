@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from postroad import errors
-from postroad.concurrency import single_flight
+from postroad.concurrency import caches
 
 
 class Work:
@@ -31,8 +31,8 @@ async def started(*waiting: "asyncio.Task[int]") -> None:
     assert not any(task.done() for task in waiting)
 
 
-def flying() -> single_flight.SingleFlight:
-    return single_flight.SingleFlight(2, what="things")
+def flying() -> caches.SingleFlight:
+    return caches.SingleFlight(2, what="things")
 
 
 async def test_those_who_come_while_it_runs_share_it_and_those_who_come_later_do_not() -> None:
@@ -104,7 +104,7 @@ async def test_closing_waits_for_what_is_under_way_and_begins_nothing_more() -> 
 
 
 async def test_work_can_be_started_without_waiting_and_close_waits_for_it() -> None:
-    flights = single_flight.SingleFlight(2, what="checks")
+    flights = caches.SingleFlight(2, what="checks")
     done: list[int] = []
 
     async def work() -> None:
@@ -121,7 +121,7 @@ async def test_work_can_be_started_without_waiting_and_close_waits_for_it() -> N
 
 
 async def test_one_who_starts_much_leaves_flights_for_others() -> None:
-    together, work = single_flight.SingleFlight(10, what="things"), Work()
+    together, work = caches.SingleFlight(10, what="things"), Work()
     waiting = [asyncio.create_task(together.join(number, work, party="greedy")) for number in range(8)]
     await started(*waiting)
     with pytest.raises(errors.ServiceUnavailable, match="too many things"):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from postroad.concurrency import ttl_cache
+from postroad.concurrency import caches
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class CacheHarness:
             raise RuntimeError(name)
         return Fact(name, self.now + 10)
 
-    def memory(self, most: int = 10) -> ttl_cache.TtlCache[Fact]:
-        return ttl_cache.TtlCache(max_entries=most, clock=lambda: self.now)
+    def memory(self, most: int = 10) -> caches.TtlCache[Fact]:
+        return caches.TtlCache(max_entries=most, clock=lambda: self.now)
 
 
 async def test_a_value_is_looked_up_once_while_it_is_valid() -> None:

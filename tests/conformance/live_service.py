@@ -21,13 +21,14 @@ from typing import Any
 import httpx
 import pytest
 
-from postroad.model import caller
-from postroad.services import context, templates
+from postroad import context
+from postroad.mail.signing import domain_keys
+from postroad.model.people import callers
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits
-from postroad.services.accounts import registry as accounts
-from postroad.services.auth import api_keys, authentication, credentials, users
-from postroad.services.dkim import domain_keys
-from postroad.services.domains import registry as domains
+from postroad.services.domains import domain_registry as domains
+from postroad.services.people import api_keys, authentication, credentials, users
+from postroad.services.templates import templates
 from tests import open_resources, warm_processes
 from tests.cli import cli_runner
 
@@ -199,10 +200,10 @@ async def make_account(ctx: context.Context, name: str, *, domain: str, amount: 
     credential, password = await credentials.create(ctx, account_id, "default")
     keys = [
         (await api_keys.create(ctx, account_id, credential_id=credential.id, name="key", scopes=frozenset(scopes)))[1]
-        for scopes in ([caller.Permission.SEND], [caller.Permission.SEND, caller.Permission.READ])
+        for scopes in ([callers.Permission.SEND], [callers.Permission.SEND, callers.Permission.READ])
     ]
     tokens = []
-    for role in (caller.Role.OWNER, caller.Role.READ_ONLY):
+    for role in (callers.Role.OWNER, callers.Role.READ_ONLY):
         person, _ = await users.create(ctx, account_id, email=f"{role}@{domain}", password=PASSWORD, role=role)
         tokens.append((await authentication.issue_token(ctx, person)).token)
     pair = base64.b64encode(f"{credential.username}:{password}".encode()).decode()

@@ -9,7 +9,7 @@ import httpx
 import jwt
 import pytest
 
-from postroad.services.auth import installation_keys
+from postroad.keys import installation_keys
 from tests.cli import cli_runner
 from tests.conformance import live_service
 

@@ -1,7 +1,7 @@
 """The interface, "Error object" and "Errors": each code that sending and reading can meet, with its status.
 
 Not to be met here: `internal_error` (a bug, by definition), `temporary_failure` and `idempotency_in_progress` (a matter
-of moments: tests/services/acceptance/test_submit.py), `rate_limited` and `warmup_limited` (test_limits.py) and
+of moments: tests/mail/accept/test_submit.py), `rate_limited` and `warmup_limited` (test_limits.py) and
 `service_unavailable` (test_unavailability.py).
 """
 

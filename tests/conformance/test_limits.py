@@ -1,6 +1,6 @@
 """The interface, "Limits": each row that belongs to sending, at the limit and one beyond it.
 
-The lifetime of a key, 24 hours, needs a clock that can be moved: tests/services/acceptance/test_submit.py proves it.
+The lifetime of a key, 24 hours, needs a clock that can be moved: tests/mail/accept/test_submit.py proves it.
 """
 
 import base64

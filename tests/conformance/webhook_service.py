@@ -22,9 +22,9 @@ from typing import Any, Final, TypeVar
 import httpx
 import trustme
 
-from postroad.services import context
+from postroad import context
 from postroad.services.messages import dev_inbox
-from postroad.simulator import server
+from postroad.simulator import mailbox
 from tests import webhook_server
 from tests.conformance import live_service
 
@@ -244,7 +244,7 @@ def installed(folder: Path, *, url: str, settings: str) -> Iterator[Installation
     authority.cert_pem.write_to_path(str(ca_file))
     mail = dev_inbox.Inbox(clock=context.system_clock, entropy=os.urandom)
     failures: list[Exception] = []
-    simulator = server.serve(mail, host="127.0.0.1", port=0, failed=failures.append)
+    simulator = mailbox.serve(mail, host="127.0.0.1", port=0, failed=failures.append)
     try:
         with background.entering(simulator) as (host, port):
             chosen = (

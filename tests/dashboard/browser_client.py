@@ -17,19 +17,19 @@ import pytest
 import pytest_asyncio
 import structlog
 
-from postroad import config
+from postroad import config, context
 from postroad.dashboard import application as dashboard_application
-from postroad.dashboard import cookies
-from postroad.dashboard import site as sites
-from postroad.model import caller
-from postroad.services import context, operator_jobs, operator_state
-from postroad.services.accounts import registry as accounts
-from postroad.services.auth import operators, sessions
-from postroad.services.auth import users as account_users
-from postroad.services.checks import findings, table
+from postroad.dashboard.framework import cookies
+from postroad.dashboard.framework import site as sites
+from postroad.model.people import callers
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import dev_inbox
-from postroad.storage import accounts as stored_accounts
-from postroad.storage import users
+from postroad.services.operations import operator_jobs, operator_state
+from postroad.services.operations.checks import findings, table
+from postroad.services.people import operators, sessions
+from postroad.services.people import users as account_users
+from postroad.storage.people import accounts as stored_accounts
+from postroad.storage.people import users
 from postroad.telemetry import logs
 from postroad.web import application
 from tests import contexts, webhook_rows
@@ -125,7 +125,7 @@ async def open_browser(
         yield Browser(client, user, session, sessions.csrf_token(ctx, session))
 
 
-async def person(ctx: context.Context, account_id: str, email: str, role: caller.Role) -> users.User:
+async def person(ctx: context.Context, account_id: str, email: str, role: callers.Role) -> users.User:
     """Somebody whose password is `contexts.PASSWORD`."""
     user, _ = await account_users.create(ctx, account_id, email=email, password=contexts.PASSWORD, role=role)
     return user
@@ -206,35 +206,35 @@ async def theirs(ctx: context.Context) -> stored_accounts.Account:
 
 @pytest_asyncio.fixture
 async def browser(ctx: context.Context, served: Served, mine: stored_accounts.Account) -> AsyncIterator[Browser]:
-    user = await person(ctx, mine.id, "owner@mine.example", caller.Role.OWNER)
+    user = await person(ctx, mine.id, "owner@mine.example", callers.Role.OWNER)
     async with open_browser(ctx, served, user) as opened:
         yield opened
 
 
 @pytest_asyncio.fixture
 async def member(ctx: context.Context, served: Served, mine: stored_accounts.Account) -> AsyncIterator[Browser]:
-    user = await person(ctx, mine.id, "member@mine.example", caller.Role.DEVELOPER)
+    user = await person(ctx, mine.id, "member@mine.example", callers.Role.DEVELOPER)
     async with open_browser(ctx, served, user) as opened:
         yield opened
 
 
 @pytest_asyncio.fixture
 async def reader(ctx: context.Context, served: Served, mine: stored_accounts.Account) -> AsyncIterator[Browser]:
-    user = await person(ctx, mine.id, "reader@mine.example", caller.Role.READ_ONLY)
+    user = await person(ctx, mine.id, "reader@mine.example", callers.Role.READ_ONLY)
     async with open_browser(ctx, served, user) as opened:
         yield opened
 
 
 @pytest_asyncio.fixture
 async def analyst(ctx: context.Context, served: Served, mine: stored_accounts.Account) -> AsyncIterator[Browser]:
-    user = await person(ctx, mine.id, "analyst@mine.example", caller.Role.ANALYST)
+    user = await person(ctx, mine.id, "analyst@mine.example", callers.Role.ANALYST)
     async with open_browser(ctx, served, user) as opened:
         yield opened
 
 
 @pytest_asyncio.fixture
 async def stranger(ctx: context.Context, served: Served, theirs: stored_accounts.Account) -> AsyncIterator[Browser]:
-    user = await person(ctx, theirs.id, "owner@theirs.example", caller.Role.OWNER)
+    user = await person(ctx, theirs.id, "owner@theirs.example", callers.Role.OWNER)
     async with open_browser(ctx, served, user) as opened:
         yield opened
 
@@ -248,7 +248,7 @@ async def operator(
 
     # The real ones look at this host, and at its DNS.
     monkeypatch.setattr(table, "CHECKS", {"disk": table.Check(check)})
-    user = await person(ctx, mine.id, "operator@mine.example", caller.Role.READ_ONLY)
+    user = await person(ctx, mine.id, "operator@mine.example", callers.Role.READ_ONLY)
     await operators.add(ctx, user.email)
     async with open_browser(ctx, served, user) as opened:
         yield opened

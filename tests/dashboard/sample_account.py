@@ -4,17 +4,21 @@ import apsw
 import asyncpg
 import msgspec
 
-from postroad.model import caller, identifiers
+from postroad import context
 from postroad.model.bounces import disposition
+from postroad.model.people import callers
+from postroad.model.units import identifiers
 from postroad.protocol.smtp import values
-from postroad.services import context, templates
-from postroad.services.auth import api_keys, credentials
-from postroad.services.domains import registry as domains
+from postroad.services.domains import domain_registry as domains
 from postroad.services.messages import dev_inbox, saved_views
-from postroad.services.suppressions import registry as suppressions
+from postroad.services.people import api_keys, credentials
+from postroad.services.suppressions import suppression_list as suppressions
+from postroad.services.templates import templates
 from postroad.services.webhooks import endpoints
-from postroad.storage import approvals, passkeys, recipients, webhook_deliveries
-from postroad.storage import suppressions as stored_suppressions
+from postroad.storage.mail import messages
+from postroad.storage.mail import suppressions as stored_suppressions
+from postroad.storage.people import approvals, second_factors
+from postroad.storage.webhook import webhook_deliveries
 from tests import accepted_mail, webhook_rows
 from tests.services import claimed_mail
 
@@ -26,7 +30,7 @@ async def create_sample_data(ctx: context.Context, account_id: str, *, domain: s
     """One of everything; the ids by kind."""
     await accepted_mail.allow_sending(ctx, account_id, domain=domain)
     credential, _ = await credentials.create(ctx, account_id, HOSTILE)
-    scopes = frozenset({caller.Permission.SEND})
+    scopes = frozenset({callers.Permission.SEND})
     key, _ = await api_keys.create(ctx, account_id, credential_id=None, name=HOSTILE, scopes=scopes)
     await templates.put(ctx, account_id, "furniture", subject=HOSTILE, text=HOSTILE, html=f"<p>{HOSTILE}</p>")
     view = await saved_views.save(ctx, account_id, name=HOSTILE[:40], search=f'"{HOSTILE[:25]}"')
@@ -54,7 +58,7 @@ async def create_sample_data(ctx: context.Context, account_id: str, *, domain: s
     )
     await webhook_rows.put_attempt(ctx, delivery, 1, status_code=500, response_body=HOSTILE)
     async with ctx.store.reading() as tx:
-        first, *_ = await recipients.of_message(tx, account_id, message_id)
+        first, *_ = await messages.recipients(tx, account_id, message_id)
     return {
         "approval": await ask_for_approval(ctx, account_id, key.id, HOSTILE),
         "api_key": key.id,
@@ -123,7 +127,7 @@ def _of_file(path: str) -> Dump:
 
 async def add_passkey(ctx: context.Context, login_id: str, *, mark: str) -> str:
     """A passkey that no authenticator has; returns its id."""
-    passkey = passkeys.Passkey(
+    passkey = second_factors.Passkey(
         id=ctx.new_id(identifiers.PASSKEY, now=ctx.clock()),
         login_id=login_id,
         credential_id=mark.encode(),
@@ -136,5 +140,5 @@ async def add_passkey(ctx: context.Context, login_id: str, *, mark: str) -> str:
         created_at=ctx.clock(),
     )
     async with ctx.store.transaction() as tx:
-        await passkeys.insert(tx, passkey)
+        await second_factors.insert_passkey(tx, passkey)
     return passkey.id

@@ -4,18 +4,18 @@ import html
 
 import pytest
 
-from postroad.dashboard import lists
-from postroad.model import caller, key_limits
-from postroad.services import context
-from postroad.services.auth import api_keys, authentication, credentials, operators, users
-from postroad.storage import api_keys as stored
+from postroad import context
+from postroad.dashboard.framework import lists
+from postroad.model.people import callers
+from postroad.services.people import api_keys, authentication, credentials, operators, users
+from postroad.storage.people import credentials as stored
 from tests import contexts
 from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser
 from tests.dashboard.test_credentials import copied
 
 HOSTILE = "<script>alert('x')</script> \"shop\""
-SEND = frozenset({caller.Permission.SEND})
+SEND = frozenset({callers.Permission.SEND})
 
 
 async def make(ctx: context.Context, account_id: str, name: str = "shop") -> stored.ApiKey:
@@ -112,7 +112,7 @@ async def test_a_key_has_the_limits_of_the_form_and_shows_their_use(
     }
     assert (await browser.post("/keys", fields)).status_code == 201
     (key,) = await api_keys.of_account(ctx, browser.account_id)
-    assert key.limits == key_limits.Limits(
+    assert key.limits == callers.KeyLimits(
         domains=("example.com", "news.example.com"),
         networks=("192.0.2.0/24", "2001:db8::1/128"),
         templates=("welcome",),
@@ -123,7 +123,7 @@ async def test_a_key_has_the_limits_of_the_form_and_shows_their_use(
     )
     async with ctx.store.transaction() as tx:
         today = clock.now // (24 * 3600 * 1_000_000)
-        await stored.put_usage(tx, {(key.id, key.account_id): key_limits.Usage(today, 7, 1234)})
+        await stored.put_key_usage(tx, {(key.id, key.account_id): callers.KeyUsage(today, 7, 1234)})
     page = (await browser.get("/keys")).text
     for shown in (
         "from example.com, news.example.com",
@@ -139,7 +139,7 @@ async def test_a_key_has_the_limits_of_the_form_and_shows_their_use(
 
 async def test_an_expired_key_is_shown_as_such(ctx: context.Context, browser: Browser, clock: contexts.Clock) -> None:
     await credentials.create(ctx, browser.account_id, "first")
-    soon = key_limits.Limits(expires_at=clock.now + 1_000_000)
+    soon = callers.KeyLimits(expires_at=clock.now + 1_000_000)
     await api_keys.create(ctx, browser.account_id, credential_id=None, name="shop", scopes=SEND, limits=soon)
     assert "status-active" in (await browser.get("/keys")).text
     clock.pass_seconds(1)
@@ -151,7 +151,7 @@ async def test_an_expired_key_is_shown_as_such(ctx: context.Context, browser: Br
 async def test_the_form_has_every_scope(ctx: context.Context, browser: Browser) -> None:
     await credentials.create(ctx, browser.account_id, "first")
     page = (await browser.get("/keys")).text
-    for scope in (*caller.SCOPES, "*"):
+    for scope in (*callers.SCOPES, "*"):
         assert f'name="scopes" value="{scope}"' in page
     # Nobody but an operator can give this one.
     assert 'value="operator"' not in page

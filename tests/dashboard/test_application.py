@@ -8,17 +8,16 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from postroad import config
+from postroad import config, context
 from postroad.api import authentication
-from postroad.dashboard import error_pages
-from postroad.dashboard import site as sites
-from postroad.model import caller
+from postroad.dashboard import application as error_pages
+from postroad.dashboard.framework import site as sites
+from postroad.model.people import callers
 from postroad.roles import listeners
-from postroad.services import context
-from postroad.services.auth import api_keys, credentials
-from postroad.services.auth import authentication as caller_authentication
-from postroad.services.suppressions import registry as suppressions
-from postroad.storage import accounts as stored_accounts
+from postroad.services.people import api_keys, credentials
+from postroad.services.people import authentication as caller_authentication
+from postroad.services.suppressions import suppression_list as suppressions
+from postroad.storage.people import accounts as stored_accounts
 from postroad.web import application
 from tests import contexts
 from tests.dashboard import browser_client
@@ -34,7 +33,7 @@ async def secured(
 ) -> AsyncIterator[tuple[browser_client.Served, Browser]]:
     """The dashboard as users reach it over TLS, and an owner's browser there."""
     served = browser_client.serve(ctx, dataclasses.replace(site, base_url=SECURE_URL))
-    user = await browser_client.person(ctx, mine.id, "secure@mine.example", caller.Role.OWNER)
+    user = await browser_client.person(ctx, mine.id, "secure@mine.example", callers.Role.OWNER)
     async with browser_client.open_browser(ctx, served, user, base_url=SECURE_URL) as browser:
         yield served, browser
 
@@ -142,7 +141,7 @@ async def test_no_other_credential_opens_the_dashboard(ctx: context.Context, bro
     assert browser.user is not None
     token = (await caller_authentication.issue_token(ctx, browser.user)).token
     credential, password = await credentials.create(ctx, browser.account_id, "SMTP")
-    scopes = frozenset({caller.Permission.SEND})
+    scopes = frozenset({callers.Permission.SEND})
     _, key = await api_keys.create(ctx, browser.account_id, credential_id=None, name="Key", scopes=scopes)
     for value in (token, key, "", "x.y.z", "é"):
         headers = {b"Cookie": f"postroad={value}".encode(), b"Accept": b"application/json"}

@@ -4,20 +4,21 @@ import re
 
 import pytest
 
-from postroad.model import mail, send_request
-from postroad.services import context, work_limits
-from postroad.services.acceptance import submit, submit_batch
-from postroad.services.approvals import approval_limit, decision
+from postroad import context
+from postroad.mail.accept import approval_limit, submit, submit_batch
+from postroad.model.mail import send_request, statuses
+from postroad.services import usage_limits
+from postroad.services.messages import approvals
 from tests.dashboard import sample_account
 from tests.dashboard.browser_client import Browser
-from tests.services.approvals import test_approvals as waiting_sends
+from tests.services.messages import test_approvals as waiting_sends
 
 
 async def wait(ctx: context.Context, account_id: str, *names: str, key: str = "k") -> str:
     who = await waiting_sends.key_of(ctx, account_id)
     with pytest.raises(approval_limit.ApprovalRequired):
         await waiting_sends.ask(ctx, who, *names, key=key)
-    return (await decision.latest(ctx, account_id))[0].id
+    return (await approvals.latest(ctx, account_id))[0].id
 
 
 async def test_an_empty_page_teaches(browser: Browser) -> None:
@@ -42,8 +43,8 @@ async def test_the_page_shows_who_asks_and_what_for(ctx: context.Context, browse
 async def test_an_account_has_two_lists_at_a_time(ctx: context.Context, browser: Browser) -> None:
     await wait(ctx, browser.account_id, "ada", "grace")
     with (
-        work_limits.acquire(ctx, decision.LISTS, browser.account_id),
-        work_limits.acquire(ctx, decision.LISTS, browser.account_id),
+        usage_limits.acquire(ctx, approvals.LISTS, browser.account_id),
+        usage_limits.acquire(ctx, approvals.LISTS, browser.account_id),
     ):
         assert (await browser.get("/approvals")).status_code == 429
     assert (await browser.get("/approvals")).status_code == 200
@@ -93,7 +94,7 @@ async def test_the_page_shows_what_most_recipients_see_and_has_the_rest(ctx: con
         html="<b>Your password, please</b>",
     )
     with pytest.raises(approval_limit.ApprovalRequired):
-        await submit.submit(ctx, who, request, request_id=waiting_sends.REQUEST, source=mail.Source.API, key="k")
+        await submit.submit(ctx, who, request, request_id=waiting_sends.REQUEST, source=statuses.Source.API, key="k")
     text = (await browser.get("/approvals")).text
     assert "Dear customers" in text
     assert "Your password, please" in text

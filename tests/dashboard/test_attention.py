@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from postroad.dashboard import attention
-from postroad.model import events
-from postroad.services.accounts import registry as accounts
+from postroad.dashboard.mail import alerts
+from postroad.model.events import events
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.webhooks import delivery_log
-from postroad.storage import accounts as stored_accounts
-from postroad.storage import domains, webhook_attempts, webhook_deliveries
+from postroad.storage.mail import domains
+from postroad.storage.people import accounts as stored_accounts
+from postroad.storage.webhook import webhook_deliveries
 from tests.storage import webhook_samples
 
 NOW = 1_800_000_000_000_000
@@ -50,7 +51,7 @@ def entry(state: webhook_deliveries.State, *codes: int | None) -> delivery_log.E
         state=state,
     )
     attempts = [
-        webhook_attempts.Attempt(
+        webhook_deliveries.Attempt(
             **names,
             delivery_id="whd",
             number=number,
@@ -65,7 +66,7 @@ def entry(state: webhook_deliveries.State, *codes: int | None) -> delivery_log.E
     return delivery_log.Entry(delivery, attempts, None)
 
 
-def facts(**changes: Any) -> attention.AlertFacts:
+def facts(**changes: Any) -> alerts.AlertFacts:
     members: dict[str, Any] = {
         "account": account(),
         "guard": guard(),
@@ -76,11 +77,11 @@ def facts(**changes: Any) -> attention.AlertFacts:
         "may_operate": False,
         "deliveries": [],
     }
-    return attention.AlertFacts(**(members | changes))
+    return alerts.AlertFacts(**(members | changes))
 
 
 def titles(**changes: Any) -> list[str]:
-    return [alert.title for alert in attention.alerts(facts(**changes))]
+    return [alert.title for alert in alerts.alerts(facts(**changes))]
 
 
 def test_an_account_in_order_has_no_notices() -> None:
@@ -89,7 +90,7 @@ def test_an_account_in_order_has_no_notices() -> None:
 
 
 def test_a_warned_account_sees_its_rates_and_the_limit() -> None:
-    (alert,) = attention.alerts(facts(guard=guard("warned")))
+    (alert,) = alerts.alerts(facts(guard=guard("warned")))
     assert alert.kind == "warn"
     assert "1,268 recipients in 7 days, 4.89% did not exist" in alert.text
     assert "At 8% or 0.3% the account is suspended" in alert.text
@@ -103,7 +104,7 @@ def test_a_suspension_by_the_guard_which_every_page_shows_is_not_shown_twice() -
 def test_a_webhook_that_the_service_disabled_is_shown_until_it_is_enabled() -> None:
     stopped = webhook_samples.webhook(enabled=0, disabled_reason="Every attempt has failed for 3 days.")
     by_a_user = webhook_samples.webhook(enabled=0)
-    (alert,) = attention.alerts(facts(webhooks=[by_a_user, stopped]))
+    (alert,) = alerts.alerts(facts(webhooks=[by_a_user, stopped]))
     assert (alert.kind, alert.title, alert.path) == ("bad", "A webhook was disabled.", "/webhooks")
     assert alert.text.startswith("hooks.example.org: Every attempt has failed for 3 days.")
 
@@ -111,9 +112,9 @@ def test_a_webhook_that_the_service_disabled_is_shown_until_it_is_enabled() -> N
 def test_without_a_domain_that_may_send_nothing_can_leave() -> None:
     assert titles(sender=None) == ["No verified domain."]
     waiting = domains.Domain("dom_1", "acc_1", "shop.example", None, 0)
-    (alert,) = attention.alerts(facts(sender=None, unverified=waiting))
+    (alert,) = alerts.alerts(facts(sender=None, unverified=waiting))
     assert (alert.title, alert.path) == ("shop.example is not verified.", "/domains/dom_1")
-    (alert,) = attention.alerts(facts(sender=None, can_send_unverified=True))
+    (alert,) = alerts.alerts(facts(sender=None, can_send_unverified=True))
     assert (alert.title, alert.text) == ("No domain.", "You can only send from your own domain.")
 
 
@@ -129,16 +130,16 @@ def test_without_a_domain_that_may_send_nothing_can_leave() -> None:
 def test_credits_that_run_out_soon_are_shown_with_the_time_that_is_left(
     available: int, daily_recipients: float, said: str
 ) -> None:
-    (alert,) = attention.alerts(facts(account=account(available=available), daily_recipients=daily_recipients))
+    (alert,) = alerts.alerts(facts(account=account(available=available), daily_recipients=daily_recipients))
     assert said in alert.text
 
 
 def test_a_new_account_is_led_to_its_first_credits_without_alarm() -> None:
     new: dict[str, Any] = {"account": account(available=0), "has_sent": False, "daily_recipients": 0.0}
-    (asks,) = attention.alerts(facts(**new))
+    (asks,) = alerts.alerts(facts(**new))
     assert (asks.kind, asks.title, asks.path) == ("", "You need credits to start sending.", "/credits")
     assert "Ask the operator" in asks.text
-    (adds,) = attention.alerts(facts(**new, may_operate=True))
+    (adds,) = alerts.alerts(facts(**new, may_operate=True))
     assert (adds.kind, adds.title) == ("", "Add credits to start sending.")
     assert (adds.path, adds.action) == (f"/operator/accounts/{account().id}", "Add credits")
 
@@ -160,7 +161,7 @@ def test_credits_that_last_are_not_mentioned() -> None:
 def test_an_endpoint_that_does_not_answer_is_shown_with_its_latest_attempt(
     entries: list[delivery_log.Entry], said: str
 ) -> None:
-    (alert,) = attention.alerts(facts(deliveries=entries))
+    (alert,) = alerts.alerts(facts(deliveries=entries))
     assert said in alert.text
 
 

@@ -5,10 +5,11 @@ import re
 
 import pytest
 
-from postroad.model import times
-from postroad.services import audit_log, context
+from postroad import context
+from postroad.model.units import times
+from postroad.services import audit_log
 from postroad.services.accounts import credits
-from postroad.services.auth import credentials
+from postroad.services.people import credentials
 from tests import contexts
 from tests.dashboard import sample_account
 from tests.dashboard.browser_client import Browser

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 
 import pytest
 
+from postroad import context
 from postroad.model.bounces import disposition
-from postroad.services import context, work_limits
-from postroad.services.maintenance import consistency
+from postroad.services import usage_limits
 from postroad.services.messages import bulk_actions, lookup
-from postroad.services.suppressions import registry as suppressions
-from postroad.storage import queue, resends
+from postroad.services.operations import operator_jobs
+from postroad.services.suppressions import suppression_list as suppressions
+from postroad.storage.mail import messages, queue
 from tests import accepted_mail, contexts
 from tests.dashboard.browser_client import Browser, notice_of
 from tests.services import claimed_mail
@@ -88,7 +89,7 @@ async def test_what_was_never_attempted_is_canceled_and_the_rest_goes_on(
     assert await statuses(ctx, shop, tried) == ["deferred"]
     again = await browser.post("/bulk", form)
     assert notice_of(again) == "Nothing was changed. Not changed: 2 with a final result, 1 attempted before."
-    assert (await consistency.run(ctx)).findings == []
+    assert (await operator_jobs.check_consistency(ctx)).findings == []
     log = html.unescape((await browser.get("/audit-log")).text)
     assert log.count("canceled 2 recipients (1 not changed; search: offer)") == 1
 
@@ -147,7 +148,7 @@ async def test_an_account_counts_only_so_many_bulk_actions_at_once(
     """Each holds its messages in memory."""
     with contextlib.ExitStack() as held:
         for _ in range(bulk_actions.SELECTIONS.per_account):
-            held.enter_context(work_limits.acquire(ctx, bulk_actions.SELECTIONS, shop))
+            held.enter_context(usage_limits.acquire(ctx, bulk_actions.SELECTIONS, shop))
         assert (await browser.get("/bulk", action="cancel")).status_code == 429
         assert (await stranger.get("/bulk", action="cancel")).status_code == 200
 
@@ -191,7 +192,7 @@ async def fail_claimed(ctx: context.Context, claimed: Sequence[queue.Claimed]) -
 
 async def resends_of(ctx: context.Context, account_id: str, message_id: str) -> list[str]:
     async with ctx.store.reading() as tx:
-        return await resends.of_message(tx, account_id, message_id, limit=9)
+        return await messages.resends(tx, account_id, message_id, limit=9)
 
 
 async def test_a_failed_message_is_resent_once_however_often_it_is_confirmed(

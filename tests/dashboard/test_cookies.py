@@ -2,7 +2,7 @@
 
 import pytest
 
-from postroad.dashboard import cookies
+from postroad.dashboard.framework import cookies
 from postroad.web import routing
 
 

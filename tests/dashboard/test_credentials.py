@@ -7,11 +7,10 @@ import re
 import msgspec
 import pytest
 
-from postroad import config
-from postroad.dashboard import lists
-from postroad.services import context
-from postroad.services.auth import api_keys, authentication, credentials
-from postroad.services.domains import registry as domains
+from postroad import config, context
+from postroad.dashboard.framework import lists
+from postroad.services.domains import domain_registry as domains
+from postroad.services.people import api_keys, authentication, credentials
 from tests import contexts
 from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser

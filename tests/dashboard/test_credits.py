@@ -2,11 +2,11 @@
 
 import re
 
-from postroad.dashboard import credits as page
-from postroad.services import context
+from postroad import context
+from postroad.dashboard.settings import credits as page
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits
-from postroad.services.accounts import registry as accounts
-from postroad.storage import ledger
+from postroad.storage.people import accounts as ledger
 from tests import accepted_mail, contexts
 from tests.dashboard.browser_client import Browser
 
@@ -81,7 +81,7 @@ async def test_usage_is_shown_by_day_and_by_tag(ctx: context.Context, reader: Br
 
 
 async def test_every_kind_of_entry_has_its_words() -> None:
-    assert set(page.KINDS) == set(ledger.Kind)
+    assert set(page.KINDS) == set(ledger.LedgerKind)
 
 
 async def test_the_ledger_comes_in_parts(ctx: context.Context, browser: Browser) -> None:

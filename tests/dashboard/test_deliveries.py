@@ -2,13 +2,12 @@
 
 import pytest
 
-from postroad import config
-from postroad.dashboard import deliveries
-from postroad.model import times
-from postroad.services import context
-from postroad.services.webhooks import client as webhook_client
+from postroad import config, context
+from postroad.dashboard.settings import webhooks
+from postroad.model.units import times
+from postroad.network.http import guarded_client as webhook_client
 from postroad.services.webhooks import delivery_log, endpoints
-from postroad.storage import webhook_deliveries
+from postroad.storage.webhook import webhook_deliveries
 from tests import contexts, webhook_rows
 from tests.dashboard import browser_client, sample_account
 from tests.dashboard.browser_client import Browser
@@ -89,11 +88,11 @@ async def test_a_delivery_that_was_never_tried_says_so(ctx: context.Context, bro
 async def test_every_reason_has_its_plain_words(ctx: context.Context, browser: Browser) -> None:
     delivery = await put(ctx, browser)
     attempt = await webhook_rows.put_attempt(ctx, delivery, 2, status_code=None, error="strange: a sentence")
-    assert deliveries.explain(attempt) == "a sentence"
-    assert set(deliveries.ERROR_EXPLANATIONS) == set(webhook_client.FailureCode)
+    assert webhooks.explain(attempt) == "a sentence"
+    assert set(webhooks.ERROR_EXPLANATIONS) == set(webhook_client.FailureCode)
     for status, words in {204: "Accepted", 404: "Check the URL", 418: "2xx", 503: "server error"}.items():
         attempt = await webhook_rows.put_attempt(ctx, delivery, 1000 + status, status_code=status)
-        assert words in deliveries.explain(attempt)
+        assert words in webhooks.explain(attempt)
 
 
 async def test_a_replay_is_a_delivery_of_its_own(ctx: context.Context, browser: Browser, clock: contexts.Clock) -> None:

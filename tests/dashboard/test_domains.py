@@ -6,17 +6,16 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from postroad import config, errors
-from postroad.dashboard import domains as pages
-from postroad.dashboard import lists
-from postroad.model import domain_records, domain_verification, times, warmup
-from postroad.services import context
-from postroad.services.dkim import domain_keys, zone
-from postroad.services.domains import checks as domain_checks
-from postroad.services.domains import registry as domains
-from postroad.storage import domain_checks as stored_checks
-from postroad.storage import domains as stored
-from postroad.storage import warmups
+from postroad import config, context, errors
+from postroad.dashboard.framework import lists
+from postroad.dashboard.settings import domains as pages
+from postroad.mail.signing import domain_keys
+from postroad.model.domains import domain_records, warmup
+from postroad.model.units import times
+from postroad.services.domains import dns_checks as domain_checks
+from postroad.services.domains import domain_registry as domains
+from postroad.services.domains import key_rotation
+from postroad.storage.mail import domains as stored_checks
 from tests import contexts, dns_server
 from tests.dashboard import browser_client, sample_account
 from tests.dashboard.browser_client import Browser
@@ -35,7 +34,7 @@ def settings(database_url: str, server: dns_server.DnsServer) -> config.Settings
     return domain_zones.settings(database_url, server)
 
 
-async def add(ctx: context.Context, browser: Browser, name: str = "example.com") -> stored.Domain:
+async def add(ctx: context.Context, browser: Browser, name: str = "example.com") -> stored_checks.Domain:
     """A domain as the form registers it."""
     added = await browser.post("/domains", {"name": name})
     assert added.status_code == 303, added.text
@@ -110,7 +109,7 @@ async def test_the_list_shows_how_each_domain_stands(
     other = await add(ctx, browser, "example.org")
     today = times.day_of(ctx.clock())
     async with ctx.store.transaction() as tx:
-        await warmups.put(tx, {(browser.account_id, proven.name): warmup.State(today, 1, 150)})
+        await stored_checks.put_warmups(tx, {(browser.account_id, proven.name): warmup.State(today, 1, 150)})
     page = (await browser.get("/domains")).text
     first, second = page.partition(f'href="/domains/{other.id}"')[::2]
     assert "status-verified" in first
@@ -132,7 +131,7 @@ async def test_a_check_proves_the_domain_and_says_so(
     assert page.count("status-ok") == 4
     assert "4 of 4 required and recommended records are correct" in page
     assert "Key found." in page
-    assert (await domains.find(ctx, browser.account_id, domain.id)).verified_by == stored.DNS
+    assert (await domains.find(ctx, browser.account_id, domain.id)).verified_by == stored_checks.DNS
 
 
 async def test_a_check_shows_what_was_found_and_what_to_do(
@@ -191,9 +190,9 @@ async def test_a_check_that_takes_the_proof_back_says_so(
     await browser.post(f"/domains/{domain.id}/check")
     # The session ends before the grace period does.
     seen = await domains.find(ctx, browser.account_id, domain.id)
-    long_ago = ctx.clock() - domain_verification.GRACE_PERIOD - times.HOUR
+    long_ago = ctx.clock() - domain_records.GRACE_PERIOD - times.HOUR
     async with ctx.store.transaction() as tx:
-        await stored.record_check(
+        await stored_checks.record_check(
             tx, browser.account_id, domain.id, check_at=seen.check_at, failing_since=long_ago, return_path_domain=""
         )
     clock.pass_seconds(60)
@@ -205,7 +204,7 @@ async def test_the_calendar_shows_the_days_done_today_and_ahead(ctx: context.Con
     domain = await add(ctx, browser)
     today = times.day_of(ctx.clock())
     async with ctx.store.transaction() as tx:
-        await warmups.put(tx, {(browser.account_id, domain.name): warmup.State(today, 1, 150)})
+        await stored_checks.put_warmups(tx, {(browser.account_id, domain.name): warmup.State(today, 1, 150)})
     page = (await browser.get(f"/domains/{domain.id}")).text
     assert "<strong>150 of 400</strong> recipients today" in page
     assert '<meter min="0" max="400" value="150"' in page
@@ -213,7 +212,7 @@ async def test_the_calendar_shows_the_days_done_today_and_ahead(ctx: context.Con
     assert (page.count("day-done"), page.count("day-today"), page.count("day-ahead")) == (1, 1, steps - 2)
     assert pages.date_of(today + 1) in page
     async with ctx.store.transaction() as tx:
-        await warmups.put(tx, {(browser.account_id, domain.name): warmup.State(today, steps, 5)})
+        await stored_checks.put_warmups(tx, {(browser.account_id, domain.name): warmup.State(today, steps, 5)})
     assert "no daily limit" in (await browser.get(f"/domains/{domain.id}")).text
     assert "no limit" in (await browser.get("/domains")).text
     await domains.set_warm(ctx, browser.account_id, domain.id, warm=True)
@@ -283,7 +282,7 @@ class TestKeysInTheZoneOfTheOperator:
         for record in await domain_keys.records(ctx, domain):
             server.zones[record.name] = {"CNAME": [f"{record.value}."]}
         await browser.post(f"/domains/{domain.id}/rotate-key")
-        for key in await zone.records(ctx):
+        for key in await key_rotation.zone_records(ctx):
             half = len(key.value) // 2
             server.zones[key.name] = {"TXT": [f'"{key.value[:half]}" "{key.value[half:]}"']}
         clock.pass_seconds(10)
@@ -320,7 +319,7 @@ async def test_what_was_found_is_shown_if_there_are_words_for_it(ctx: context.Co
     for detail in ("", "key found"):
         check = stored_checks.Check(browser.account_id, domain.id, "dkim", "ok", detail, "", ctx.clock())
         async with ctx.store.transaction() as tx:
-            await stored_checks.put(tx, [check])
+            await stored_checks.put_checks(tx, [check])
         pages_seen.append((await browser.get(f"/domains/{domain.id}")).text)
     assert [page.count("<dt>Result</dt>") for page in pages_seen] == [0, 1]
     assert "Key found." in pages_seen[1]

@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from postroad.dashboard import cookies
-from postroad.model import fair_shares, send_request
-from postroad.network import http_limits, http_listener
+from postroad import context
+from postroad.dashboard.framework import cookies
+from postroad.model.delivery import fair_shares
+from postroad.model.mail import send_request
+from postroad.network.http import http_messages, http_server
 from postroad.protocol.smtp import values as smtp
-from postroad.services import context
-from postroad.services.messages import dev_inbox, downloads
+from postroad.services.messages import dev_inbox, previews
 from tests import accepted_mail, passing_time, raw_http
 from tests.dashboard.browser_client import Browser, Served
 
@@ -22,14 +23,14 @@ FILE = bytes(range(256)) * 4096
 
 
 def held(ctx: context.Context, account_id: str) -> int:
-    usage = ctx.work_in_progress.get(downloads.DOWNLOADS.name)
+    usage = ctx.work_in_progress.get(previews.DOWNLOADS.name)
     return 0 if usage is None else usage.held(fair_shares.Party(account_id))
 
 
 @contextlib.asynccontextmanager
-async def listening(served: Served) -> AsyncIterator[http_listener.HttpListener]:
-    limits = http_limits.Limits(write_seconds=60)
-    listener = http_listener.HttpListener(served, refuse=served.refuse, limits=limits, sweep_seconds=0.02)
+async def listening(served: Served) -> AsyncIterator[http_server.HttpListener]:
+    limits = http_messages.Limits(write_seconds=60)
+    listener = http_server.HttpListener(served, refuse=served.refuse, limits=limits, sweep_seconds=0.02)
     await listener.start("127.0.0.1", 0)
     try:
         yield listener

@@ -12,13 +12,14 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from postroad import config, errors
-from postroad.dashboard import application, forms
-from postroad.dashboard import site as sites
-from postroad.model import caller, identifiers
-from postroad.services import context
+from postroad import config, context, errors
+from postroad.dashboard import application
+from postroad.dashboard.framework import forms
+from postroad.dashboard.framework import site as sites
+from postroad.model.people import callers
+from postroad.model.units import identifiers
 from postroad.services.messages import dev_inbox
-from postroad.storage import operator_jobs
+from postroad.storage.operations import processes
 from postroad.web import routing
 from tests import webhook_rows
 from tests.dashboard import sample_account
@@ -186,11 +187,11 @@ def routes(site: sites.Site) -> list[Route]:
 async def furnish(ctx: context.Context, browser: Browser, mail: dev_inbox.Inbox, *, domain: str) -> dict[str, str]:
     assert browser.user is not None
     things = await sample_account.create_sample_data(ctx, browser.account_id, domain=domain)
-    job = operator_jobs.Job(
-        ctx.new_id(identifiers.JOB, now=0), "queue.retry", "all mail", operator_jobs.RUNNING, 0, None, "null", "", 0, 0
+    job = processes.Job(
+        ctx.new_id(identifiers.JOB, now=0), "queue.retry", "all mail", processes.RUNNING, 0, None, "null", "", 0, 0
     )
     async with ctx.store.transaction() as tx:
-        await operator_jobs.insert(tx, job)
+        await processes.insert_job(tx, job)
     installation = {"account": browser.account_id, "job": job.id, "provider": "google", "source": "out_1"}
     ours = (config.Source(name="out_1", address="192.0.2.1"),)
     msgspec.structs.force_setattr(ctx.settings, "sources", ours)
@@ -211,7 +212,7 @@ async def ask(
 
 def user_of(route: Route, browser: Browser, operator: Browser) -> Browser:
     """Who may open it."""
-    return operator if route.permission is caller.Permission.OPERATE else browser
+    return operator if route.permission is callers.Permission.OPERATE else browser
 
 
 def describe(route: Route, response: httpx.Response) -> str:
@@ -233,7 +234,7 @@ def test_every_change_is_a_form_with_a_word_and_a_right(routes: list[Route]) -> 
         assert issubclass(route.body, forms.Form), route.path
         assert route.body_type == routing.FORM
     # These are everybody's own, whatever the role.
-    harmless = {route.path for route in changes if route.permission is caller.Permission.VIEW}
+    harmless = {route.path for route in changes if route.permission is callers.Permission.VIEW}
     assert {"/logout", "/profile/password", "/profile/token"} <= harmless
     others = harmless - {path for path in harmless if path.startswith(("/logout", "/profile/", "/confirm"))}
     # A look of an operator changes nothing but what they see.
@@ -273,7 +274,7 @@ async def test_who_may_only_look_changes_nothing(
     before = await sample_account.dump(settings.database.url)
     refused = 0
     for route in routes:
-        if route.permission not in (None, *caller.ROLE_PERMISSIONS[caller.Role.READ_ONLY]):
+        if route.permission not in (None, *callers.ROLE_PERMISSIONS[callers.Role.READ_ONLY]):
             answer = await ask(reader, route, things, csrf_token=reader.csrf_token)
             assert answer.status_code == 403, describe(route, answer)
             assert answer.headers["x-request-id"] in answer.text
@@ -371,14 +372,14 @@ async def test_links_lead_somewhere_and_forms_are_shown_to_those_who_may_send_th
     for route in routes:
         table.add(route.method, route.path, target=route)
     table.add("GET", "/docs", target=next(route for route in routes if route.permission is None))
-    permissions = caller.ROLE_PERMISSIONS
-    reads = permissions[caller.Role.READ_ONLY]
+    permissions = callers.ROLE_PERMISSIONS
+    reads = permissions[callers.Role.READ_ONLY]
     people = {
-        browser: permissions[caller.Role.OWNER],
-        member: permissions[caller.Role.DEVELOPER],
-        analyst: permissions[caller.Role.ANALYST],
+        browser: permissions[callers.Role.OWNER],
+        member: permissions[callers.Role.DEVELOPER],
+        analyst: permissions[callers.Role.ANALYST],
         reader: reads,
-        operator: reads | caller.OPERATOR_PERMISSIONS,
+        operator: reads | callers.OPERATOR_PERMISSIONS,
     }
     wrong: set[str] = set()
     for route in routes:
@@ -463,7 +464,7 @@ async def test_an_address_with_unknown_or_impossible_parameters_is_refused(
         if route.query is None or route.permission is None or routing.parameters(route.path):
             continue
         # Only operators may name an account.
-        unknown = "stranger=x" if route.permission is caller.Permission.OPERATE else "account_id=x"
+        unknown = "stranger=x" if route.permission is callers.Permission.OPERATE else "account_id=x"
         for text in (unknown, "before=%00&before=%00", "%ff=1", "x=" + "y" * 5000):
             answer = await user_of(route, browser, operator).client.get(f"{route.path}?{text}")
             assert answer.status_code == 400, describe(route, answer)

@@ -8,11 +8,11 @@ from urllib import parse
 import pytest
 from msgspec import structs
 
-from postroad.model import mail
+from postroad import context
 from postroad.model.bounces import disposition, reasons
-from postroad.services import context
-from postroad.services.suppressions import registry as suppressions
-from postroad.storage import failure_counts, hourly_counts, queue
+from postroad.model.mail import statuses
+from postroad.services.suppressions import suppression_list as suppressions
+from postroad.storage.mail import mail_counts, queue
 from tests import accepted_mail
 from tests.contexts import Clock
 from tests.dashboard import browser_client, sample_account
@@ -62,7 +62,7 @@ async def record(
         attempt = structs.replace(outcome.attempt, provider_queue=provider_queue, reason=reason, fault=known.fault)
         outcome = structs.replace(outcome, attempt=attempt)
     elif reason == "expired":
-        outcome = structs.replace(outcome, ended_as=mail.RecipientStatus.EXPIRED)
+        outcome = structs.replace(outcome, ended_as=statuses.RecipientStatus.EXPIRED)
     await ctx.outcome_commits.submit([outcome])
 
 
@@ -246,18 +246,18 @@ async def test_results_of_a_version_that_did_not_count_causes_are_a_row_of_their
     ctx: context.Context, clock: Clock, browser: Browser
 ) -> None:
     await accepted_mail.allow_sending(ctx, browser.account_id)
-    hour = hourly_counts.hour_of(clock.now)
+    hour = mail_counts.hour_of(clock.now)
     async with ctx.store.transaction() as tx:
-        more = hourly_counts.CountIncrement(
+        more = mail_counts.CountIncrement(
             account_id=browser.account_id, hour=hour, provider="yahoo", bounced=3, failed=1
         )
-        await hourly_counts.add(tx, [more])
-        await failure_counts.add(
-            tx, [failure_counts.FailureIncrement(browser.account_id, hour, "yahoo", "mailbox_full", 1, 1)]
+        await mail_counts.add_hourly(tx, [more])
+        await mail_counts.add_failures(
+            tx, [mail_counts.FailureIncrement(browser.account_id, hour, "yahoo", "mailbox_full", 1, 1)]
         )
         # Of an hour that the other table does not have any more.
-        await failure_counts.add(
-            tx, [failure_counts.FailureIncrement(browser.account_id, hour - 1, "yahoo", "mailbox_full", 9, 9)]
+        await mail_counts.add_failures(
+            tx, [mail_counts.FailureIncrement(browser.account_id, hour - 1, "yahoo", "mailbox_full", 9, 9)]
         )
     rows = cells((await browser.get("/failures")).text)
     assert [(row[0].partition(".")[0], row[2].split()[0]) for row in rows] == [

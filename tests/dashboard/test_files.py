@@ -7,7 +7,7 @@ from importlib import resources
 
 import pytest
 
-from postroad.dashboard import files
+from postroad.dashboard.framework import site
 
 ASSETS = resources.files("postroad.dashboard").joinpath("assets")
 OUTCOMES = ("delivered", "bounced", "failed", "deferred", "expired", "canceled", "scheduled", "queued", "test")
@@ -26,7 +26,7 @@ def test_what_others_wrote_is_as_the_manifest_says() -> None:
 
 
 def test_stylesheets_name_fonts_by_the_urls_that_serve_them() -> None:
-    loaded = files.load()
+    loaded = site.load_files()
     style = loaded.contents[loaded.addresses["base.css"]][0].decode()
     urls = re.findall(r'url\("([^"]+)"\)', style)
     assert len(urls) == 4

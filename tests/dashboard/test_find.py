@@ -2,14 +2,16 @@
 
 import re
 
-from postroad.dashboard import application, find
-from postroad.dashboard import site as sites
-from postroad.model import caller
-from postroad.services import context, templates
-from postroad.services.domains import registry as domains
+from postroad import context
+from postroad.dashboard import application
+from postroad.dashboard.framework import site as sites
+from postroad.dashboard.mail import find
+from postroad.model.people import callers
+from postroad.services.domains import domain_registry as domains
 from postroad.services.messages import saved_views
-from postroad.services.suppressions import registry as suppressions
-from postroad.storage import suppressions as stored_suppressions
+from postroad.services.suppressions import suppression_list as suppressions
+from postroad.services.templates import templates
+from postroad.storage.mail import suppressions as stored_suppressions
 from tests import accepted_mail
 from tests.dashboard.browser_client import Browser
 
@@ -56,7 +58,7 @@ async def test_without_a_text_every_page_of_the_role_is_listed(browser: Browser,
 async def test_every_page_that_is_not_of_a_thing_is_found(browser: Browser, site: sites.Site) -> None:
     results = await found(browser, "")
     known = {path.partition("#")[0] for group in results.values() for path in group}
-    routes = [route for route in application.routes(site) if route.permission is not caller.Permission.OPERATE]
+    routes = [route for route in application.routes(site) if route.permission is not callers.Permission.OPERATE]
     paths = {route.path for route in routes if route.method == "GET" and "{" not in route.path}
     assert {path for path in paths if not path.startswith("/assets/") and not path.endswith(FILES)} - NO_PLACES == known
 

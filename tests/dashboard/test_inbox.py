@@ -3,10 +3,11 @@
 import dataclasses
 import re
 
+from postroad import context
 from postroad.dashboard import application
-from postroad.dashboard import site as sites
+from postroad.dashboard.framework import site as sites
+from postroad.mail import return_path
 from postroad.protocol.smtp import values
-from postroad.services import context, return_path
 from postroad.services.messages import dev_inbox, lookup
 from tests import accepted_mail, contexts
 from tests.dashboard import browser_client, sample_account

@@ -20,7 +20,7 @@ from typing import Any, Final
 import pytest
 
 from clients.conformance import languages
-from postroad.dashboard import http_snippets, literals, snippets
+from postroad.dashboard.framework import literals, snippets
 from tests.cli import cli_runner
 from tests.cli.test_dev import handover
 from tests.clients.test_conformance import language
@@ -49,7 +49,7 @@ EMAIL: Final[literals.Members] = {
 }
 TOKEN: Final = f'{AWKWARD}"\\u0022'
 ROOT: Final = pathlib.Path(__file__).parents[2]
-SOURCES: Final = {source.title: source for source in http_snippets.SOURCES}
+SOURCES: Final = {source.title: source for source in snippets.HTTP_SOURCES}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -9,14 +9,14 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from postroad import config
-from postroad.dashboard import cookies, live
+from postroad import config, context
+from postroad.dashboard.framework import cookies, live
 from postroad.model.bounces import disposition
-from postroad.network import http_listener
+from postroad.network.http import http_server
 from postroad.roles import composition
-from postroad.services import context, work_limits
+from postroad.services import usage_limits
 from postroad.services.accounts import statistics
-from postroad.services.auth import sessions
+from postroad.services.people import sessions
 from tests import accepted_mail
 from tests.contexts import Clock
 from tests.dashboard.browser_client import Browser, Served, Switch
@@ -52,17 +52,17 @@ class Stream:
 
 
 @pytest_asyncio.fixture
-async def listener(served: Served, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[http_listener.HttpListener]:
+async def listener(served: Served, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[http_server.HttpListener]:
     """The dashboard, listening; its streams look often."""
     monkeypatch.setattr(live, "POLL_SECONDS", 0.02)
-    listening = http_listener.HttpListener(served, refuse=served.refuse, sweep_seconds=0.02)
+    listening = http_server.HttpListener(served, refuse=served.refuse, sweep_seconds=0.02)
     await listening.start("127.0.0.1", 0)
     yield listening
     await listening.stop(grace_seconds=TIMEOUT)
 
 
 @contextlib.asynccontextmanager
-async def visiting(listener: http_listener.HttpListener, session: sessions.Session) -> AsyncIterator[httpx.AsyncClient]:
+async def visiting(listener: http_server.HttpListener, session: sessions.Session) -> AsyncIterator[httpx.AsyncClient]:
     host, port = listener.address
     headers = {"Cookie": f"{cookies.SESSION}={session.token}"}
     async with httpx.AsyncClient(base_url=f"http://{host}:{port}", headers=headers, timeout=TIMEOUT) as client:
@@ -70,7 +70,7 @@ async def visiting(listener: http_listener.HttpListener, session: sessions.Sessi
 
 
 @contextlib.asynccontextmanager
-async def streaming(listener: http_listener.HttpListener, browser: Browser) -> AsyncIterator[Stream]:
+async def streaming(listener: http_server.HttpListener, browser: Browser) -> AsyncIterator[Stream]:
     """A stream that has begun."""
     assert browser.session is not None
     async with visiting(listener, browser.session) as client, client.stream("GET", "/live") as response:
@@ -88,7 +88,7 @@ async def is_free(ctx: context.Context) -> None:
 
 
 async def test_a_stream_begins_at_once_and_says_what_it_is(
-    listener: http_listener.HttpListener, browser: Browser
+    listener: http_server.HttpListener, browser: Browser
 ) -> None:
     async with streaming(listener, browser) as stream:
         assert stream.response.headers["content-type"] == "text/event-stream"
@@ -97,7 +97,7 @@ async def test_a_stream_begins_at_once_and_says_what_it_is(
 
 
 async def test_it_says_when_mail_was_accepted_and_when_a_result_came(
-    ctx: context.Context, listener: http_listener.HttpListener, browser: Browser
+    ctx: context.Context, listener: http_server.HttpListener, browser: Browser
 ) -> None:
     await accepted_mail.allow_sending(ctx, browser.account_id)
     async with streaming(listener, browser) as stream:
@@ -114,7 +114,7 @@ async def test_it_hears_of_what_another_process_has_done(
     ctx: context.Context,
     settings: config.Settings,
     clock: Clock,
-    listener: http_listener.HttpListener,
+    listener: http_server.HttpListener,
     browser: Browser,
 ) -> None:
     await accepted_mail.allow_sending(ctx, browser.account_id)
@@ -125,7 +125,7 @@ async def test_it_hears_of_what_another_process_has_done(
 
 
 async def test_it_says_nothing_of_other_accounts(
-    ctx: context.Context, listener: http_listener.HttpListener, browser: Browser, stranger: Browser
+    ctx: context.Context, listener: http_server.HttpListener, browser: Browser, stranger: Browser
 ) -> None:
     await accepted_mail.allow_sending(ctx, stranger.account_id)
     async with streaming(listener, browser) as mine, streaming(listener, stranger) as theirs:
@@ -136,7 +136,7 @@ async def test_it_says_nothing_of_other_accounts(
 
 
 async def test_it_ends_with_the_session(
-    ctx: context.Context, listener: http_listener.HttpListener, browser: Browser
+    ctx: context.Context, listener: http_server.HttpListener, browser: Browser
 ) -> None:
     assert browser.user is not None
     async with streaming(listener, browser) as stream:
@@ -150,7 +150,7 @@ async def test_it_ends_with_the_session(
 
 
 async def test_it_ends_when_the_service_stops_and_does_not_hold_that_up(
-    ctx: context.Context, listener: http_listener.HttpListener, browser: Browser, switch: Switch
+    ctx: context.Context, listener: http_server.HttpListener, browser: Browser, switch: Switch
 ) -> None:
     async with streaming(listener, browser) as stream:
         switch.stopping = True
@@ -162,7 +162,7 @@ async def test_it_ends_when_the_service_stops_and_does_not_hold_that_up(
 
 
 async def test_it_ends_after_its_time(
-    ctx: context.Context, listener: http_listener.HttpListener, browser: Browser, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, listener: http_server.HttpListener, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "STREAM_SECONDS", 0.1)
     async with streaming(listener, browser) as stream:
@@ -171,7 +171,7 @@ async def test_it_ends_after_its_time(
 
 
 async def test_a_browser_that_goes_leaves_its_place_to_others(
-    ctx: context.Context, listener: http_listener.HttpListener, browser: Browser
+    ctx: context.Context, listener: http_server.HttpListener, browser: Browser
 ) -> None:
     async with streaming(listener, browser):
         assert ctx.work_in_progress
@@ -180,13 +180,13 @@ async def test_a_browser_that_goes_leaves_its_place_to_others(
 
 async def test_one_too_many_is_refused_until_another_has_ended(
     ctx: context.Context,
-    listener: http_listener.HttpListener,
+    listener: http_server.HttpListener,
     browser: Browser,
     reader: Browser,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        live, "STREAMS", work_limits.WorkLimit("live updates", per_account=1, per_process=10, retry_seconds=10)
+        live, "STREAMS", usage_limits.WorkLimit("live updates", per_account=1, per_process=10, retry_seconds=10)
     )
     assert reader.session is not None
     async with streaming(listener, browser), visiting(listener, reader.session) as client:

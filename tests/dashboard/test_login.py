@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable
 import httpx
 import pytest
 
-from postroad.dashboard import login
-from postroad.model import caller
-from postroad.services import context
-from postroad.services.accounts import closure
-from postroad.services.auth import authentication, sessions, users
+from postroad import context
+from postroad.dashboard.people import login
+from postroad.model.people import callers
+from postroad.services.accounts import account_registry
+from postroad.services.people import authentication, sessions, users
 from tests import contexts
 from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser
@@ -76,7 +76,7 @@ async def test_a_wrong_password_is_a_page_with_the_sentence(
 async def test_a_closed_account_is_named_as_the_reason_once_the_password_is_right(
     ctx: context.Context, browser: Browser, nobody: Browser
 ) -> None:
-    await closure.close(ctx, browser.account_id)
+    await account_registry.close(ctx, browser.account_id)
     assert not await is_in(browser)
     answer = await nobody.client.post("/login", data=LOGIN)
     assert answer.status_code == 401
@@ -208,7 +208,7 @@ async def test_a_lock_out_a_removal_and_a_new_password_end_every_session(
     account_id = browser.account_id
     ends: list[Callable[[context.Context, str, str], Awaitable[object]]] = [users.disable, users.remove, set_password]
     for number, end in enumerate(ends):
-        user = await browser_client.person(ctx, account_id, f"{number}@mine.example", caller.Role.OWNER)
+        user = await browser_client.person(ctx, account_id, f"{number}@mine.example", callers.Role.OWNER)
         async with browser_client.open_browser(ctx, served, user) as opened:
             assert await is_in(opened)
             clock.pass_seconds(1)
@@ -224,7 +224,7 @@ async def test_another_role_counts_from_the_next_request_on(ctx: context.Context
     add = {"email": "somebody@example.net"}
     assert (await member.post("/suppressions", add)).status_code == 303
     assert member.user is not None
-    await users.change_role(ctx, member.account_id, member.user.id, role=caller.Role.READ_ONLY)
+    await users.change_role(ctx, member.account_id, member.user.id, role=callers.Role.READ_ONLY)
     assert (await member.post("/suppressions", {"email": "else@example.net"})).status_code == 403
     assert 'method="post" action="/suppressions"' not in (await member.get("/suppressions")).text
 
@@ -232,7 +232,7 @@ async def test_another_role_counts_from_the_next_request_on(ctx: context.Context
 async def test_an_invited_user_chooses_a_password_and_is_in(
     ctx: context.Context, browser: Browser, nobody: Browser
 ) -> None:
-    invited = await users.invite(ctx, browser.account_id, email="new@mine.example", role=caller.Role.DEVELOPER)
+    invited = await users.invite(ctx, browser.account_id, email="new@mine.example", role=callers.Role.DEVELOPER)
     path = f"/password/{invited.link_token}"
     page = await nobody.get(path)
     assert (page.status_code, "Welcome to Postroad" in page.text) == (200, True)

@@ -9,16 +9,18 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from postroad import config
-from postroad.dashboard import application, cookies
-from postroad.dashboard import site as sites
-from postroad.model import caller
-from postroad.services import audit_log, context, template_drafts, template_versions
-from postroad.services.accounts import closure
-from postroad.services.auth import operators
+from postroad import config, context
+from postroad.dashboard import application
+from postroad.dashboard.framework import cookies
+from postroad.dashboard.framework import site as sites
+from postroad.model.people import callers
+from postroad.services import audit_log
+from postroad.services.accounts import account_registry
 from postroad.services.messages import dev_inbox
+from postroad.services.people import operators
+from postroad.services.templates import template_drafts, templates
 from postroad.services.webhooks import endpoints
-from postroad.storage import accounts
+from postroad.storage.people import accounts
 from tests import accepted_mail, contexts, webhook_rows
 from tests.dashboard import browser_client, sample_account
 from tests.dashboard.browser_client import Browser, Served, Switch
@@ -55,7 +57,7 @@ ASKED_FOR = {"/messages/{id}/code", "/messages/{id}/preview/html"}
 
 @pytest_asyncio.fixture
 async def operator(ctx: context.Context, served: Served, mine: accounts.Account) -> AsyncIterator[Browser]:
-    user = await browser_client.person(ctx, mine.id, "op@mine.example", caller.Role.OWNER)
+    user = await browser_client.person(ctx, mine.id, "op@mine.example", callers.Role.OWNER)
     async with browser_client.open_browser(ctx, served, await operators.add(ctx, user.email)) as opened:
         yield opened
 
@@ -64,7 +66,7 @@ async def operator(ctx: context.Context, served: Served, mine: accounts.Account)
 def routes(site: sites.Site) -> list[Route]:
     """The pages of accounts."""
     pages = [route for route in application.routes(site) if is_page(route) and route.permission is not None]
-    return [route for route in pages if route.permission is not caller.Permission.OPERATE]
+    return [route for route in pages if route.permission is not callers.Permission.OPERATE]
 
 
 async def look(operator: Browser, account: accounts.Account) -> None:
@@ -93,7 +95,7 @@ async def send_secret(ctx: context.Context, account_id: str) -> str:
 async def keep_secrets(ctx: context.Context, account_id: str, things: dict[str, str]) -> dict[str, str]:
     """The same secret wherever an account has content; returns things that have it."""
     message_id = await send_secret(ctx, account_id)
-    content = template_versions.Content("Hello", "Hello {{name}}", None, sample=json.dumps({"name": SECRET}))
+    content = templates.Content("Hello", "Hello {{name}}", None, sample=json.dumps({"name": SECRET}))
     await template_drafts.save(ctx, account_id, things["template"], content)
     body = json.dumps({"type": "email.delivered", "data": {"to": "ada@to.example", "subject": SECRET}})
     delivery = await webhook_rows.put(ctx, account_id, message_id=message_id, body=body.encode())
@@ -247,7 +249,7 @@ async def test_the_look_ends_with_the_role_and_with_the_session(
 ) -> None:
     await look(operator, theirs)
     value = operator.client.cookies[cookies.LOOK]
-    other = await browser_client.person(ctx, mine.id, "other@mine.example", caller.Role.OWNER)
+    other = await browser_client.person(ctx, mine.id, "other@mine.example", callers.Role.OWNER)
     await operators.add(ctx, other.email)
     assert operator.user is not None
     await operators.remove(ctx, operator.user.id)
@@ -289,7 +291,7 @@ async def test_who_logs_out_while_looking_ends_their_own_session(
 async def test_a_closed_account_can_be_looked_at(
     ctx: context.Context, operator: Browser, theirs: accounts.Account
 ) -> None:
-    await closure.close(ctx, theirs.id)
+    await account_registry.close(ctx, theirs.id)
     await look(operator, theirs)
     assert BANNER in (await operator.get("/")).text
 

@@ -5,12 +5,15 @@ import asyncio
 import msgspec
 import pytest
 
+from postroad import context
 from postroad.model.bounces import disposition
-from postroad.services import context
 from postroad.services.messages import lookup as messages
-from postroad.services.queue import inspection
+from postroad.services.messages import queue_inspection
 from postroad.services.webhooks import endpoints
-from postroad.storage import async_bounces, queue, recipients, retention, webhook_deliveries
+from postroad.storage.mail import attempts, queue
+from postroad.storage.mail import messages as recipients
+from postroad.storage.operations import retention
+from postroad.storage.webhook import webhook_deliveries
 from tests import accepted_mail, contexts, queue_steps, webhook_rows
 from tests.dashboard import browser_client, sample_account
 from tests.dashboard.browser_client import Browser
@@ -29,7 +32,7 @@ async def deferred(ctx: context.Context, browser: Browser) -> str:
 
 
 async def states(ctx: context.Context, account_id: str, message_id: str) -> list[str]:
-    lines = await inspection.entries_of_message(ctx, account_id, message_id)
+    lines = await queue_inspection.entries_of_message(ctx, account_id, message_id)
     return [line.waiting.state for line in lines.values()]
 
 
@@ -166,7 +169,7 @@ async def test_one_recipient_can_be_tried_now(ctx: context.Context, browser: Bro
     assert "Retry all 2 now" in text
     assert 'aria-label="Retry now: bob@example.net"' in text
     async with ctx.store.reading() as tx:
-        first, _ = await recipients.of_message(tx, browser.account_id, message_id)
+        first, _ = await recipients.recipients(tx, browser.account_id, message_id)
     unknown = await browser.post(f"/messages/{message_id}/retry", {"recipient_id": "rcp_" + "0" * 28})
     assert unknown.status_code == 404
     assert await states(ctx, browser.account_id, message_id) == ["waiting", "waiting"]
@@ -235,10 +238,10 @@ async def test_everything_that_others_said_is_only_text(ctx: context.Context, br
         error=HOSTILE,
     )
     async with ctx.store.transaction() as tx:
-        report = async_bounces.AsyncBounce(
+        report = attempts.AsyncBounce(
             browser.account_id, things["message"], things["recipient"], ctx.clock(), HOSTILE, HOSTILE, "", HOSTILE
         )
-        await async_bounces.insert(tx, [report])
+        await attempts.insert_async_bounces(tx, [report])
     for view in ("html", "text", "headers", "source"):
         text = (await browser.get(f"/messages/{things['message']}", view=view)).text
         assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text

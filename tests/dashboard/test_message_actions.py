@@ -2,11 +2,11 @@
 
 import re
 
+from postroad import context
 from postroad.model.bounces import disposition
-from postroad.services import context
 from postroad.services.messages import lookup
-from postroad.services.suppressions import registry as suppressions
-from postroad.storage import retention
+from postroad.services.suppressions import suppression_list as suppressions
+from postroad.storage.operations import retention
 from tests import accepted_mail, contexts
 from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser

@@ -5,8 +5,8 @@ import json
 import re
 import shlex
 
-from postroad.model import send_request
-from postroad.services import context
+from postroad import context
+from postroad.model.mail import send_request
 from tests import accepted_mail
 from tests.dashboard.browser_client import Browser
 

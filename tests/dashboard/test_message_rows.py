@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from postroad.dashboard import message_rows
+from postroad import context
+from postroad.dashboard.mail import message_list
 from postroad.model.bounces import disposition
-from postroad.services import context
-from postroad.services.queue import cancellation
-from postroad.storage import messages, recipients
+from postroad.services.messages import queue_changes
+from postroad.storage.mail import messages
 from tests import accepted_mail, contexts
 from tests.dashboard.browser_client import Browser
 from tests.services import claimed_mail
@@ -23,8 +23,8 @@ def message(status: str, *, send_at: int | None = None) -> messages.Message:
     )
 
 
-def leading(status: str, *, reason: str | None = None, attempts: int = 1) -> recipients.LeadingRecipient:
-    return recipients.LeadingRecipient("ada@example.net", status, attempts, 550, "550 no", reason)
+def leading(status: str, *, reason: str | None = None, attempts: int = 1) -> messages.LeadingRecipient:
+    return messages.LeadingRecipient("ada@example.net", status, attempts, 550, "550 no", reason)
 
 
 @pytest.mark.parametrize(
@@ -43,30 +43,30 @@ def leading(status: str, *, reason: str | None = None, attempts: int = 1) -> rec
     ],
 )
 def test_the_badge_says_what_became_of_the_recipients(of_message: str, of_recipient: str, badge: str) -> None:
-    (row,) = message_rows.rows([message(of_message)], {"em_1": leading(of_recipient)}, now=NOW)
+    (row,) = message_list.rows([message(of_message)], {"em_1": leading(of_recipient)}, now=NOW)
     assert row.badge == badge
 
 
 def test_a_message_for_later_is_scheduled_until_its_time() -> None:
     waiting = {"em_1": leading("queued", attempts=0)}
     for send_at, badge in ((LATER, "scheduled"), (NOW, "queued")):
-        (row,) = message_rows.rows([message("queued", send_at=send_at)], waiting, now=NOW)
+        (row,) = message_list.rows([message("queued", send_at=send_at)], waiting, now=NOW)
         assert row.badge == badge
 
 
 def test_the_reason_is_what_happened_in_plain_words() -> None:
-    (row,) = message_rows.rows([message("failed")], {"em_1": leading("bounced", reason="mailbox_full")}, now=NOW)
+    (row,) = message_list.rows([message("failed")], {"em_1": leading("bounced", reason="mailbox_full")}, now=NOW)
     assert (row.smtp_code, row.reason) == (550, "mailbox full")
     assert row.explanation.startswith("The mailbox is full. ")
     # Never attempted: only the text of the decision is known.
-    (row,) = message_rows.rows([message("failed")], {"em_1": leading("bounced")}, now=NOW)
+    (row,) = message_list.rows([message("failed")], {"em_1": leading("bounced")}, now=NOW)
     assert row.reason == "550 no"
-    (row,) = message_rows.rows([message("delivered")], {"em_1": leading("delivered", reason="delivered")}, now=NOW)
+    (row,) = message_list.rows([message("delivered")], {"em_1": leading("delivered", reason="delivered")}, now=NOW)
     assert row.reason == ""
 
 
 def test_a_message_that_was_removed_meanwhile_is_still_listed() -> None:
-    (row,) = message_rows.rows([message("queued")], {}, now=NOW)
+    (row,) = message_list.rows([message("queued")], {}, now=NOW)
     assert (row.badge, row.email) == ("queued", "")
 
 
@@ -83,7 +83,7 @@ async def test_the_row_shows_the_failure_among_several_recipients(
         await ctx.outcome_commits.submit([outcome])
     clock.now += contexts.SECOND
     canceled = await accepted_mail.accept(ctx, browser.account_id, subject="Never")
-    await cancellation.cancel_message(ctx, browser.account_id, canceled)
+    await queue_changes.cancel_message(ctx, browser.account_id, canceled)
     text = (await browser.get("/messages")).text
     assert re.findall(r'<span class="status status-([a-z]+)">', text) == ["canceled", "partial"]
     assert "bob@example.net and 2 more" in text

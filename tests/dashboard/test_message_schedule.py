@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from postroad.model import times
-from postroad.services import audit_log, context
+from postroad import context
+from postroad.model.units import times
+from postroad.services import audit_log
 from postroad.services.messages import lookup as messages
 from tests import accepted_mail, queue_steps
 from tests.contexts import SECOND, Clock

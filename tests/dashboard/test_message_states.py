@@ -2,10 +2,11 @@
 
 import msgspec
 
-from postroad.model import mail, times
+from postroad import context
 from postroad.model.bounces import disposition
-from postroad.services import context
-from postroad.services.queue import cancellation
+from postroad.model.mail import statuses
+from postroad.model.units import times
+from postroad.services.messages import queue_changes
 from tests import accepted_mail, contexts
 from tests.dashboard.browser_client import Browser
 from tests.services import claimed_mail
@@ -46,7 +47,7 @@ async def test_a_scheduled_message_that_expires_and_is_canceled_says_so_with_its
     assert f'Expires <time datetime="{times.to_wire(clock.now + 4200 * contexts.SECOND)}"' in shown
     clock.pass_seconds(60)
     canceled_at = times.to_wire(clock.now)
-    await cancellation.cancel_message(ctx, browser.account_id, message_id)
+    await queue_changes.cancel_message(ctx, browser.account_id, message_id)
     clock.pass_seconds(60)
     text = (await browser.get(f"/messages/{message_id}")).text
     assert '<span class="status status-canceled">' in head(text)
@@ -62,7 +63,7 @@ async def test_an_expired_message_says_when_and_by_which_time(
     deadline = times.to_wire(clock.now + 600 * contexts.SECOND)
     clock.pass_seconds(601)
     outcome = claimed_mail.outcome(ctx, claimed, disposition.Verdict.FAILED, tried=False)
-    await ctx.outcome_commits.submit([msgspec.structs.replace(outcome, ended_as=mail.RecipientStatus.EXPIRED)])
+    await ctx.outcome_commits.submit([msgspec.structs.replace(outcome, ended_as=statuses.RecipientStatus.EXPIRED)])
     shown = head((await browser.get(f"/messages/{message_id}")).text)
     assert '<span class="status status-expired">' in shown
     assert f'Expired <time datetime="{times.to_wire(clock.now)}"' in shown

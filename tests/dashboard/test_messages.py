@@ -7,11 +7,12 @@ from urllib import parse
 
 import pytest
 
-from postroad.dashboard import messages as page
-from postroad.dashboard import urls
-from postroad.model import mail, search_query
+from postroad import context
+from postroad.dashboard.framework import navigation
+from postroad.dashboard.mail import message_list as page
 from postroad.model.bounces import disposition
-from postroad.services import context
+from postroad.model.mail import statuses
+from postroad.model.search import search_query
 from postroad.services.messages import lookup as messages
 from tests import accepted_mail, contexts
 from tests.dashboard.browser_client import Browser
@@ -139,7 +140,7 @@ async def test_filters_change_one_term_and_leave_the_others(ctx: context.Context
     text = (await browser.get("/messages", search="invoice status:failed after:2d before:1d")).text
     assert links(text, "Status") == {
         "All": "after:2d before:1d invoice",
-        **{one.title(): f"status:{one} after:2d before:1d invoice" for one in mail.MessageStatus},
+        **{one.title(): f"status:{one} after:2d before:1d invoice" for one in statuses.MessageStatus},
     }
     assert links(text, "Accepted") == {
         "Any time": "status:failed invoice",
@@ -175,8 +176,8 @@ async def test_a_filter_finds_by_state(ctx: context.Context, browser: Browser) -
 async def test_every_example_of_the_help_is_a_link_that_runs(browser: Browser) -> None:
     text = (await browser.get("/messages")).text
     for _, _, example in search_query.HELP:
-        assert f'href="{html.escape(urls.messages(example))}"' in text
-        assert (await browser.client.get(urls.messages(example))).status_code == 200
+        assert f'href="{html.escape(navigation.messages_url(example))}"' in text
+        assert (await browser.client.get(navigation.messages_url(example))).status_code == 200
 
 
 async def test_the_list_comes_in_parts_of_which_only_the_first_is_live(

@@ -5,9 +5,9 @@ import io
 
 import pytest
 
-from postroad import errors
+from postroad import context, errors
 from postroad.model.bounces import disposition
-from postroad.services import context, work_limits
+from postroad.services import usage_limits
 from postroad.services.messages import export_csv, lookup
 from tests import accepted_mail, contexts
 from tests.dashboard.browser_client import Browser
@@ -95,7 +95,7 @@ async def test_a_wrong_search_and_too_many_exports_are_refused(
     monkeypatch.setattr(
         export_csv,
         "EXPORTS",
-        work_limits.WorkLimit("exports of messages", per_account=0, per_process=9, retry_seconds=5),
+        usage_limits.WorkLimit("exports of messages", per_account=0, per_process=9, retry_seconds=5),
     )
     refused = await browser.get("/messages.csv")
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "5")

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from postroad.services import context
-from postroad.services.messages import lookup, neighbours
+from postroad import context
+from postroad.services.messages import lookup
 from tests import accepted_mail, contexts
 from tests.dashboard.browser_client import Browser
 
@@ -57,15 +57,15 @@ async def test_the_next_one_is_found_among_many_and_far_away_and_within_a_bound(
         subject = "Rare" if len(sent) in {0, 5} else "Common"
         sent.append(await accepted_mail.accept(ctx, browser.account_id, subject=subject))
         clock.now += pause
-    found = [await neighbours.find(ctx, browser.account_id, lookup.Filters(), one) for one in sent]
+    found = [await lookup.find_neighbours(ctx, browser.account_id, lookup.Filters(), one) for one in sent]
     assert [one.newer for one in found] == [*sent[1:], None]
     assert [one.older for one in found] == [None, *sent[:-1]]
     rare = lookup.Filters(words=("rare",))
-    assert await neighbours.find(ctx, browser.account_id, rare, sent[0]) == neighbours.Neighbours(newer=sent[5])
-    assert await neighbours.find(ctx, browser.account_id, rare, sent[5]) == neighbours.Neighbours(older=sent[0])
+    assert await lookup.find_neighbours(ctx, browser.account_id, rare, sent[0]) == lookup.Neighbours(newer=sent[5])
+    assert await lookup.find_neighbours(ctx, browser.account_id, rare, sent[5]) == lookup.Neighbours(older=sent[0])
     # What is further away than is examined, or takes too long, has no link.
-    monkeypatch.setattr(neighbours, "EXAMINED", 4)
-    assert await neighbours.find(ctx, browser.account_id, rare, sent[0]) == neighbours.Neighbours()
-    assert await neighbours.find(ctx, browser.account_id, rare, sent[5]) == neighbours.Neighbours()
-    monkeypatch.setattr(neighbours, "MAX_SECONDS", -1.0)
-    assert await neighbours.find(ctx, browser.account_id, lookup.Filters(), sent[2]) == neighbours.Neighbours()
+    monkeypatch.setattr(lookup, "NEIGHBOURS_EXAMINED", 4)
+    assert await lookup.find_neighbours(ctx, browser.account_id, rare, sent[0]) == lookup.Neighbours()
+    assert await lookup.find_neighbours(ctx, browser.account_id, rare, sent[5]) == lookup.Neighbours()
+    monkeypatch.setattr(lookup, "NEIGHBOURS_SECONDS", -1.0)
+    assert await lookup.find_neighbours(ctx, browser.account_id, lookup.Filters(), sent[2]) == lookup.Neighbours()

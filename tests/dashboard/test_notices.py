@@ -1,8 +1,10 @@
 """The link in a notice that ends mail of its kind, and the choices on the profile."""
 
-from postroad.services import audit_log, context
-from postroad.services.auth import operators
-from postroad.services.notices import choices, kinds
+from postroad import context
+from postroad.mail import notice_kinds
+from postroad.services import audit_log
+from postroad.services.operations.notices import choices
+from postroad.services.people import operators
 from tests.contexts import Clock
 from tests.dashboard.browser_client import Browser
 
@@ -12,17 +14,17 @@ async def test_a_mail_program_ends_a_kind_with_one_request(
 ) -> None:
     assert browser.user is not None
     clock.pass_seconds(1)
-    link = "/notices/" + choices.unsubscribe_url(ctx, browser.user.id, kinds.CREDITS_LOW).rpartition("/")[2]
+    link = "/notices/" + choices.unsubscribe_url(ctx, browser.user.id, notice_kinds.CREDITS_LOW).rpartition("/")[2]
     asked = await nobody.get(link)
     assert (asked.status_code, "Stop mail of this kind to" in asked.text) == (200, True)
-    assert (await choices.of_user(ctx, browser.user))[kinds.CREDITS_LOW] is kinds.Choice.NOW
+    assert (await choices.of_user(ctx, browser.user))[notice_kinds.CREDITS_LOW] is notice_kinds.Choice.NOW
     # From a server of a mailbox provider, without our cookies and from no page.
     done = await nobody.client.post(
         link, data={"List-Unsubscribe": "One-Click"}, headers={"Origin": "https://x.example"}
     )
     assert (done.status_code, "gets no more mail of this kind: Credits are low." in done.text) == (200, True)
     chosen = await choices.of_user(ctx, browser.user)
-    assert [kind for kind, choice in chosen.items() if choice is kinds.Choice.OFF] == [kinds.CREDITS_LOW]
+    assert [kind for kind, choice in chosen.items() if choice is notice_kinds.Choice.OFF] == [notice_kinds.CREDITS_LOW]
     (entry, *_) = await audit_log.page(ctx, browser.account_id, before=None, limit=1)
     assert (entry.actor, audit_log.text(entry)) == (
         "owner@mine.example",
@@ -35,10 +37,10 @@ async def test_another_kind_or_another_person_needs_another_link(
 ) -> None:
     assert browser.user is not None
     assert stranger.user is not None
-    url = choices.unsubscribe_url(ctx, browser.user.id, kinds.CREDITS_LOW).rpartition("/")[2]
-    security = choices.unsubscribe_url(ctx, browser.user.id, kinds.NEW_NETWORK).rpartition("/")[2]
+    url = choices.unsubscribe_url(ctx, browser.user.id, notice_kinds.CREDITS_LOW).rpartition("/")[2]
+    security = choices.unsubscribe_url(ctx, browser.user.id, notice_kinds.NEW_NETWORK).rpartition("/")[2]
     for token in (
-        url.replace(kinds.CREDITS_LOW, kinds.DOMAIN_FAILING),
+        url.replace(notice_kinds.CREDITS_LOW, notice_kinds.DOMAIN_FAILING),
         url.replace(browser.user.id, stranger.user.id),
         url[:-1],
         url.replace("credits", "no"),
@@ -57,13 +59,13 @@ async def test_the_profile_offers_what_one_may_get(ctx: context.Context, browser
     assert "Mail from this service</h2>" not in (await reader.get("/profile")).text
     await operators.add(ctx, browser.user.email)
     assert "A check of the installation fails" in (await browser.get("/profile")).text
-    changed = await browser.post("/profile/notices", {"kind": kinds.CREDITS_LOW, "choice": "digest"})
+    changed = await browser.post("/profile/notices", {"kind": notice_kinds.CREDITS_LOW, "choice": "digest"})
     assert "Credits are low: in the daily digest." in (await browser.follow(changed)).text
-    assert (await choices.of_user(ctx, browser.user))[kinds.CREDITS_LOW] is kinds.Choice.DIGEST
+    assert (await choices.of_user(ctx, browser.user))[notice_kinds.CREDITS_LOW] is notice_kinds.Choice.DIGEST
 
 
 async def test_mail_about_security_is_not_offered_and_cannot_be_chosen(browser: Browser) -> None:
     assert "A login from a new network" not in (await browser.get("/profile")).text
-    for kind in (kinds.NEW_NETWORK, "nothing"):
+    for kind in (notice_kinds.NEW_NETWORK, "nothing"):
         refused = await browser.post("/profile/notices", {"kind": kind, "choice": "off"})
         assert (refused.status_code, "is not a kind of mail that can be chosen" in refused.text) == (400, True)

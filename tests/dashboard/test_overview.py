@@ -7,15 +7,15 @@ from urllib import parse
 import pytest
 from msgspec import structs
 
-from postroad.dashboard import overview, ranges
-from postroad.model import chart_ranges, times
+from postroad import context
+from postroad.dashboard.mail import overview
 from postroad.model.bounces import disposition
-from postroad.services import context
+from postroad.model.units import chart_ranges, times
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits
-from postroad.services.accounts import registry as accounts
-from postroad.services.domains import registry as domains
+from postroad.services.domains import domain_registry as domains
 from postroad.services.webhooks import endpoints
-from postroad.storage import webhook_deliveries
+from postroad.storage.webhook import webhook_deliveries
 from tests import accepted_mail, bounce_counts, webhook_rows
 from tests.contexts import Clock
 from tests.dashboard import browser_client, sample_account
@@ -366,4 +366,4 @@ async def test_without_a_session_it_leads_to_the_login(nobody: Browser) -> None:
 
 
 def test_every_period_has_its_words() -> None:
-    assert set(ranges.PERIODS) == set(chart_ranges.Period)
+    assert set(overview.RANGE_PERIODS) == set(chart_ranges.Period)

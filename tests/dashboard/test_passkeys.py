@@ -3,10 +3,11 @@
 import httpx
 import pytest
 
-from postroad.dashboard import cookies
-from postroad.model import login_throttle, times
-from postroad.services import context
-from postroad.services.auth import sessions
+from postroad import context
+from postroad.dashboard.framework import cookies
+from postroad.model.people import login_rules
+from postroad.model.units import times
+from postroad.services.people import sessions
 from tests import contexts
 from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser
@@ -70,8 +71,8 @@ async def test_another_site_gets_no_options_and_no_session(browser: Browser, nob
 async def test_strangers_who_fail_again_and_again_wait(
     browser: Browser, nobody: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limit = login_throttle.FailureLimit(free=3, interval=60 * times.SECOND)
-    monkeypatch.setattr(login_throttle, "of_network", lambda _address: {login_throttle.Counter("net", None): limit})
+    limit = login_rules.FailureLimit(free=3, interval=60 * times.SECOND)
+    monkeypatch.setattr(login_rules, "of_network", lambda _address: {login_rules.Counter("net", None): limit})
     authenticator = SoftwareAuthenticator(ORIGIN)
     await add(browser, authenticator)
     statuses = []

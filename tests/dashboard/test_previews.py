@@ -7,11 +7,11 @@ import re
 import msgspec
 import pytest
 
-from postroad import config
-from postroad.dashboard import site as sites
-from postroad.model import caller, send_request
-from postroad.services import context
-from postroad.storage import accounts
+from postroad import config, context
+from postroad.dashboard.framework import site as sites
+from postroad.model.mail import send_request
+from postroad.model.people import callers
+from postroad.storage.people import accounts
 from tests import accepted_mail, contexts, spamd_server, webhook_server
 from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser
@@ -193,7 +193,7 @@ async def test_an_installation_can_do_without_remote_images(
     assert "Show remote images" in (await browser.get(path)).text
     dashboard = msgspec.structs.replace(ctx.settings.dashboard, remote_images=False)
     without = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, dashboard=dashboard))
-    user = await browser_client.person(without, mine.id, "other@mine.example", caller.Role.READ_ONLY)
+    user = await browser_client.person(without, mine.id, "other@mine.example", callers.Role.READ_ONLY)
     async with browser_client.open_browser(without, browser_client.serve(without, site), user) as reader:
         text = (await reader.get(path, images="true")).text
         assert "remote images</a>" not in text
@@ -234,7 +234,7 @@ async def test_the_score_of_spamassassin_is_shown(
 ) -> None:
     path = await accept(ctx, browser, text="Buy now")
     assert "SpamAssassin" not in (await browser.get(path, view="checks")).text
-    user = await browser_client.person(ctx, mine.id, "other@mine.example", caller.Role.READ_ONLY)
+    user = await browser_client.person(ctx, mine.id, "other@mine.example", callers.Role.READ_ONLY)
     async with spamd_server.running(spamd_server.SPAM) as (address, requests):
         dashboard = msgspec.structs.replace(ctx.settings.dashboard, spamd=address)
         asking = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, dashboard=dashboard))

@@ -4,8 +4,8 @@ import re
 
 import httpx
 
-from postroad.services import context
-from postroad.services.auth import authentication
+from postroad import context
+from postroad.services.people import authentication
 from tests import contexts
 from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser

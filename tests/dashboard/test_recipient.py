@@ -2,11 +2,11 @@
 
 import pytest
 
+from postroad import context
 from postroad.model.bounces import disposition
-from postroad.services import context
-from postroad.services.messages import recipient_history
-from postroad.services.suppressions import registry as suppressions
-from postroad.storage import suppressions as stored_suppressions
+from postroad.services.messages import message_history
+from postroad.services.suppressions import suppression_list as suppressions
+from postroad.storage.mail import suppressions as stored_suppressions
 from tests import accepted_mail, contexts
 from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser
@@ -38,7 +38,7 @@ async def test_a_recipient_has_its_messages_newest_first_with_results_and_counts
     assert "550 bounced &lt;b&gt;x&lt;/b&gt;" in text
     assert "of 2 messages" in text
     assert "Three" not in text
-    shown = await recipient_history.of_address(ctx, browser.account_id, ADDRESS.upper())
+    shown = await message_history.of_address(ctx, browser.account_id, ADDRESS.upper())
     assert (shown.counts, shown.has_more) == ({"bounced": 1, "delivered": 1}, False)
     assert shown.sent[0].created_at - (shown.first_at or 0) == 60 * contexts.SECOND
     message = (await browser.get(f"/messages/{first}")).text
@@ -49,13 +49,13 @@ async def test_a_recipient_has_its_messages_newest_first_with_results_and_counts
 async def test_a_long_history_is_bounded_and_leads_to_the_search(
     ctx: context.Context, browser: Browser, clock: contexts.Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recipient_history, "MAX_MESSAGES", 2)
+    monkeypatch.setattr(message_history, "MAX_MESSAGES", 2)
     await accepted_mail.allow_sending(ctx, browser.account_id)
     begun = clock.now
     for _ in range(3):
         await send(ctx, browser, disposition.Verdict.DELIVERED)
         clock.pass_seconds(1)
-    shown = await recipient_history.of_address(ctx, browser.account_id, ADDRESS)
+    shown = await message_history.of_address(ctx, browser.account_id, ADDRESS)
     assert (len(shown.sent), shown.has_more, shown.first_at) == (2, True, begun)
     text = (await browser.get(PATH)).text
     assert "of the last 2 messages" in text

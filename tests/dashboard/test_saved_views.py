@@ -3,7 +3,7 @@
 import html
 import re
 
-from postroad.services import context
+from postroad import context
 from postroad.services.messages import saved_views
 from tests import accepted_mail
 from tests.dashboard.browser_client import Browser, notice_of

@@ -5,15 +5,15 @@ import re
 import httpx
 import pytest
 
-from postroad.dashboard import cookies
-from postroad.model import caller
-from postroad.services import context
-from postroad.services.auth import users as account_users
+from postroad import context
+from postroad.dashboard.framework import cookies
+from postroad.model.people import callers
+from postroad.services.people import users as account_users
 from tests import contexts
 from tests.contexts import Clock
 from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser
-from tests.services.auth import authenticator
+from tests.services.people import authenticator
 
 LOGIN = {"email": "owner@mine.example", "password": contexts.PASSWORD}
 STEP = "/login/second-factor"
@@ -169,7 +169,7 @@ async def test_a_new_password_by_a_link_still_asks_for_the_factor(
 async def test_a_recovery_link_lets_in_without_a_factor(
     ctx: context.Context, served: browser_client.Served, browser: Browser, nobody: Browser, secret: str
 ) -> None:
-    boss = await browser_client.person(ctx, browser.account_id, "boss@mine.example", caller.Role.OWNER)
+    boss = await browser_client.person(ctx, browser.account_id, "boss@mine.example", callers.Role.OWNER)
     async with browser_client.open_browser(ctx, served, boss) as owner:
         assert browser.user is not None
         page = await owner.post(f"/team/{browser.user.id}/recovery-link")
@@ -186,7 +186,7 @@ async def test_somebody_who_is_invited_joins_with_their_login_after_its_factor(
     ctx: context.Context, nobody: Browser, stranger: Browser, secret: str, clock: Clock
 ) -> None:
     invited = await account_users.invite(
-        ctx, stranger.account_id, email="owner@mine.example", role=caller.Role.DEVELOPER
+        ctx, stranger.account_id, email="owner@mine.example", role=callers.Role.DEVELOPER
     )
     answer = await nobody.client.post(f"/password/{invited.link_token}", data={"password": contexts.PASSWORD})
     assert answer.headers["location"] == f"{STEP}?next=%2F"

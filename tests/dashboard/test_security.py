@@ -4,18 +4,17 @@ import re
 
 import pytest
 
-from postroad import config, errors
+from postroad import config, context, errors
 from postroad.dashboard import application
-from postroad.dashboard import site as sites
-from postroad.model import caller
-from postroad.services import context
-from postroad.services.accounts import registry
-from postroad.services.auth import authentication, login, password_links, second_factors, users
+from postroad.dashboard.framework import site as sites
+from postroad.model.people import callers
+from postroad.services.accounts import account_registry
+from postroad.services.people import authentication, logins, password_links, second_factors, users
 from tests import contexts
 from tests.contexts import Clock
 from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser
-from tests.services.auth import authenticator
+from tests.services.people import authenticator
 
 PAGE = "/profile/security"
 PROOF = {"proof": contexts.PASSWORD}
@@ -102,7 +101,7 @@ async def test_the_app_is_removed_with_a_code_and_codes_are_renewed(
 async def test_whoever_has_no_required_factor_is_led_to_set_one_up_and_to_nothing_else(
     ctx: context.Context, browser: Browser, site: sites.Site, clock: Clock
 ) -> None:
-    await registry.require_second_factor(ctx, browser.account_id, required=True)
+    await account_registry.require_second_factor(ctx, browser.account_id, required=True)
     allowed = {"/confirm", "/logout", PAGE, f"{PAGE}/totp", f"{PAGE}/totp/confirm"}
     for route in application.routes(site):
         if route.permission is None or "{" in route.path or route.path in allowed or route.method != "GET":
@@ -151,7 +150,7 @@ async def test_a_token_of_the_profile_has_the_factor_of_its_session(
     before = await make_token(browser)
     await set_up(browser, clock)
     after = await make_token(browser)
-    await registry.require_second_factor(ctx, browser.account_id, required=True)
+    await account_registry.require_second_factor(ctx, browser.account_id, required=True)
     with pytest.raises(errors.Unauthorized):
         await authentication.authenticate(ctx, f"Bearer {before}", client_address="127.0.0.1")
     who = await authentication.authenticate(ctx, f"Bearer {after}", client_address="127.0.0.1")
@@ -189,10 +188,10 @@ async def test_whoever_has_to_set_one_up_can_log_out_or_go_to_another_account(
     ctx: context.Context, browser: Browser, stranger: Browser
 ) -> None:
     assert browser.user is not None
-    invited = await users.invite(ctx, stranger.account_id, email=browser.user.email, role=caller.Role.DEVELOPER)
-    acting = login.acting(ctx, client_address="127.0.0.1")
+    invited = await users.invite(ctx, stranger.account_id, email=browser.user.email, role=callers.Role.DEVELOPER)
+    acting = logins.acting(ctx, client_address="127.0.0.1")
     await password_links.redeem(acting, invited.link_token, password=contexts.PASSWORD)
-    await registry.require_second_factor(ctx, browser.account_id, required=True)
+    await account_registry.require_second_factor(ctx, browser.account_id, required=True)
     assert (await browser.get("/messages")).headers["location"] == PAGE
     switched = await browser.post("/switch", {"account_id": stranger.account_id})
     assert switched.status_code == 303

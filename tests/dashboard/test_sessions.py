@@ -2,8 +2,8 @@
 
 import pytest
 
-from postroad.services import context
-from postroad.services.auth import credentials, session_list
+from postroad import context
+from postroad.services.people import credentials, sessions
 from tests import contexts
 from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser
@@ -20,7 +20,7 @@ async def test_the_profile_lists_sessions_and_ends_one(ctx: context.Context, bro
     assert page.count("this session</span>") == 1
     done = await browser.post(f"/profile/sessions/{other.row.id}/end")
     assert browser_client.notice_of(done) == "The session is ended."
-    assert [one.id for one in await session_list.of_user(ctx, browser.user)] == [browser.session.row.id]
+    assert [one.id for one in await sessions.of_user(ctx, browser.user)] == [browser.session.row.id]
 
 
 async def test_how_somebody_logged_in_is_told_in_words(ctx: context.Context, browser: Browser) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from postroad import config
-from postroad.dashboard import snippets
+from postroad.dashboard.framework import snippets
 from tests.cli import cli_runner
 from tests.cli.test_dev import handover
 from tests.submission import test_clients

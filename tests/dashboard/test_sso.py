@@ -12,12 +12,11 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from postroad import config
-from postroad.dashboard import cookies
-from postroad.services import context
-from postroad.services.auth import users as account_users
-from postroad.services.domains import registry
-from postroad.services.sso import connections
+from postroad import config, context
+from postroad.dashboard.framework import cookies
+from postroad.services.domains import domain_registry
+from postroad.services.people import sso_connections
+from postroad.services.people import users as account_users
 from tests import contexts, oidc_provider
 from tests.dashboard.browser_client import Browser, location_of, notice_of
 
@@ -54,7 +53,7 @@ async def provider(clock: contexts.Clock) -> AsyncIterator[oidc_provider.Provide
 
 async def connect(ctx: context.Context, browser: Browser, provider: oidc_provider.Provider, **more: str) -> None:
     """What an owner does on the page."""
-    await registry.add(ctx, browser.account_id, "corp.example", verified=True)
+    await domain_registry.add(ctx, browser.account_id, "corp.example", verified=True)
     saved = await browser.post("/team/sso", {**FORM, "issuer": provider.issuer, **more})
     assert notice_of(saved) == "Single sign-on saved. Test it before you tell your people."
 
@@ -172,9 +171,9 @@ async def test_the_page_shows_what_was_saved_and_never_the_secret(
     assert f"/sso/{browser.account_id}/callback" in page.text
     kept = await browser.post("/team/sso", {**FORM, "issuer": provider.issuer, "client_secret": ""})
     assert location_of(kept) == "/team/sso"
-    found = await connections.find(ctx, browser.account_id)
+    found = await sso_connections.find(ctx, browser.account_id)
     assert found is not None
-    assert connections.registration(ctx, found.row).client_secret == oidc_provider.SECRET
+    assert sso_connections.registration(ctx, found.row).client_secret == oidc_provider.SECRET
     refused = await browser.post("/team/sso", {**FORM, "issuer": provider.issuer, "groups": "admins: owner"})
     assert (refused.status_code, "a group, = and one of" in refused.text) == (400, True)
 
@@ -184,7 +183,7 @@ async def test_a_connection_is_removed(
 ) -> None:
     await connect(ctx, browser, provider)
     assert notice_of(await browser.post("/team/sso/remove")) == "Single sign-on removed."
-    assert await connections.find(ctx, browser.account_id) is None
+    assert await sso_connections.find(ctx, browser.account_id) is None
 
 
 async def test_only_owners_see_and_change_it(member: Browser, reader: Browser) -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from postroad.dashboard import suppressions as page
-from postroad.services import context
-from postroad.services.suppressions import registry as suppressions
-from postroad.storage import suppressions as stored
+from postroad import context
+from postroad.dashboard.mail import suppressions as page
+from postroad.services.suppressions import suppression_list as suppressions
+from postroad.storage.mail import suppressions as stored
 from tests.dashboard import browser_client, sample_account
 from tests.dashboard.browser_client import Browser
 

@@ -2,11 +2,11 @@
 
 import pytest_asyncio
 
-from postroad.model import caller
-from postroad.services import context
-from postroad.services.auth import login, password_links
-from postroad.services.auth import users as account_users
-from postroad.storage import users
+from postroad import context
+from postroad.model.people import callers
+from postroad.services.people import logins, password_links
+from postroad.services.people import users as account_users
+from postroad.storage.people import users
 from tests import contexts
 from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser
@@ -16,8 +16,10 @@ from tests.dashboard.browser_client import Browser
 async def joined(ctx: context.Context, browser: Browser, stranger: Browser) -> users.User:
     """The owner of this account as a reader of the other one, with the same login."""
     assert browser.user is not None
-    invited = await account_users.invite(ctx, stranger.account_id, email=browser.user.email, role=caller.Role.READ_ONLY)
-    acting = login.acting(ctx, client_address="192.0.2.1")
+    invited = await account_users.invite(
+        ctx, stranger.account_id, email=browser.user.email, role=callers.Role.READ_ONLY
+    )
+    acting = logins.acting(ctx, client_address="192.0.2.1")
     return await password_links.redeem(acting, invited.link_token, password=contexts.PASSWORD)
 
 
@@ -58,6 +60,6 @@ async def test_the_account_used_last_is_entered_next(
 ) -> None:
     clock.pass_seconds(1)
     await browser.post("/switch", {"account_id": stranger.account_id})
-    acting = login.acting(ctx, client_address="192.0.2.1")
-    checked = await login.check_password(acting, joined.email, contexts.PASSWORD)
-    assert (await login.finish(acting, checked, methods="password")).user.id == joined.id
+    acting = logins.acting(ctx, client_address="192.0.2.1")
+    checked = await logins.check_password(acting, joined.email, contexts.PASSWORD)
+    assert (await logins.finish(acting, checked, methods="password")).user.id == joined.id

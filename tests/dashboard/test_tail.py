@@ -5,11 +5,10 @@ import re
 
 import msgspec
 
+from postroad import context
 from postroad.model.bounces import disposition
-from postroad.services import context
-from postroad.services.messages import lookup, tail
-from postroad.services.queue import cancellation
-from postroad.storage import attempts
+from postroad.services.messages import lookup, message_history, queue_changes
+from postroad.storage.mail import attempts
 from tests import accepted_mail, contexts
 from tests.dashboard.browser_client import Browser
 from tests.dashboard.sample_account import HOSTILE
@@ -38,7 +37,7 @@ async def test_every_event_is_a_line_oldest_first(
         await ctx.outcome_commits.submit([outcome])
         clock.now += contexts.SECOND
     canceled = await accepted_mail.accept(ctx, browser.account_id, subject="Never", to=("eve@example.net",))
-    await cancellation.cancel_message(ctx, browser.account_id, canceled)
+    await queue_changes.cancel_message(ctx, browser.account_id, canceled)
     page = (await browser.get("/tail")).text
     assert [line[:2] for line in lines(page)] == [
         ("accepted", message_id),
@@ -84,8 +83,8 @@ async def test_what_is_read_does_not_grow_with_recipients_attempts_and_replies(
     async with ctx.store.scanning() as tx:
         ended = await attempts.latest_ends(tx, browser.account_id, ids, limit=300, characters=300)
     assert (len(ended), {len(one.response) for one in ended}) == (7 * 300, {300})
-    found = await lookup.search(ctx, browser.account_id, "", limit=tail.MAX_MESSAGES, cursor=None)
-    events = await tail.events(ctx, browser.account_id, found)
+    found = await lookup.search(ctx, browser.account_id, "", limit=message_history.MAX_TAIL_MESSAGES, cursor=None)
+    events = await message_history.newest_events(ctx, browser.account_id, found)
     assert len(events) == len({one.key for one in events}) == 300
     # The oldest has no room beside 300 recipients of newer ones, and the newest has all of the latest attempts.
     assert {one.message_id for one in events} == {ids[-1]}

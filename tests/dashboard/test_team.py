@@ -5,12 +5,11 @@ import re
 import msgspec
 import pytest
 
-from postroad import config, errors
-from postroad.model import caller
-from postroad.services import context
-from postroad.services.auth import authentication
-from postroad.services.auth import users as account_users
-from postroad.storage import users
+from postroad import config, context, errors
+from postroad.model.people import callers
+from postroad.services.people import authentication
+from postroad.services.people import users as account_users
+from postroad.storage.people import users
 from tests import accepted_mail, contexts
 from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser
@@ -37,8 +36,8 @@ async def person(ctx: context.Context, browser: Browser, email: str) -> users.Us
 async def test_every_user_sees_the_team_and_what_the_roles_mean(
     ctx: context.Context, browser: Browser, reader: Browser
 ) -> None:
-    await account_users.invite(ctx, browser.account_id, email="late@mine.example", role=caller.Role.DEVELOPER)
-    await browser_client.person(ctx, browser.account_id, "gone@mine.example", caller.Role.DEVELOPER)
+    await account_users.invite(ctx, browser.account_id, email="late@mine.example", role=callers.Role.DEVELOPER)
+    await browser_client.person(ctx, browser.account_id, "gone@mine.example", callers.Role.DEVELOPER)
     await account_users.disable(ctx, browser.account_id, (await person(ctx, browser, "gone@mine.example")).id)
     text = (await reader.get("/team")).text
     assert "active" in row_of(text, "owner@mine.example")
@@ -69,7 +68,7 @@ async def test_an_invitation_is_a_link_that_is_shown_once(
     joined = await nobody.client.post(path, data={"password": contexts.PASSWORD})
     assert joined.status_code == 303
     assert (await nobody.get("/team")).status_code == 200
-    assert (await person(ctx, browser, "new@mine.example")).role == caller.Role.DEVELOPER
+    assert (await person(ctx, browser, "new@mine.example")).role == callers.Role.DEVELOPER
 
 
 class TestMailedInvitations:

@@ -1,6 +1,7 @@
 """The versions of a template: who saved which, how two differ, and the way back."""
 
-from postroad.services import context, templates
+from postroad import context
+from postroad.services.templates import templates
 from tests.dashboard import browser_client, sample_account
 from tests.dashboard.browser_client import Browser
 

@@ -4,11 +4,12 @@ import contextlib
 
 import pytest
 
-from postroad import config, errors
-from postroad.dashboard import templates as page
-from postroad.services import context, template_drafts, templates, work_limits
+from postroad import config, context, errors
+from postroad.dashboard.mail import templates as page
+from postroad.services import usage_limits
 from postroad.services.messages import lookup as messages
 from postroad.services.messages import previews
+from postroad.services.templates import template_drafts, templates
 from tests import accepted_mail
 from tests.dashboard import browser_client, sample_account
 from tests.dashboard.browser_client import Browser
@@ -225,7 +226,7 @@ async def test_a_draft_is_shown_in_the_dark(browser: Browser) -> None:
 async def test_an_account_has_only_so_many_previews_under_way(ctx: context.Context, browser: Browser) -> None:
     with contextlib.ExitStack() as taken:
         for _ in range(4):
-            taken.enter_context(work_limits.acquire(ctx, page.PREVIEWS, browser.account_id))
+            taken.enter_context(usage_limits.acquire(ctx, page.PREVIEWS, browser.account_id))
         answer = await browser.post("/template/preview", {**GREETING, "values": ADA})
         assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
     assert (await browser.post("/template/preview", {**GREETING, "values": ADA})).status_code == 200

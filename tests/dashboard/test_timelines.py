@@ -4,13 +4,14 @@ import dataclasses
 
 import msgspec
 
-from postroad.dashboard import timelines
+from postroad import context
+from postroad.dashboard.mail import timelines
 from postroad.model.bounces import disposition
-from postroad.services import context
 from postroad.services.messages import lookup as messages
-from postroad.services.queue import inspection
+from postroad.services.messages import queue_inspection
 from postroad.services.webhooks import delivery_log, endpoints
-from postroad.storage import async_bounces, attempts, webhook_deliveries
+from postroad.storage.mail import attempts
+from postroad.storage.webhook import webhook_deliveries
 from tests import accepted_mail, contexts, queue_steps, webhook_rows
 from tests.dashboard.browser_client import Browser
 from tests.services import claimed_mail
@@ -18,7 +19,7 @@ from tests.services import claimed_mail
 
 async def timeline(ctx: context.Context, account_id: str, message_id: str) -> timelines.Timeline:
     found = await messages.details(ctx, account_id, message_id)
-    lines = await inspection.entries_of_message(ctx, account_id, message_id)
+    lines = await queue_inspection.entries_of_message(ctx, account_id, message_id)
     reported = await delivery_log.page(ctx, account_id, message_id=message_id, limit=100)
     return timelines.build(found, [line.waiting for line in lines.values()], reported)
 
@@ -37,8 +38,8 @@ async def test_steps_stand_in_the_order_in_which_they_happened(
     await webhook_rows.put_ended(ctx, account_id, message_id=message_id, recipient_id=key[2])
     clock.now += contexts.SECOND
     async with ctx.store.transaction() as tx:
-        report = async_bounces.AsyncBounce(account_id, message_id, key[2], clock.now, "failed", "5.0.0", "", "gone")
-        await async_bounces.insert(tx, [report])
+        report = attempts.AsyncBounce(account_id, message_id, key[2], clock.now, "failed", "5.0.0", "", "gone")
+        await attempts.insert_async_bounces(tx, [report])
     found = await timeline(ctx, account_id, message_id)
     assert [step.title for step in found.steps] == [
         "Accepted for 1 recipient (HTTP API)",

@@ -5,22 +5,22 @@ import zoneinfo
 import pytest
 
 from postroad import errors
-from postroad.dashboard import typed_times
-from postroad.model import times
+from postroad.dashboard.framework import forms
+from postroad.model.units import times
 
 BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
 
 
 def test_a_day_begins_and_ends_at_midnight_of_the_zone() -> None:
-    assert typed_times.start_of_day("day", "2026-10-25", BERLIN) == times.parse("2026-10-24T22:00:00Z")
-    assert typed_times.end_of_day("day", "2026-10-25", BERLIN) == times.parse("2026-10-25T23:00:00Z")
+    assert forms.start_of_day("day", "2026-10-25", BERLIN) == times.parse("2026-10-24T22:00:00Z")
+    assert forms.end_of_day("day", "2026-10-25", BERLIN) == times.parse("2026-10-25T23:00:00Z")
 
 
 def test_a_time_is_read_as_it_is_written() -> None:
     moment = times.parse("2026-07-01T07:30:00Z")
-    assert typed_times.written(moment, BERLIN) == "2026-07-01T09:30"
-    assert typed_times.moment("at", "2026-07-01T09:30", BERLIN) == moment
-    assert typed_times.moment("at", "2026-07-01T09:30:00", BERLIN) == moment
+    assert forms.date_field(moment, BERLIN) == "2026-07-01T09:30"
+    assert forms.moment("at", "2026-07-01T09:30", BERLIN) == moment
+    assert forms.moment("at", "2026-07-01T09:30:00", BERLIN) == moment
 
 
 @pytest.mark.parametrize(
@@ -28,12 +28,12 @@ def test_a_time_is_read_as_it_is_written() -> None:
 )
 def test_other_times_are_refused(text: str) -> None:
     with pytest.raises(errors.InvalidRequest, match="at: write the time as 2026-01-31T09:30, in Europe/Berlin"):
-        typed_times.moment("at", text, BERLIN)
+        forms.moment("at", text, BERLIN)
 
 
 @pytest.mark.parametrize("text, problem", [(None, "choose a day"), ("", "choose a day"), ("soon", "write the date as")])
 def test_other_days_are_refused(text: str | None, problem: str) -> None:
     with pytest.raises(errors.InvalidRequest, match=f"day: {problem}"):
-        typed_times.start_of_day("day", text, BERLIN)
+        forms.start_of_day("day", text, BERLIN)
     with pytest.raises(errors.InvalidRequest, match="day: this date is too late"):
-        typed_times.end_of_day("day", "9999-12-31", BERLIN)
+        forms.end_of_day("day", "9999-12-31", BERLIN)

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 import trustme
 
-from postroad import config
-from postroad.dashboard import verification_snippets, webhook
-from postroad.model import events, times, webhook_formats
-from postroad.services import context
+from postroad import config, context
+from postroad.dashboard.framework import snippets
+from postroad.dashboard.settings import webhooks
+from postroad.model.events import events, webhook_formats
+from postroad.model.units import times
 from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints
 from tests import contexts, webhook_rows, webhook_server
 from tests.dashboard import browser_client, sample_account
@@ -53,10 +54,10 @@ async def test_without_a_webhook_the_page_teaches(browser: Browser, reader: Brow
 
 def test_the_code_is_that_of_the_documentation() -> None:
     documented = re.findall(r"<!-- verify: \w+ -->\n```\w+\n(.*?)\n```", DOCUMENTATION, re.DOTALL)
-    assert len(verification_snippets.SNIPPETS) == 3
-    for snippet in verification_snippets.SNIPPETS:
+    assert len(snippets.VERIFICATION) == 3
+    for snippet in snippets.VERIFICATION:
         assert snippet.text in documented
-    assert set(webhook.EVENTS) == set(events.SUBSCRIBABLE)
+    assert set(webhooks.EVENTS) == set(events.SUBSCRIBABLE)
 
 
 async def test_a_webhook_of_another_service_keeps_its_events_when_its_page_is_saved(

@@ -4,9 +4,8 @@ import re
 
 import pytest
 
-from postroad import config
-from postroad.model import events
-from postroad.services import context
+from postroad import config, context
+from postroad.model.events import events
 from postroad.services.webhooks import endpoint_settings, endpoints
 from tests import accepted_mail, webhook_rows
 from tests.dashboard.browser_client import Browser

@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from postroad.dashboard import site as sites
-from postroad.model import mail
+from postroad import context
+from postroad.dashboard.framework import site as sites
 from postroad.model.bounces import disposition
-from postroad.services import context
-from postroad.services.domains import registry as domains
-from postroad.services.messages import dev_inbox
+from postroad.model.mail import statuses
+from postroad.services.domains import domain_registry as domains
+from postroad.services.messages import dev_inbox, queue_inspection
 from postroad.services.messages import lookup as messages
-from postroad.services.queue import inspection
 from postroad.services.webhooks import endpoint_settings, endpoints
-from postroad.storage import queue_views, webhook_deliveries
+from postroad.storage.mail import queue_views
+from postroad.storage.webhook import webhook_deliveries
 from tests import accepted_mail, webhook_rows
 from tests.contexts import Clock
 from tests.dashboard import browser_client, sample_account
@@ -33,7 +33,7 @@ def words(text: str) -> str:
 
 
 async def sent_tests(ctx: context.Context, account_id: str) -> list[str]:
-    wanted = messages.Filters(source=mail.Source.TEST)
+    wanted = messages.Filters(source=statuses.Source.TEST)
     return [one.id for one in (await messages.page(ctx, account_id, wanted, limit=10, cursor=None)).messages]
 
 
@@ -80,7 +80,7 @@ async def test_a_test_that_is_refused_is_explained(ctx: context.Context, browser
 async def test_a_recipient_is_shown_with_its_own_reply(ctx: context.Context, clock: Clock, browser: Browser) -> None:
     await accepted_mail.allow_sending(ctx, browser.account_id)
     both = ("ada@example.net", "bob@example.net")
-    message_id = await accepted_mail.accept(ctx, browser.account_id, source=mail.Source.TEST, to=both)
+    message_id = await accepted_mail.accept(ctx, browser.account_id, source=statuses.Source.TEST, to=both)
     details = await messages.details(ctx, browser.account_id, message_id)
     names = {recipient.id: recipient.email for recipient in details.recipients}
     claims = await claimed_mail.claim_all(ctx, claimed_mail.WORKER)
@@ -105,7 +105,7 @@ async def test_a_deferred_test_message_is_shown_as_retried_until_it_expires(
     await browser.post("/welcome/test", TEST)
     await end(ctx, disposition.Verdict.RETRY, code=451, response="later")
     assert "It will be retried." in (await browser.get("/welcome")).text
-    await inspection.retry(ctx, [queue_views.Filter(account_id=browser.account_id)])
+    await queue_inspection.retry(ctx, [queue_views.Filter(account_id=browser.account_id)])
     await end(ctx, disposition.Verdict.FAILED, code=451, response="later")
     page = (await browser.get("/welcome")).text
     assert "Not delivered to ada@example.net" in page

@@ -2,11 +2,13 @@
 
 from typing import Final
 
-from postroad.model import identifiers, mail, throttle
-from postroad.services import context
-from postroad.services.acceptance import transaction
-from postroad.services.accounts import registry as accounts
-from postroad.storage import messages, recipients
+from postroad import context
+from postroad.mail.accept import transaction
+from postroad.model.delivery import throttle
+from postroad.model.mail import statuses
+from postroad.model.units import identifiers
+from postroad.services.accounts import account_registry as accounts
+from postroad.storage.mail import messages
 from tests import accepted_mail
 
 BATCH: Final = 2_000
@@ -48,7 +50,7 @@ def _submission(ctx: context.Context, account_id: str, emails: list[str], *, now
         id=message_id,
         account_id=account_id,
         credential_id=account_id,
-        source=mail.Source.API,
+        source=statuses.Source.API,
         sender=sender,
         sender_key=sender,
         subject="Hello",
@@ -62,7 +64,7 @@ def _submission(ctx: context.Context, account_id: str, emails: list[str], *, now
         tags=(),
     )
     to = [
-        recipients.NewRecipient(
+        messages.NewRecipient(
             message_id,
             ctx.new_id(identifiers.RECIPIENT, now=now + index),
             account_id,

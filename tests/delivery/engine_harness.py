@@ -17,20 +17,19 @@ from typing import Any, Final
 
 import structlog
 
-from postroad import config
+from postroad import config, context
 from postroad.delivery import engine as delivery_engine
-from postroad.model import identifiers, mail
+from postroad.mail.accept import transaction
+from postroad.model.mail import statuses
+from postroad.model.units import identifiers
 from postroad.roles import composition
-from postroad.services import context
-from postroad.services.acceptance import transaction
-from postroad.services.accounts import registry as accounts
-from postroad.services.maintenance import consistency
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import lookup as messages
-from postroad.storage import attempts as stored_attempts
-from postroad.storage import messages as stored_messages
-from postroad.storage import provider_queues as stored_provider_queues
-from postroad.storage import queue_views, suppressions
-from postroad.storage import recipients as stored_recipients
+from postroad.services.operations import operator_jobs
+from postroad.storage.mail import attempts as stored_attempts
+from postroad.storage.mail import messages as stored_messages
+from postroad.storage.mail import queue_views, suppressions
+from postroad.storage.operations import processes as stored_provider_queues
 from tests import accepted_mail, contexts, dns_server
 
 HELLO_NAME: Final = "relay.example.com"
@@ -61,11 +60,11 @@ class Seen:
     """A message as the store shows it."""
 
     message: stored_messages.Message
-    recipients: list[stored_recipients.Recipient]
+    recipients: list[stored_messages.Recipient]
     attempts: list[stored_attempts.Attempt]
 
     @property
-    def recipient(self) -> stored_recipients.Recipient:
+    def recipient(self) -> stored_messages.Recipient:
         """The only one."""
         assert len(self.recipients) == 1
         return self.recipients[0]
@@ -81,7 +80,7 @@ class Seen:
         """Status, attempts and last code of the only recipient."""
         return self.recipient.status, self.recipient.attempt_count, self.recipient.last_smtp_code
 
-    def by_address(self) -> dict[str, stored_recipients.Recipient]:
+    def by_address(self) -> dict[str, stored_messages.Recipient]:
         """The recipients by their addresses."""
         return {recipient.email: recipient for recipient in self.recipients}
 
@@ -114,7 +113,7 @@ class EngineHarness:
             id=message_id,
             account_id=self.account_id,
             credential_id=self.account_id,
-            source=mail.Source.SMTP,
+            source=statuses.Source.SMTP,
             sender=sender,
             sender_key=sender,
             subject="",
@@ -129,7 +128,7 @@ class EngineHarness:
         )
         recipient_id = self.ctx.new_id(identifiers.RECIPIENT, now=now)
         domain = email.rpartition("@")[2]
-        recipient = stored_recipients.NewRecipient(message_id, recipient_id, self.account_id, email, email, domain)
+        recipient = stored_messages.NewRecipient(message_id, recipient_id, self.account_id, email, email, domain)
         ledger_id = self.ctx.new_id(identifiers.LEDGER, now=now)
         await self.ctx.accept_commits.submit(transaction.Submission(message, [recipient], ledger_id, None))
         self.ctx.mail_wakeup.set()
@@ -150,7 +149,7 @@ class EngineHarness:
 
         await until(is_settled)
         await self.rest(message_id)
-        report = await consistency.run(self.ctx)
+        report = await operator_jobs.check_consistency(self.ctx)
         assert report.findings == []
         return await self.see(message_id)
 
@@ -188,7 +187,7 @@ class EngineHarness:
     async def pool_states(self) -> dict[str, str]:
         """The provider queues in the store."""
         async with self.ctx.store.reading() as tx:
-            return {queue.name: queue.state for queue in await stored_provider_queues.heard_since(tx, 0)}
+            return {queue.name: queue.state for queue in await stored_provider_queues.queues_since(tx, 0)}
 
 
 async def until(is_so: Callable[[], Any]) -> None:

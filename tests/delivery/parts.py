@@ -15,30 +15,20 @@ from typing import Any, Final
 
 import structlog
 
-from postroad import config
-from postroad.delivery import (
-    attempter,
-    delivery_services,
-    dispatcher,
-    holds,
-    known_sources,
-    leases,
-    message_loader,
-    permits,
-    provider_queue,
-    recorder,
-    routing,
-)
-from postroad.delivery import hosts as delivery_hosts
-from postroad.model import lease_clock, tls_policy
-from postroad.network import smtp_connection
+from postroad import config, context
+from postroad.delivery.plan import dispatcher
+from postroad.delivery.record import leases, recorder
+from postroad.delivery.routes import holds, routing, source_table
+from postroad.delivery.send import attempter, message_loader, permits, provider_queue
+from postroad.mail.signing import signer_pool
+from postroad.model.delivery import tls_policy
+from postroad.model.units import times
+from postroad.network.smtp import smtp_connection
 from postroad.roles import composition
-from postroad.services import context
-from postroad.services.accounts import registry as accounts
-from postroad.services.dkim import signing
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import lookup as messages
-from postroad.storage import queue
-from postroad.storage import recipients as stored_recipients
+from postroad.storage.mail import messages as stored_recipients
+from postroad.storage.mail import queue
 from tests import accepted_mail, contexts
 
 PLAIN: Final = tls_policy.TlsPolicy(tls_policy.Mode.PLAIN)
@@ -103,8 +93,8 @@ class Parts:
     clock: contexts.Clock
     account_id: str
     held: leases.Leases
-    hosts: delivery_hosts.Hosts
-    services: delivery_services.DeliveryServices
+    hosts: routing.Hosts
+    services: provider_queue.DeliveryServices
     log: list[Any]
     wakes: list[None] = field(default_factory=list)
     router: Router = field(default_factory=Router)
@@ -190,7 +180,7 @@ async def opened(
     *,
     time: Time | None = None,
     connections: int = 100,
-    signer: signing.DkimSigner | None = None,
+    signer: signer_pool.DkimSigner | None = None,
     connecting: attempter.Connect = connect,
     **delivery: object,
 ) -> AsyncIterator[Parts]:
@@ -209,13 +199,13 @@ async def opened(
         await accepted_mail.allow_sending(ctx, account.id)
         tick = time or asyncio.get_running_loop().time
         held = leases.Leases(ctx.store, worker=WORKER, seconds=60, clock=clock, log=log)
-        known, wakes = delivery_hosts.Hosts(tick), list[None]()
-        trusted = lease_clock.LeaseClock(settings.delivery.lease_seconds * contexts.SECOND)
-        sources = known_sources.KnownSources(ctx, held, tick)
-        services = delivery_services.DeliveryServices(
+        known, wakes = routing.Hosts(tick), list[None]()
+        trusted = times.LeaseClock(settings.delivery.lease_seconds * contexts.SECOND)
+        sources = source_table.SourceTable(ctx, held, tick)
+        services = provider_queue.DeliveryServices(
             ctx=ctx,
             held=held,
-            holds=holds.KnownHolds(ctx, tick),
+            holds=holds.HoldCache(ctx, tick),
             sources=sources,
             message_loader=message_loader.MessageLoader(ctx, signer, log),
             attempter=attempter.Attempter(known, connecting),

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from postroad import config
-from postroad.delivery import mta_sts_policies, routing
-from postroad.network import https_get, resolver
+from postroad.delivery.routes import mta_sts_policies, routing
+from postroad.network.dns import resolver
+from postroad.network.http import https_get
 from postroad.telemetry import logs
 from tests import dns_server
 

@@ -9,7 +9,7 @@ import email.policy
 from email.message import EmailMessage
 from typing import Any, Final
 
-from postroad.model import send_request
+from postroad.model.mail import send_request
 
 TO: Final = "Ada Lovelace <ada@example.net>"
 ORDER: Final = (

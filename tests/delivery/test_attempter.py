@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from postroad.delivery import attempter, message_loader, routing
-from postroad.delivery import hosts as delivery_hosts
-from postroad.model import breaker, tls_policy
+from postroad.delivery.routes import routing
+from postroad.delivery.send import attempter, message_loader
 from postroad.model.bounces import disposition as bounces_disposition
-from postroad.network import smtp_connection
+from postroad.model.delivery import adaptive_rate, tls_policy
+from postroad.network.smtp import smtp_connection
 from postroad.protocol.reports import tls_report
 from postroad.protocol.smtp import values
-from postroad.storage import queue
+from postroad.storage.mail import queue
 from tests import smtp_peers
 from tests.delivery import engine_harness, parts
 
@@ -28,7 +28,7 @@ REFUSES_ALL = {"BANNER": ("554 5.3.2 not here", smtp_peers.CLOSE)}
 class AttempterHarness:
     """Hosts that are remembered, and a link."""
 
-    hosts: delivery_hosts.Hosts
+    hosts: routing.Hosts
     tries: attempter.Attempter
     slot: attempter.ConnectionSlot
     opened: list[str]
@@ -42,13 +42,13 @@ class AttempterHarness:
         return job_result
 
     def break_down(self, host: routing.Host) -> None:
-        for _ in range(breaker.FAILURES_TO_OPEN):
+        for _ in range(adaptive_rate.FAILURES_TO_OPEN):
             self.hosts.failed(host)
 
 
 @contextlib.asynccontextmanager
 async def trying_out() -> AsyncIterator[AttempterHarness]:
-    known = delivery_hosts.Hosts(parts.Time())
+    known = routing.Hosts(parts.Time())
     opened: list[str] = []
 
     async def connect(host: routing.Host) -> smtp_connection.SmtpConnection:
@@ -169,7 +169,7 @@ async def test_failures_to_connect_open_the_breaker_and_a_refusal_in_words_close
     async with trying_out() as harness:
         with smtp_peers.refusing_port() as port:
             job = job_for(parts.host_at(port))
-            for _ in range(breaker.FAILURES_TO_OPEN):
+            for _ in range(adaptive_rate.FAILURES_TO_OPEN):
                 job_result = await harness.outcome(job)
                 assert job_result.is_unresponsive
                 assert job_result.had_no_effect
@@ -188,7 +188,7 @@ async def test_encryption_that_one_domain_asks_for_in_vain_closes_the_host_to_no
     async with trying_out() as harness, smtp_peers.serving() as peer:
         plain = parts.host_at(peer.port)
         strict = routing.Host(plain.name, plain.address, plain.port, tls_policy.TlsPolicy(tls_policy.Mode.VERIFIED))
-        for _ in range(breaker.FAILURES_TO_OPEN):
+        for _ in range(adaptive_rate.FAILURES_TO_OPEN):
             job_result = await harness.outcome(job_for(strict))
             assert verdicts(job_result) == [Verdict.RETRY]
             assert job_result.results[0].stage is values.Stage.STARTTLS
@@ -319,6 +319,6 @@ async def test_nobody_can_waive_what_the_operator_requires_and_what_is_waived_is
 
     policy = tls_report.Policy(tls_report.PolicyType.NONE, "example.net")
     host = dataclasses.replace(parts.host_at(25), tls=STRICT, counted_for=("example.net", policy))
-    tries = attempter.Attempter(delivery_hosts.Hosts(parts.Time()), connect, setting=required)
+    tries = attempter.Attempter(routing.Hosts(parts.Time()), connect, setting=required)
     await tries.attempt(waiving(host), attempter.ConnectionSlot(), max_deliveries=1)
     assert [(one.tls, one.counted_for) for one in asked] == [(required, None)]

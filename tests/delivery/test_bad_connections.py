@@ -13,7 +13,8 @@ import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from postroad.network import https_get, smtp_connection
+from postroad.network.http import https_get
+from postroad.network.smtp import smtp_connection
 from tests import dns_server, https_server, smtp_peers
 from tests.delivery import engine_harness
 from tests.smtp_peers import CLOSE, ENDLESS, RESET, SILENCE, Drip

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import trustme
 
-from postroad.model import adaptive_rate, breaker
-from postroad.services.auth import encryption
-from postroad.services.dkim import domain_keys
+from postroad.keys import encryption
+from postroad.mail.signing import domain_keys
+from postroad.model.delivery import adaptive_rate
 from postroad.services.messages import lookup as messages
 from tests import aiosmtpd_server, smtp_peers
 from tests.delivery import engine_harness, postfix_server
@@ -24,8 +24,8 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Probe soon: provider queues and breakers use the time of this machine."""
     monkeypatch.setattr(adaptive_rate, "FIRST_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(adaptive_rate, "SETTLE_SECONDS", 0.01)
-    monkeypatch.setattr(breaker, "FIRST_OPEN_SECONDS", 0.01)
-    monkeypatch.setattr(breaker, "MAX_OPEN_SECONDS", 0.05)
+    monkeypatch.setattr(adaptive_rate, "FIRST_OPEN_SECONDS", 0.01)
+    monkeypatch.setattr(adaptive_rate, "MAX_OPEN_SECONDS", 0.05)
 
 
 def upstream(port: int, **fields: Any) -> list[dict[str, object]]:

@@ -8,8 +8,8 @@ import random
 
 import pytest
 
-from postroad.model import mail, send_request
-from postroad.services.acceptance import submit_mime
+from postroad.mail.accept import submit_mime
+from postroad.model.mail import send_request, statuses
 from postroad.services.messages import lookup as messages
 from tests import accepted_mail, smtp_peers
 from tests.delivery import engine_harness
@@ -263,7 +263,9 @@ async def test_a_message_beyond_the_size_that_is_offered_is_not_sent(url: str) -
 
 async def send_raw(harness: engine_harness.EngineHarness, content: str, *to: str) -> str:
     """Accept a message as it comes over SMTP, and return its id."""
-    raw = mail.RawMessage("shop@example.com", to or ("ada@example.net",), content.encode(), "by mx.example.com; now")
+    raw = statuses.RawMessage(
+        "shop@example.com", to or ("ada@example.net",), content.encode(), "by mx.example.com; now"
+    )
     who = accepted_mail.caller_of(harness.account_id)
     return (await submit_mime.submit_mime(harness.ctx, who, raw, request_id="req_1")).message_id
 

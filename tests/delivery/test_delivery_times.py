@@ -1,6 +1,6 @@
 """The time from when mail is queued until it is delivered is counted by provider, with the results themselves."""
 
-from postroad.storage import hourly_counts
+from postroad.storage.mail import mail_counts
 from tests import smtp_peers
 from tests.delivery import engine_harness
 
@@ -19,7 +19,7 @@ async def test_the_time_of_what_is_delivered_is_counted_and_that_of_the_rest_is_
         assert (await harness.settle(delayed, attempts=2)).standing == ("delivered", 2, 250)
         assert (await harness.settle(await harness.send())).standing == ("bounced", 1, 550)
         async with harness.ctx.store.scanning() as tx:
-            found = {one.provider: one for one in await hourly_counts.by_provider(tx, from_hour=0)}
+            found = {one.provider: one for one in await mail_counts.hourly_by_provider(tx, from_hour=0)}
         google = found["google"]
         assert (google.delivered, google.deferred, google.bounced) == (1, 1, 1)
         assert google.mean_delivery_time == 600_000_000

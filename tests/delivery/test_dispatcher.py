@@ -7,10 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from postroad import errors
-from postroad.delivery import claim_plan, dispatcher, message_loader, routing
+from postroad.delivery.plan import dispatcher
+from postroad.delivery.routes import routing
+from postroad.delivery.send import message_loader
 from postroad.protocol.smtp import values
-from postroad.services.maintenance import consistency
-from postroad.storage import queue, suppressions
+from postroad.services.operations import operator_jobs
+from postroad.storage.mail import queue, suppressions
 from tests import smtp_peers
 from tests.delivery import bulk_queue, parts
 
@@ -41,7 +43,7 @@ async def test_a_recipient_is_claimed_prepared_sent_and_recorded(database_url: s
         assert [len(transaction.recipients) for transaction in peer.transactions] in ([2], [1, 1])
         assert made.services.message_loader._prefetch.free == message_loader.PREFETCH_BYTES
         assert all(provider_queue.is_idle for provider_queue in one.provider_queues.by_name.values())
-        assert (await consistency.run(made.ctx)).findings == []
+        assert (await operator_jobs.check_consistency(made.ctx)).findings == []
 
 
 async def test_a_domain_is_looked_up_once_and_claimed_when_its_route_is_known(url: str) -> None:
@@ -132,8 +134,8 @@ async def test_a_route_that_is_dropped_between_plan_and_claim_costs_nothing(
         claim = one._claim
 
         async def claim_and_drop(
-            plan: claim_plan.Plan, work: queue.Work, *, now: int, leases_until: int
-        ) -> claim_plan.Claims:
+            plan: dispatcher.Plan, work: queue.Work, *, now: int, leases_until: int
+        ) -> dispatcher.Claims:
             claimed = await claim(plan, work, now=now, leases_until=leases_until)
             made.router.known.clear()
             return claimed
@@ -357,4 +359,4 @@ async def test_a_recipient_that_outlived_ten_workers_waits_and_is_tried_again(da
         made.clock.pass_seconds(100)
         await settle(made, one)
         assert await made.statuses(message_id) == ["delivered"]
-        assert (await consistency.run(made.ctx)).findings == []
+        assert (await operator_jobs.check_consistency(made.ctx)).findings == []

@@ -5,11 +5,14 @@ import asyncio
 import msgspec
 import pytest
 
-from postroad.delivery import dispatcher, known_provider_queues, leases, provider_queue, routing
-from postroad.model import breaker
+from postroad.delivery.plan import dispatcher, provider_queues
+from postroad.delivery.record import leases
+from postroad.delivery.routes import routing
+from postroad.delivery.send import provider_queue
+from postroad.model.delivery import adaptive_rate
 from postroad.protocol.smtp import values
-from postroad.services.accounts import registry as accounts
-from postroad.storage import attempts, queue
+from postroad.services.accounts import account_registry as accounts
+from postroad.storage.mail import attempts, queue
 from tests import accepted_mail, smtp_peers
 from tests.delivery import bulk_queue, parts
 from tests.reliability import sinks
@@ -20,7 +23,7 @@ NOWHERE = routing.NoRoute(
 
 
 def break_down(made: parts.Parts, host: routing.Host) -> None:
-    for _ in range(breaker.FAILURES_TO_OPEN):
+    for _ in range(adaptive_rate.FAILURES_TO_OPEN):
         made.hosts.failed(host)
 
 
@@ -224,7 +227,7 @@ async def test_the_searches_that_are_remembered_are_bounded(url: str, monkeypatc
 async def test_idle_provider_queues_are_dropped_and_a_plan_with_many_new_ones_is_whole(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known_provider_queues, "DROP_THRESHOLD", 3)
+    monkeypatch.setattr(provider_queues, "DROP_THRESHOLD", 3)
     time = parts.Time()
     async with parts.opened(url, time=time) as made:
         one = made.dispatching()
@@ -246,8 +249,8 @@ async def test_idle_provider_queues_are_dropped_and_a_plan_with_many_new_ones_is
 async def test_slowed_provider_queues_are_limited_and_the_longest_unused_go_except_those_of_large_providers(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known_provider_queues, "DROP_THRESHOLD", 3)
-    monkeypatch.setattr(known_provider_queues, "MAX_SLOWED", 4)
+    monkeypatch.setattr(provider_queues, "DROP_THRESHOLD", 3)
+    monkeypatch.setattr(provider_queues, "MAX_SLOWED", 4)
     time = parts.Time()
     async with parts.opened(url, time=time) as made:
         known = made.dispatching().provider_queues

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from postroad import config, errors
-from postroad.delivery import claim_plan, engine, status_reporter
+from postroad import config, context, errors
+from postroad.delivery import engine
+from postroad.delivery.plan import dispatcher, provider_queues
 from postroad.roles import composition
-from postroad.services import context
-from postroad.services.accounts import registry as accounts
-from postroad.services.maintenance import consistency
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import lookup as messages
-from postroad.storage import provider_queues, queue
+from postroad.services.operations import operator_jobs
+from postroad.storage.mail import queue
+from postroad.storage.operations import processes
 from tests import accepted_mail, contexts, dns_server, smtp_peers
 from tests.delivery import bulk_queue, engine_harness, parts
 
@@ -87,8 +88,8 @@ async def test_a_stop_lets_the_claim_under_way_end_and_hands_it_back(url: str, m
         stopping, claim = asyncio.Event(), made._dispatcher._claim
 
         async def claim_and_stop(
-            plan: claim_plan.Plan, work: queue.Work, *, now: int, leases_until: int
-        ) -> claim_plan.Claims:
+            plan: dispatcher.Plan, work: queue.Work, *, now: int, leases_until: int
+        ) -> dispatcher.Claims:
             claimed = await claim(plan, work, now=now, leases_until=leases_until)
             if claimed.rows:
                 stopping.set()
@@ -98,7 +99,7 @@ async def test_a_stop_lets_the_claim_under_way_end_and_hands_it_back(url: str, m
         monkeypatch.setattr(made._dispatcher, "_claim", claim_and_stop)
         await made.run(stopping)
         assert len(made._held) == 0
-        report = await consistency.run(ctx)
+        report = await operator_jobs.check_consistency(ctx)
         assert report.findings == []
         async with ctx.store.transaction() as tx:
             (queue_key,) = await queue.queue_keys(tx, after="", limit=10)
@@ -124,16 +125,16 @@ async def test_a_cancelled_engine_ends_in_order_too(url: str) -> None:
 
 
 async def test_nothing_is_reported_provider_queues_after_the_end(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_reporter, "CHECK_SECONDS", 0.001)
+    monkeypatch.setattr(provider_queues, "CHECK_SECONDS", 0.001)
     script: smtp_peers.Script = {"MAIL": "451 4.7.0 too many messages, slow down"}
     async with smtp_peers.serving(script) as peer, made_engine(url, peer.port) as (made, (ctx, account_id, _)):
         await accepted_mail.accept(ctx, account_id)
         stopping = asyncio.Event()
         task = asyncio.create_task(made.run(stopping))
 
-        async def reported() -> list[provider_queues.Status]:
+        async def reported() -> list[processes.QueueStatus]:
             async with ctx.store.reading() as tx:
-                return await provider_queues.heard_since(tx, 0)
+                return await processes.queues_since(tx, 0)
 
         async def is_reported() -> bool:
             return bool(await reported())

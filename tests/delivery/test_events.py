@@ -4,10 +4,11 @@ import re
 
 import pytest
 
-from postroad.model import mail
-from postroad.services.suppressions import registry as suppressions
-from postroad.storage import domains, webhooks
-from postroad.storage import suppressions as stored_suppressions
+from postroad.model.mail import statuses
+from postroad.services.suppressions import suppression_list as suppressions
+from postroad.storage.mail import domains
+from postroad.storage.mail import suppressions as stored_suppressions
+from postroad.storage.webhook import webhooks
 from tests import smtp_peers, webhook_endpoints
 from tests.delivery import engine_harness
 
@@ -81,7 +82,7 @@ async def test_the_last_of_several_attempts_is_the_one_that_is_reported(url: str
         harness.pass_seconds(100)
         seen = await harness.settle(message_id, attempts=2)
         (event,) = await webhook_endpoints.written_events(harness.ctx, webhook)
-    assert seen.recipient.status == mail.RecipientStatus.FAILED
+    assert seen.recipient.status == statuses.RecipientStatus.FAILED
     assert (event["type"], event["data"]["smtp_code"], event["data"]["smtp_response"]) == (
         "email.failed",
         451,

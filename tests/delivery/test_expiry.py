@@ -4,11 +4,11 @@ import contextlib
 
 import pytest
 
-from postroad.model import lease_clock
-from postroad.services.maintenance import consistency
+from postroad.model.units import times
+from postroad.services.operations import operator_jobs
 from postroad.services.queue import holds
-from postroad.storage import holds as stored_holds
-from postroad.storage import queue
+from postroad.storage.mail import delivery_controls as stored_holds
+from postroad.storage.mail import queue
 from tests import contexts, smtp_peers
 from tests.delivery import engine_harness, parts
 from tests.reliability import sinks
@@ -19,7 +19,7 @@ LEASE_SECONDS = 60
 @pytest.fixture
 def trusted_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock that a test moves is right, and no jump."""
-    monkeypatch.setattr(lease_clock, "TOLERANCE", 10**15)
+    monkeypatch.setattr(times, "LEASE_TOLERANCE", 10**15)
 
 
 async def ended(harness: engine_harness.EngineHarness, message_id: str) -> engine_harness.Seen:
@@ -30,13 +30,13 @@ async def ended(harness: engine_harness.EngineHarness, message_id: str) -> engin
 
     await engine_harness.until(is_final)
     await harness.rest(message_id)
-    assert (await consistency.run(harness.ctx)).findings == []
+    assert (await operator_jobs.check_consistency(harness.ctx)).findings == []
     return await harness.see(message_id)
 
 
 async def in_force(harness: engine_harness.EngineHarness) -> list[stored_holds.Hold]:
     async with harness.ctx.store.reading() as tx:
-        return list((await stored_holds.in_force(tx)).values())
+        return list((await stored_holds.holds_in_force(tx)).values())
 
 
 @pytest.mark.usefixtures("trusted_clock")
@@ -152,7 +152,7 @@ async def test_a_jump_of_the_clock_ends_nobodys_time_before_a_lease_has_passed(d
             await one.step()
             await parts.until(lambda: len(made.held) == 0)
             assert await made.statuses(message_id) == [status]
-        assert (await consistency.run(made.ctx)).findings == []
+        assert (await operator_jobs.check_consistency(made.ctx)).findings == []
 
 
 async def test_a_clock_that_is_set_right_again_has_ended_nobodys_time(database_url: str) -> None:
@@ -193,7 +193,7 @@ async def test_what_a_dead_worker_held_expires_once_and_is_not_sent(database_url
         await one.step()
         await parts.until(lambda: len(made.held) == 0)
         assert await made.statuses(message_id) == ["expired"]
-        assert (await consistency.run(made.ctx)).findings == []
+        assert (await operator_jobs.check_consistency(made.ctx)).findings == []
         await one.stop()
     assert peer.transactions == []
 

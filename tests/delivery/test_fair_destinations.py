@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from postroad.delivery import dispatcher, job_capacity, recorder
-from postroad.model import adaptive_rate, breaker, retry
-from postroad.services.maintenance import consistency
+from postroad.delivery.plan import dispatcher
+from postroad.delivery.record import recorder
+from postroad.delivery.send import provider_queue
+from postroad.model.delivery import adaptive_rate, retry
+from postroad.services.operations import operator_jobs
 from tests import contexts, dns_server, smtp_peers
 from tests.delivery import bulk_queue, engine_harness
 from tests.reliability import delivery_harness, profile, service_process, sinks
@@ -25,9 +27,9 @@ HEALTHY = 300
 DEAD, SLOW, GOOD = "dead.example", "slow.example", "good.example"
 SCHEDULE = [60, 600]
 # What a destination may hold that has never taken anything: two connections, and the messages that wait for them.
-FIRST_MESSAGES = adaptive_rate.FIRST_CONNECTIONS * job_capacity.JOBS_PER_CONNECTION
+FIRST_MESSAGES = adaptive_rate.FIRST_CONNECTIONS * provider_queue.JOBS_PER_CONNECTION
 # Messages that are tried before a dead host is left alone.
-PROBES = breaker.FAILURES_TO_OPEN + adaptive_rate.FIRST_CONNECTIONS
+PROBES = adaptive_rate.FAILURES_TO_OPEN + adaptive_rate.FIRST_CONNECTIONS
 EXPECTED = (
     "SELECT status, attempt_count, last_smtp_response, COUNT(*) FROM recipients WHERE domain = $1 GROUP BY 1, 2, 3"
 )
@@ -125,7 +127,7 @@ async def test_recipients_of_a_dead_destination_fail_with_a_reason_when_their_ti
         await around.pile(DEAD, 1_000)
 
         async def is_left_alone() -> bool:
-            return len(running._held) == 0 and await around.tried(DEAD) >= breaker.FAILURES_TO_OPEN
+            return len(running._held) == 0 and await around.tried(DEAD) >= adaptive_rate.FAILURES_TO_OPEN
 
         await service_process.until(is_left_alone)
         # Their time is not over yet, whatever else is delivered.
@@ -146,4 +148,4 @@ async def test_recipients_of_a_dead_destination_fail_with_a_reason_when_their_ti
             assert "refused" in fate.response.lower()
         assert len(batches) > 1
         assert max(batches) <= dispatcher.MAX_CLAIMS_PER_STEP
-        assert (await consistency.run(around.harness.ctx)).findings == []
+        assert (await operator_jobs.check_consistency(around.harness.ctx)).findings == []

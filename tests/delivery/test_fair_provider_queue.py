@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from postroad.delivery import job_capacity, message_loader, permits, provider_queue
+from postroad.delivery.send import message_loader, permits, provider_queue
 from tests import smtp_peers
 from tests.delivery import bulk_queue, parts
 
@@ -134,7 +134,7 @@ async def test_large_messages_of_one_account_leave_a_place_for_those_of_another(
 
 
 async def test_large_messages_without_a_place_occupy_no_connection(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_capacity, "LOOKAHEAD_SECONDS", parts.TIMEOUT_SECONDS)
+    monkeypatch.setattr(provider_queue, "LOOKAHEAD_SECONDS", parts.TIMEOUT_SECONDS)
     script: smtp_peers.Script = {"CONTENT": [*[smtp_peers.SILENCE] * 2, "250 2.0.0 taken"]}
     async with parts.opened(url) as made, smtp_peers.serving(script) as peer:
         one = made.new_provider_queue(connections=5)
@@ -159,7 +159,7 @@ async def test_a_large_message_without_a_place_is_released_soon_and_sent_when_on
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(message_loader, "LARGE_MESSAGE_BYTES", 10)
-    monkeypatch.setattr(job_capacity, "LOOKAHEAD_SECONDS", 0.05)
+    monkeypatch.setattr(provider_queue, "LOOKAHEAD_SECONDS", 0.05)
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
         one = made.new_provider_queue(connections=5)
         (job,) = await jobs_of(made, "first", 1, peer.port)
@@ -169,7 +169,7 @@ async def test_a_large_message_without_a_place_is_released_soon_and_sent_when_on
             await parts.until(lambda: one.is_idle)
             assert one.capacity_left()
             (again,) = message_loader.jobs_of(await made.claim(), job.route)
-            monkeypatch.setattr(job_capacity, "LOOKAHEAD_SECONDS", parts.TIMEOUT_SECONDS)
+            monkeypatch.setattr(provider_queue, "LOOKAHEAD_SECONDS", parts.TIMEOUT_SECONDS)
             give(one, [again])
         await parts.until(lambda: order(peer) == ["first"])
         await end(one)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from postroad.delivery import hosts, routing
-from postroad.model import breaker
+from postroad.delivery.routes import routing
+from postroad.model.delivery import adaptive_rate
 from tests.delivery import parts
 
 FIRST = parts.host_at(25, address="192.0.2.1", name="mx1.example.net")
@@ -11,13 +11,13 @@ SECOND = parts.host_at(25, address="192.0.2.2", name="mx2.example.net")
 BOTH = parts.route_to(FIRST, SECOND)
 
 
-def break_down(known: hosts.Hosts, host: routing.Host) -> None:
-    for _ in range(breaker.FAILURES_TO_OPEN):
+def break_down(known: routing.Hosts, host: routing.Host) -> None:
+    for _ in range(adaptive_rate.FAILURES_TO_OPEN):
         known.failed(host)
 
 
 def test_hosts_come_in_the_order_of_the_route_and_a_broken_one_is_left_out() -> None:
-    known = hosts.Hosts(parts.Time())
+    known = routing.Hosts(parts.Time())
     assert list(known.usable(BOTH)) == [FIRST, SECOND]
     assert known.blocked_until(BOTH) is None
     break_down(known, FIRST)
@@ -28,21 +28,21 @@ def test_hosts_come_in_the_order_of_the_route_and_a_broken_one_is_left_out() -> 
 
 def test_a_route_of_broken_hosts_is_blocked_until_the_first_of_them_may_be_tried() -> None:
     time = parts.Time()
-    known = hosts.Hosts(time)
+    known = routing.Hosts(time)
     break_down(known, FIRST)
     time.now += 10
     break_down(known, SECOND)
-    assert known.blocked_until(BOTH) == 1000 + breaker.FIRST_OPEN_SECONDS
+    assert known.blocked_until(BOTH) == 1000 + adaptive_rate.FIRST_OPEN_SECONDS
     assert list(known.usable(BOTH)) == []
     assert not known.is_proven(BOTH)
 
 
 def test_one_probe_at_a_time_tests_a_host_and_takes_its_place_only_when_the_host_is_asked_for() -> None:
     time = parts.Time()
-    known = hosts.Hosts(time)
+    known = routing.Hosts(time)
     break_down(known, FIRST)
     break_down(known, SECOND)
-    time.now += breaker.FIRST_OPEN_SECONDS
+    time.now += adaptive_rate.FIRST_OPEN_SECONDS
     assert known.blocked_until(BOTH) is None
     assert not known.is_proven(BOTH)
     probes = known.usable(BOTH)
@@ -51,13 +51,13 @@ def test_one_probe_at_a_time_tests_a_host_and_takes_its_place_only_when_the_host
     assert list(known.usable(parts.route_to(SECOND))) == [SECOND]
     assert list(probes) == []
     # Nobody has reported: the slots are freed by time.
-    assert known.blocked_until(BOTH) == time.now + breaker.PROBE_SECONDS
-    time.now += breaker.PROBE_SECONDS
+    assert known.blocked_until(BOTH) == time.now + adaptive_rate.PROBE_SECONDS
+    time.now += adaptive_rate.PROBE_SECONDS
     assert list(known.usable(BOTH)) == [FIRST, SECOND]
 
 
 def test_a_host_that_answers_is_like_new() -> None:
-    known = hosts.Hosts(parts.Time())
+    known = routing.Hosts(parts.Time())
     break_down(known, FIRST)
     known.answered(FIRST)
     known.answered(SECOND)  # nothing was known
@@ -66,7 +66,7 @@ def test_a_host_that_answers_is_like_new() -> None:
 
 
 def test_hosts_are_known_by_address_and_port_not_by_name() -> None:
-    known = hosts.Hosts(parts.Time())
+    known = routing.Hosts(parts.Time())
     break_down(known, FIRST)
     assert list(known.usable(parts.route_to(parts.host_at(25, address=FIRST.address, name="other.example")))) == []
     elsewhere = parts.host_at(26, address=FIRST.address)
@@ -74,8 +74,8 @@ def test_hosts_are_known_by_address_and_port_not_by_name() -> None:
 
 
 def test_the_memory_is_bounded_and_drops_the_one_that_failed_longest_ago(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hosts, "MAX_HOSTS", 1)
-    known = hosts.Hosts(parts.Time())
+    monkeypatch.setattr(routing, "MAX_KNOWN_HOSTS", 1)
+    known = routing.Hosts(parts.Time())
     break_down(known, FIRST)
     break_down(known, SECOND)
     assert list(known.usable(BOTH)) == [FIRST]

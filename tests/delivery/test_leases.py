@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from postroad import errors
-from postroad.delivery import leases
-from postroad.storage import queue, store
+from postroad.delivery.record import leases
+from postroad.storage.engine import store
+from postroad.storage.mail import queue
 from tests.contexts import SECOND
 from tests.delivery import bulk_queue, parts
 

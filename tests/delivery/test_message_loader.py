@@ -8,10 +8,11 @@ from typing import cast
 import pytest
 
 from postroad import errors
-from postroad.delivery import message_loader
-from postroad.services import return_path
-from postroad.services.dkim import signing
-from postroad.storage import messages, queue, store
+from postroad.delivery.send import message_loader
+from postroad.mail import return_path
+from postroad.mail.signing import signer_pool
+from postroad.storage.engine import store
+from postroad.storage.mail import messages, queue
 from tests import accepted_mail
 from tests.delivery import parts
 
@@ -38,8 +39,8 @@ class Signer:
         return b"DKIM-Signature: x\r\n"
 
 
-def as_signing(signer: Signer) -> signing.DkimSigner:
-    return cast("signing.DkimSigner", signer)
+def as_signing(signer: Signer) -> signer_pool.DkimSigner:
+    return cast("signer_pool.DkimSigner", signer)
 
 
 def test_every_recipient_makes_a_job() -> None:

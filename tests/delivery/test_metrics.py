@@ -2,7 +2,7 @@
 
 from postroad import config
 from postroad.roles import composition
-from postroad.services.accounts import registry as accounts
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import lookup as messages
 from tests import accepted_mail, contexts, queue_steps, smtp_peers
 from tests.delivery import engine_harness

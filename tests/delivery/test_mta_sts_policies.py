@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import structlog
 
-from postroad.delivery import mta_sts_policies
-from postroad.model import tls_policy
-from postroad.network import https_get
+from postroad.delivery.routes import mta_sts_policies
+from postroad.model.delivery import tls_policy
+from postroad.network.http import https_get
 from tests import dns_server, https_server
 from tests.delivery import router_harness
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from postroad.services import destinations
+from postroad.services.operations import destinations
 from tests import smtp_peers
 from tests.delivery import parts
 from tests.delivery.test_dispatcher import settle

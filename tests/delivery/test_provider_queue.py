@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import pytest
 
 from postroad import errors
-from postroad.delivery import attempter, job_capacity, message_loader, permits, provider_queue, routing
-from postroad.model import adaptive_rate
-from postroad.network import smtp_connection
+from postroad.delivery.routes import routing
+from postroad.delivery.send import attempter, message_loader, permits, provider_queue
+from postroad.model.delivery import adaptive_rate
+from postroad.network.smtp import smtp_connection
 from postroad.protocol.smtp import values
-from postroad.services.maintenance import consistency
+from postroad.services.operations import operator_jobs
 from tests import smtp_peers
 from tests.delivery import parts
 
@@ -60,7 +61,7 @@ async def test_jobs_are_sent_over_one_kept_connection_and_the_dispatcher_is_woke
         assert await finish(one) == []
         assert made.ctx.metrics.connections.values == {(): 0}
         assert one.is_idle
-        assert (await consistency.run(made.ctx)).findings == []
+        assert (await operator_jobs.check_consistency(made.ctx)).findings == []
 
 
 async def test_room_counts_what_waits_and_what_is_expected_and_is_there_when_half_of_the_provider_queue_is_free(
@@ -68,7 +69,7 @@ async def test_room_counts_what_waits_and_what_is_expected_and_is_there_when_hal
 ) -> None:
     async with parts.opened(url, time=parts.Time()) as made:
         one = made.new_provider_queue(connections=10)
-        whole = adaptive_rate.FIRST_CONNECTIONS * job_capacity.JOBS_PER_CONNECTION
+        whole = adaptive_rate.FIRST_CONNECTIONS * provider_queue.JOBS_PER_CONNECTION
         assert one.capacity_left() == whole
         (job,) = await made.jobs(route=parts.route_to(parts.host_at(25)))
         for _ in range(whole // 2):
@@ -402,7 +403,7 @@ async def test_while_others_keep_all_places_for_large_messages_small_ones_are_se
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(message_loader, "LARGE_MESSAGE_BYTES", 2_000)
-    monkeypatch.setattr(job_capacity, "LOOKAHEAD_SECONDS", 0.01)
+    monkeypatch.setattr(provider_queue, "LOOKAHEAD_SECONDS", 0.01)
     async with parts.opened(url) as made, smtp_peers.serving() as peer, contextlib.AsyncExitStack() as places:
         for number in range(message_loader.MAX_CONCURRENT_LARGE):
             await places.enter_async_context(made.services.message_loader.large.hold(f"acc_{number}"))

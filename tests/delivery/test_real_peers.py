@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import trustme
 
-from postroad.model import mail
-from postroad.services import context
-from postroad.services.acceptance import submit_mime
-from postroad.services.dkim import domain_keys
+from postroad import context
+from postroad.mail.accept import submit_mime
+from postroad.mail.signing import domain_keys
+from postroad.model.mail import statuses
 from postroad.services.messages import lookup as messages
-from postroad.storage import domains
+from postroad.storage.mail import domains
 from tests import accepted_mail, aiosmtpd_server, contexts, dkim_verifiers, smtp_peers
 from tests.delivery import engine_harness, postfix_server
 
@@ -147,7 +147,7 @@ async def test_8_bit_mail_arrives_in_7_bits_with_a_good_signature(extensions: tu
         who = accepted_mail.caller_of(harness.account_id)
         for fields, body in EIGHT_BIT.values():
             content = b"From: shop@example.com\r\nSubject: x\r\nMessage-ID: <1@web1>\r\n" + fields + b"\r\n" + body
-            raw = mail.RawMessage("shop@example.com", ("ada@example.net",), content, "by mx.example.com; now")
+            raw = statuses.RawMessage("shop@example.com", ("ada@example.net",), content, "by mx.example.com; now")
             accepted = await submit_mime.submit_mime(harness.ctx, who, raw, request_id="req_1")
             seen = await harness.settle(accepted.message_id)
             assert seen.standing == ("delivered", 1, 250)

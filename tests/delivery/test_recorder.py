@@ -6,13 +6,15 @@ from collections.abc import Sequence
 import pytest
 
 from postroad import errors
-from postroad.delivery import attempter, message_loader, recorder
+from postroad.delivery.record import recorder
+from postroad.delivery.send import attempter, message_loader
+from postroad.mail.results import outcomes
 from postroad.model.bounces import disposition as bounces_disposition
 from postroad.protocol.smtp import values
-from postroad.services.maintenance import consistency
-from postroad.services.queue import inspection
-from postroad.services.results import outcomes
-from postroad.storage import attempts, bounce_guard_days, queue, queue_views, retrying_commits, store, suppressions
+from postroad.services.messages import queue_inspection
+from postroad.services.operations import operator_jobs
+from postroad.storage.engine import group_commit, store
+from postroad.storage.mail import attempts, mail_counts, queue, queue_views, suppressions
 from tests import bounce_counts
 from tests.contexts import SECOND
 from tests.delivery import parts
@@ -65,7 +67,7 @@ async def test_a_delivered_message_is_final_its_attempt_is_logged_and_nothing_is
         assert made.events() == ["recipient_delivered"]
         assert made.ctx.metrics.recipients.values["others", "delivered"] == 1
         assert made.ctx.metrics.unrecorded.values == {(): 0}
-        assert (await consistency.run(made.ctx)).findings == []
+        assert (await operator_jobs.check_consistency(made.ctx)).findings == []
 
 
 @pytest.mark.parametrize("by_operator", [True, False], ids=["operator", "account"])
@@ -79,9 +81,9 @@ async def test_seven_attempts_that_are_asked_for_do_not_shorten_the_schedule(
         for _ in range(7):
             made.clock.pass_seconds(31)
             if by_operator:
-                await inspection.retry(made.ctx, [queue_views.Filter()])
+                await queue_inspection.retry(made.ctx, [queue_views.Filter()])
             else:
-                await inspection.retry_of_account(made.ctx, made.account_id, message_id, None)
+                await queue_inspection.retry_of_account(made.ctx, made.account_id, message_id, None)
             (asked,) = message_loader.jobs_of(await made.claim(), ROUTE)
             await record(made, asked, BUSY)
             assert await made.statuses(message_id) == ["deferred"]
@@ -97,12 +99,12 @@ async def test_seven_attempts_that_are_asked_for_do_not_shorten_the_schedule(
         assert statuses == ["deferred", "failed"]
         (recipient,) = await made.recipients(message_id)
         assert (recipient.attempt_count, len(await log_of(made, message_id))) == (10, 10)
-        assert (await consistency.run(made.ctx)).findings == []
+        assert (await operator_jobs.check_consistency(made.ctx)).findings == []
 
 
 async def wait_of(made: parts.Parts, message_id: str) -> int:
     """How long the only recipient waits from now on."""
-    (line,) = (await inspection.entries_of_message(made.ctx, made.account_id, message_id)).values()
+    (line,) = (await queue_inspection.entries_of_message(made.ctx, made.account_id, message_id)).values()
     return line.waiting.due_at - made.clock()
 
 
@@ -123,7 +125,7 @@ async def test_a_temporary_refusal_waits_by_the_schedule_and_fails_at_its_end(ur
         assert await made.statuses(job.message[1]) == ["failed"]
         assert [attempt.in_doubt for attempt in await log_of(made, job.message[1])] == [0, 1]
         assert made.log[-1]["in_doubt"] is True
-        assert (await consistency.run(made.ctx)).findings == []
+        assert (await operator_jobs.check_consistency(made.ctx)).findings == []
 
 
 @pytest.mark.parametrize("suppress", [True, False])
@@ -191,7 +193,7 @@ async def test_the_sentence_of_a_failure_does_not_change_what_the_bounce_guard_c
             await made.services.recorder.record_unroutable(job.claims, result)
         await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)
         async with made.ctx.store.reading() as tx:
-            (counts,) = (await bounce_guard_days.sums(tx, [made.account_id], after_day=0)).values()
+            (counts,) = (await mail_counts.guard_sums(tx, [made.account_id], after_day=0)).values()
     assert (counts.recipients, counts.bounces) == (3, 3)
 
 
@@ -211,7 +213,7 @@ async def test_what_is_decided_here_is_no_attempt(url: str) -> None:
 async def test_a_result_is_offered_until_the_store_takes_it_and_is_held_meanwhile(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retrying_commits, "FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(group_commit, "FIRST_WAIT_SECONDS", 0.001)
     async with parts.opened(url) as made:
         (job,) = await made.jobs(route=ROUTE)
         start, held = made.ctx.outcome_commits.start, list[int]()

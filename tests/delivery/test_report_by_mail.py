@@ -10,8 +10,8 @@ import pytest
 import structlog
 import trustme
 
-from postroad.network import https_get
-from postroad.services.tls_reports import reporter
+from postroad.network.http import https_get
+from postroad.services.operations import tls_reports
 from tests import contexts, dns_server, https_server, smtp_peers
 from tests.delivery import engine_harness
 from tests.storage import samples
@@ -38,8 +38,8 @@ async def test_a_domain_whose_certificate_fails_its_own_policy_is_told_by_mail(
         f"mta-sts.{DOMAIN}": {"A": ["127.0.0.1"]},
         f"_smtp._tls.{DOMAIN}": {"TXT": ['"v=TLSRPTv1; rua=mailto:reports@example.net"']},
     }
-    monkeypatch.setattr(reporter, "TRY_SECONDS", 10.0)
-    monkeypatch.setattr(reporter, "QUERY_SECONDS", 30.0)
+    monkeypatch.setattr(tls_reports, "TRY_SECONDS", 10.0)
+    monkeypatch.setattr(tls_reports, "QUERY_SECONDS", 30.0)
     clock = contexts.Clock()
     clock.now = 20_834 * DAY_SECONDS * contexts.SECOND
     async with https_server.running(f"mta-sts.{DOMAIN}") as policies, smtp_peers.serving(tls=certificate()) as peer:
@@ -62,7 +62,7 @@ async def test_a_domain_whose_certificate_fails_its_own_policy_is_told_by_mail(
             await harness.engine._tls_results.flush()
             harness.pass_seconds(DAY_SECONDS + 5 * 3600)
             log = structlog.wrap_logger(None, processors=[structlog.testing.LogCapture()])
-            assert await reporter.Reporter(harness.ctx, log).report_due() == 1
+            assert await tls_reports.Reporter(harness.ctx, log).report_due() == 1
 
             async def has_arrived() -> bool:
                 return len(peer.transactions) == 1

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from postroad.delivery import tls_choice
-from postroad.model import tls_policy
-from postroad.network import https_get
+from postroad.delivery.routes import tls_choice
+from postroad.model.delivery import tls_policy
+from postroad.network.http import https_get
 from postroad.protocol.dns import mta_sts
 from postroad.protocol.reports import tls_report
 from tests import dns_server, https_server

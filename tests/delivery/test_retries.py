@@ -1,7 +1,7 @@
 """Destinations that ask for time, and recipients that run out of it: when mail is tried again, and when no more."""
 
 from postroad.services.messages import lookup
-from postroad.services.suppressions import registry as suppressions
+from postroad.services.suppressions import suppression_list as suppressions
 from tests import dns_server, smtp_peers
 from tests.delivery import engine_harness
 

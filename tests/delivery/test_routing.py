@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from postroad.delivery import host_addresses, routing
-from postroad.model import tls_policy
+from postroad.delivery.routes import host_addresses, routing
+from postroad.model.delivery import tls_policy
 from postroad.protocol.smtp import values
 from tests import dns_server
 from tests.delivery import router_harness

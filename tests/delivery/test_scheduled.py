@@ -1,7 +1,7 @@
 """Mail that is sent later, with a running engine: it goes out at its time, is retried from there, or never goes."""
 
-from postroad.model import times
-from postroad.services.queue import cancellation, schedule
+from postroad.model.units import times
+from postroad.services.messages import queue_changes
 from tests import smtp_peers
 from tests.contexts import SECOND
 from tests.delivery import engine_harness
@@ -15,8 +15,8 @@ async def test_a_message_goes_out_at_its_time_and_not_before(url: str) -> None:
         later, moved, canceled = [await harness.send(send_at=send_at) for _ in range(3)]
         await harness.prove()  # what is due is sent meanwhile
         assert {(await harness.see(one)).standing for one in (later, moved, canceled)} == {("queued", 0, None)}
-        await cancellation.cancel_message(harness.ctx, harness.account_id, canceled)
-        await schedule.reschedule(harness.ctx, harness.account_id, moved, None)
+        await queue_changes.cancel_message(harness.ctx, harness.account_id, canceled)
+        await queue_changes.reschedule(harness.ctx, harness.account_id, moved, None)
         assert (await harness.settle(moved)).standing == ("delivered", 1, 250)
         harness.pass_seconds(HOUR)
         seen = await harness.settle(later)

@@ -5,13 +5,14 @@ import re
 
 import pytest
 
-from postroad.delivery import simulated_delivery
-from postroad.model import bounce_guard, send_request, simulated_outcomes
-from postroad.model.simulated_providers import Behaviour, Provider
-from postroad.services.suppressions import registry as suppressions
-from postroad.storage import hourly_counts
-from postroad.storage import queue as stored_queue
-from postroad.storage import suppressions as stored_suppressions
+from postroad.delivery.plan import simulated_delivery
+from postroad.model.bounces import bounce_guard
+from postroad.model.mail import send_request, simulated_outcomes
+from postroad.model.mail.simulated_outcomes import ProviderBehaviour, SimulatedProvider
+from postroad.services.suppressions import suppression_list as suppressions
+from postroad.storage.mail import mail_counts
+from postroad.storage.mail import queue as stored_queue
+from postroad.storage.mail import suppressions as stored_suppressions
 from postroad.telemetry import logs
 from tests import bounce_counts, webhook_endpoints
 from tests.delivery import engine_harness
@@ -22,10 +23,10 @@ PORT = 9
 UPSTREAM = {"name": "relay", "host": "127.0.0.1", "port": PORT, "tls": "off"}
 
 
-async def counts(harness: engine_harness.EngineHarness) -> list[hourly_counts.BucketTotal]:
+async def counts(harness: engine_harness.EngineHarness) -> list[mail_counts.BucketTotal]:
     async with harness.ctx.store.reading() as tx:
-        hour = hourly_counts.hour_of(harness.clock.now)
-        return await hourly_counts.sums(tx, harness.account_id, from_hour=hour - 2, until_hour=hour + 2, hours=24)
+        hour = mail_counts.hour_of(harness.clock.now)
+        return await mail_counts.hourly_sums(tx, harness.account_id, from_hour=hour - 2, until_hour=hour + 2, hours=24)
 
 
 @pytest.mark.parametrize("upstreams", [(), (UPSTREAM,)], ids=["by MX", "through an upstream"])
@@ -192,8 +193,8 @@ async def test_every_provider_plays_its_day(url: str, monkeypatch: pytest.Monkey
             (provider, behaviour): await harness.send(
                 "bounce@gmail.com", is_test=True, simulate=send_request.Simulate(provider, behaviour)
             )
-            for provider in Provider
-            for behaviour in Behaviour
+            for provider in SimulatedProvider
+            for behaviour in ProviderBehaviour
         }
         for attempts in (1, 2):
             for message_id in sent.values():
@@ -207,19 +208,19 @@ async def test_every_provider_plays_its_day(url: str, monkeypatch: pytest.Monkey
         assert harness.dns.questions == []
         assert await harness.suppressed("bounce@gmail.com") == {}
     expected = {
-        Behaviour.ACCEPTED: ("delivered", 1),
-        Behaviour.SLOW: ("delivered", 1),
-        Behaviour.RATE_LIMITED: ("delivered", 3),
-        Behaviour.GREYLISTED: ("delivered", 2),
-        Behaviour.UNAVAILABLE: ("failed", 3),
-        Behaviour.MAILBOX_FULL: ("bounced", 1),
-        Behaviour.UNKNOWN_USER: ("bounced", 1),
-        Behaviour.BLOCKED: ("bounced", 1),
-        Behaviour.UNAUTHENTICATED: ("bounced", 1),
+        ProviderBehaviour.ACCEPTED: ("delivered", 1),
+        ProviderBehaviour.SLOW: ("delivered", 1),
+        ProviderBehaviour.RATE_LIMITED: ("delivered", 3),
+        ProviderBehaviour.GREYLISTED: ("delivered", 2),
+        ProviderBehaviour.UNAVAILABLE: ("failed", 3),
+        ProviderBehaviour.MAILBOX_FULL: ("bounced", 1),
+        ProviderBehaviour.UNKNOWN_USER: ("bounced", 1),
+        ProviderBehaviour.BLOCKED: ("bounced", 1),
+        ProviderBehaviour.UNAUTHENTICATED: ("bounced", 1),
     }
     # Google gives a full mailbox time.
-    wanted = {(provider, behaviour): result for provider in Provider for behaviour, result in expected.items()}
-    assert results == wanted | {(Provider.GOOGLE, Behaviour.MAILBOX_FULL): ("failed", 3)}
+    wanted = {(provider, behaviour): result for provider in SimulatedProvider for behaviour, result in expected.items()}
+    assert results == wanted | {(SimulatedProvider.GOOGLE, ProviderBehaviour.MAILBOX_FULL): ("failed", 3)}
 
 
 @pytest.mark.parametrize("upstreams", [(), (UPSTREAM,)], ids=["by MX", "through an upstream"])

@@ -5,11 +5,12 @@ import json
 import msgspec
 import pytest
 
-from postroad import config
-from postroad.delivery import source_guard
-from postroad.services import context, sources
-from postroad.services.notices import kinds
-from postroad.storage import attempts, notices
+from postroad import config, context
+from postroad.delivery.record import recorder
+from postroad.mail import notice_kinds
+from postroad.services.queue import sources
+from postroad.storage.mail import attempts
+from postroad.storage.operations import notices
 from tests import smtp_peers
 from tests.delivery import engine_harness, parts
 from tests.delivery.test_sources import BLOCKED, source
@@ -37,7 +38,7 @@ async def told(ctx: context.Context) -> list[tuple[str, dict[str, str]]]:
 async def test_an_address_that_a_provider_blocks_is_paused_for_it_and_others_take_over(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source_guard, "MIN_MESSAGES", 1)
+    monkeypatch.setattr(recorder, "MIN_MESSAGES", 1)
     first, second = engine_harness.loopback_addresses(2)
     ours = [source("out1", first), source("out2", second)]
     async with (
@@ -58,7 +59,11 @@ async def test_an_address_that_a_provider_blocks_is_paused_for_it_and_others_tak
         assert google.pause.until == harness.clock.now + 2 * 3600 * 1_000_000
         assert (view.state, google.counts.blocked) == ("active", 1)
         (notice,) = await told(harness.ctx)
-        assert (notice[0], notice[1]["source"], notice[1]["provider"]) == (kinds.ADDRESS_BLOCKED, "out1", "Google")
+        assert (notice[0], notice[1]["source"], notice[1]["provider"]) == (
+            notice_kinds.ADDRESS_BLOCKED,
+            "out1",
+            "Google",
+        )
         for _ in range(3):
             assert (await harness.settle(await harness.send())).attempt.source == "out2"
 
@@ -100,7 +105,7 @@ async def test_only_several_messages_in_a_row_at_a_known_provider_count(
         ours = (config.Source(name="out1", address="127.0.0.1"),)
         msgspec.structs.force_setattr(made.ctx.settings, "sources", ours)
         log, _ = parts.logger()
-        guard = source_guard.SourceGuard(made.ctx, log)
+        guard = recorder.SourceGuard(made.ctx, log)
         for number, one in enumerate(seen):
             guard.count(one, f"ada@{domain.format(number)}")
         await guard.close()

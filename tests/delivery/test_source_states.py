@@ -3,9 +3,9 @@
 import msgspec
 
 from postroad import config
-from postroad.services import sources
-from postroad.services.queue import inspection
-from postroad.storage import source_counts
+from postroad.services.messages import queue_inspection
+from postroad.services.queue import sources
+from postroad.storage.mail import mail_counts
 from tests import contexts, smtp_peers
 from tests.delivery import engine_harness
 from tests.delivery.test_sources import source
@@ -56,12 +56,12 @@ async def test_mail_waits_while_its_pool_may_not_send_and_says_why(database_url:
         await engine_harness.until(lambda: is_draining(harness, "own"))
         waiting = await harness.send(tags=["partner"])
         assert await used(harness, 1) == ["out1"]
-        (entry,) = (await inspection.entries_of_message(harness.ctx, harness.account_id, waiting)).values()
+        (entry,) = (await queue_inspection.entries_of_message(harness.ctx, harness.account_id, waiting)).values()
         assert (entry.reason.code, entry.reason.text) == (
             "no_source",
             "no address of this service may send this mail now",
         )
-        (course,) = (await inspection.trace(harness.ctx, waiting)).courses
+        (course,) = (await queue_inspection.trace(harness.ctx, waiting)).courses
         assert "no source address of pool partners may send now (own: moves to another host)" in course.why
         await sources.resume(harness.ctx, "own")
         assert (await harness.settle(waiting)).attempt.source == "own"
@@ -140,7 +140,7 @@ async def is_warming(harness: engine_harness.EngineHarness, name: str, *, room: 
 async def counted(harness: engine_harness.EngineHarness, name: str) -> int:
     """The attempts from an address."""
     async with harness.ctx.store.reading() as tx:
-        return sum(one.attempts for one in await source_counts.since(tx, 0) if one.source == name)
+        return sum(one.attempts for one in await mail_counts.sources_since(tx, 0) if one.source == name)
 
 
 def test_settings_name_the_schedule() -> None:

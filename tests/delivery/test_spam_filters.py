@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import pytest
 
-from postroad.model import mail
-from postroad.services.acceptance import submit_mime
-from postroad.services.dkim import domain_keys
-from postroad.storage import domains
+from postroad.mail.accept import submit_mime
+from postroad.mail.signing import domain_keys
+from postroad.model.mail import statuses
+from postroad.storage.mail import domains
 from tests import accepted_mail, dkim_verifiers, dns_server, smtp_peers
 from tests.delivery import engine_harness, sample_mail, spam_filters
 from tests.delivery.test_real_peers import present
@@ -88,7 +88,9 @@ async def _accept(harness: engine_harness.EngineHarness, name: str) -> str:
     if name in sample_mail.REQUESTS:
         return await accepted_mail.accept(harness.ctx, harness.account_id, **sample_mail.request(name))
     content = sample_mail.message(name, date=format_datetime(localtime()))
-    raw = mail.RawMessage("shop@example.com", ("ada@example.net",), content, "by mx.example.com", has_only_crlf=True)
+    raw = statuses.RawMessage(
+        "shop@example.com", ("ada@example.net",), content, "by mx.example.com", has_only_crlf=True
+    )
     who = accepted_mail.caller_of(harness.account_id, credential_id=harness.account_id)
     accepted = await submit_mime.submit_mime(harness.ctx, who, raw, request_id="req_" + "0" * 28)
     return accepted.message_id

@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from postroad import errors
-from postroad.delivery import dispatcher as delivery_dispatcher
-from postroad.delivery import status_reporter
-from postroad.model import adaptive_rate, breaker
-from postroad.storage import provider_queues, store
+from postroad.delivery.plan import dispatcher as delivery_dispatcher
+from postroad.delivery.plan import provider_queues
+from postroad.model.delivery import adaptive_rate
+from postroad.storage.engine import store
+from postroad.storage.operations import processes
 from tests.contexts import SECOND
 from tests.delivery import parts
 
@@ -20,21 +21,21 @@ HOST = parts.host_at(25, address="192.0.2.1")
 @contextlib.asynccontextmanager
 async def reporting_to_log(
     url: str,
-) -> AsyncIterator[tuple[parts.Parts, delivery_dispatcher.Dispatcher, status_reporter.StatusReporter]]:
+) -> AsyncIterator[tuple[parts.Parts, delivery_dispatcher.Dispatcher, provider_queues.StatusReporter]]:
     async with parts.opened(url) as made:
         dispatcher = made.dispatching()
         yield (
             made,
             dispatcher,
-            status_reporter.StatusReporter(
+            provider_queues.StatusReporter(
                 made.ctx, dispatcher.provider_queues, made.hosts, made.held, made.services.log
             ),
         )
 
 
-async def reported(made: parts.Parts) -> list[provider_queues.Status]:
+async def reported(made: parts.Parts) -> list[processes.QueueStatus]:
     async with made.ctx.store.reading() as tx:
-        return await provider_queues.heard_since(tx, 0)
+        return await processes.queues_since(tx, 0)
 
 
 async def test_only_provider_queues_that_are_not_simply_open_are_reported(database_url: str) -> None:
@@ -45,7 +46,7 @@ async def test_only_provider_queues_that_are_not_simply_open_are_reported(databa
         paused.adaptive_rate.slow_down(now, 300)
         paused.last_error = "slow down"
         dispatcher.provider_queues.of(parts.route_to(HOST, name="blocked"))
-        for _ in range(breaker.FAILURES_TO_OPEN):
+        for _ in range(adaptive_rate.FAILURES_TO_OPEN):
             made.hosts.failed(HOST)
         slowed = dispatcher.provider_queues.of(parts.route_to(parts.host_at(26), name="slowed"))
         slowed.adaptive_rate.slow_down(now - adaptive_rate.FIRST_PAUSE_SECONDS)
@@ -68,7 +69,7 @@ async def test_nothing_is_written_while_nothing_changes_except_a_sign_of_life_no
         one.adaptive_rate.slow_down(asyncio.get_running_loop().time() - adaptive_rate.FIRST_PAUSE_SECONDS)
         await report.publish()
         first = made.clock()
-        made.clock.pass_seconds(status_reporter.REPEAT_SECONDS)
+        made.clock.pass_seconds(provider_queues.REPEAT_SECONDS)
         await report.publish()
         assert [provider_queue.updated_at for provider_queue in await reported(made)] == [first]
         made.clock.pass_seconds(1)
@@ -93,7 +94,7 @@ async def test_the_status_of_a_provider_queue_that_is_open_again_or_dropped_is_r
 async def test_a_worker_that_stops_takes_back_what_it_reported_and_leaves_others_alone(url: str) -> None:
     async with reporting_to_log(url) as (made, dispatcher, report):
         async with made.ctx.store.transaction() as tx:
-            await provider_queues.put(tx, [provider_queues.Status("another", "first", "paused", "", 1, 1)])
+            await processes.put_queues(tx, [processes.QueueStatus("another", "first", "paused", "", 1, 1)])
         dispatcher.provider_queues.of(parts.route_to(HOST, name="first")).adaptive_rate.slow_down(
             asyncio.get_running_loop().time(), 300
         )
@@ -104,7 +105,7 @@ async def test_a_worker_that_stops_takes_back_what_it_reported_and_leaves_others
 
 
 async def test_a_store_that_is_away_is_reported_later(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_reporter, "CHECK_SECONDS", 0.001)
+    monkeypatch.setattr(provider_queues, "CHECK_SECONDS", 0.001)
 
     def away(_: store.Store) -> store.Transaction:
         raise errors.ServiceUnavailable("away", retry_after=1)

@@ -8,11 +8,11 @@ import pytest
 import structlog
 
 from postroad import errors
-from postroad.delivery import mta_sts_policies
-from postroad.model import tls_policy
-from postroad.network import https_get
+from postroad.delivery.routes import mta_sts_policies
+from postroad.model.delivery import tls_policy
+from postroad.network.http import https_get
 from postroad.protocol.dns import mta_sts
-from postroad.storage import open_store, store
+from postroad.storage.engine import open_store, store
 from tests import dns_server, https_server, smtp_peers
 from tests.contexts import database_url
 from tests.delivery import engine_harness, router_harness

@@ -5,15 +5,16 @@ from collections.abc import AsyncIterator
 
 import httpx
 
-from postroad.model import caller, mail
+from postroad.model.mail import statuses
+from postroad.model.people import callers
 from postroad.roles import listeners
-from postroad.services.auth import api_keys, credentials
+from postroad.services.people import api_keys, credentials
 from tests import dns_server
 from tests.api import management
 from tests.delivery import engine_harness
 
 MESSAGE = {"from": "shop@example.com", "to": ["ada@gmail.com"], "subject": "Hi", "text": "x"}
-READING = frozenset({caller.Permission.SEND, caller.Permission.READ})
+READING = frozenset({callers.Permission.SEND, callers.Permission.READ})
 ZONES: dns_server.Zones = {
     "gmail.com": {"MX": ["5 gmail-smtp-in.l.google.com."]},
     "gmail-smtp-in.l.google.com": {"A": ["127.0.0.1"]},
@@ -28,7 +29,7 @@ async def client_of(harness: engine_harness.EngineHarness, authorization: str) -
         yield client
 
 
-async def new_key(harness: engine_harness.EngineHarness, mode: mail.Mode) -> str:
+async def new_key(harness: engine_harness.EngineHarness, mode: statuses.Mode) -> str:
     made = await api_keys.create(
         harness.ctx, harness.account_id, credential_id=None, name="CI", scopes=READING, mode=mode
     )
@@ -40,9 +41,9 @@ async def test_a_test_key_sends_to_the_simulator_and_its_mail_is_kept_apart(data
         # Nothing listens on the port: real mail would be deferred.
         harness = await stack.enter_async_context(engine_harness.running_engine(database_url, port=9, zones=ZONES))
         await credentials.create(harness.ctx, harness.account_id, "main")
-        test = await stack.enter_async_context(client_of(harness, await new_key(harness, mail.Mode.TEST)))
-        live = await stack.enter_async_context(client_of(harness, await new_key(harness, mail.Mode.LIVE)))
-        token = await management.token(harness.ctx, harness.account_id, caller.Role.OWNER)
+        test = await stack.enter_async_context(client_of(harness, await new_key(harness, statuses.Mode.TEST)))
+        live = await stack.enter_async_context(client_of(harness, await new_key(harness, statuses.Mode.LIVE)))
+        token = await management.token(harness.ctx, harness.account_id, callers.Role.OWNER)
         owner = await stack.enter_async_context(client_of(harness, token))
 
         sent = await test.post("/emails", json=MESSAGE, headers={"Idempotency-Key": "1"})
@@ -72,6 +73,6 @@ async def test_a_test_key_cannot_read_live_messages(url: str) -> None:
     async with contextlib.AsyncExitStack() as stack:
         harness = await stack.enter_async_context(engine_harness.running_engine(url, port=9, zones=ZONES))
         await credentials.create(harness.ctx, harness.account_id, "main")
-        test = await stack.enter_async_context(client_of(harness, await new_key(harness, mail.Mode.TEST)))
+        test = await stack.enter_async_context(client_of(harness, await new_key(harness, statuses.Mode.TEST)))
         message_id = await harness.send("ada@gmail.com")
         assert (await test.get(f"/emails/{message_id}")).status_code == 404

@@ -9,14 +9,14 @@ import pytest
 import structlog
 import trustme
 
-from postroad import config
-from postroad.delivery import routing, tls_results
-from postroad.model import tls_policy
-from postroad.network import smtp_connection
+from postroad import config, context
+from postroad.delivery.record import tls_results
+from postroad.delivery.routes import routing
+from postroad.model.delivery import tls_policy
+from postroad.network.smtp import smtp_connection
 from postroad.protocol.reports import tls_report
 from postroad.roles import composition
-from postroad.services import context
-from postroad.storage import tls_reports
+from postroad.storage.mail import tls_policies
 from tests import contexts, dns_server, smtp_peers
 from tests.contexts import clock, database_url
 from tests.delivery import engine_harness
@@ -39,8 +39,8 @@ def no_starttls(number: int = 0) -> tls_report.Result:
 async def stored(ctx: context.Context, *, day: int = 20_834) -> Sessions:
     """What a report would contain; this claims all reports."""
     async with ctx.store.transaction() as tx:
-        claimed = await tls_reports.claim_due(tx, now=2**62, until=2**62 + 1, limit=1000)
-        return {one.domain: await tls_reports.sessions(tx, one) for one in claimed if one.day == day}
+        claimed = await tls_policies.claim_due_report(tx, now=2**62, until=2**62 + 1, limit=1000)
+        return {one.domain: await tls_policies.sessions(tx, one) for one in claimed if one.day == day}
 
 
 @pytest.fixture
@@ -97,8 +97,8 @@ async def test_days_are_counted_apart_and_what_comes_late_is_left_out(
     clock.pass_seconds(12 * 3600 + 600)
     await counted.flush()
     async with ctx.store.transaction() as tx:
-        claimed = await tls_reports.claim_due(tx, now=2**62, until=2**62 + 1, limit=10)
-        found = {one.day: await tls_reports.sessions(tx, one) for one in claimed}
+        claimed = await tls_policies.claim_due_report(tx, now=2**62, until=2**62 + 1, limit=10)
+        found = {one.day: await tls_policies.sessions(tx, one) for one in claimed}
     assert found == {20_834: {tls_report.Result(NONE): 1}, 20_835: {no_starttls(): 1}}
 
 
@@ -107,7 +107,7 @@ async def test_a_tenant_with_ever_new_domains_fills_neither_memory_nor_store(
 ) -> None:
     monkeypatch.setattr(tls_results, "MAX_DOMAINS", 10)
     monkeypatch.setattr(tls_results, "BATCH_DOMAINS", 3)
-    monkeypatch.setattr(tls_reports, "MAX_REPORTS_PER_DAY", 15)
+    monkeypatch.setattr(tls_policies, "MAX_REPORTS_PER_DAY", 15)
     for batch in range(4):
         for number in range(1000):
             counted.add(f"{batch}-{number}.example", tls_report.Result(NONE))

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from postroad.delivery import dispatcher
-from postroad.storage import queue, store
+from postroad.delivery.plan import dispatcher
+from postroad.storage.engine import store
+from postroad.storage.mail import queue
 from tests import smtp_peers
 from tests.delivery import bulk_queue, engine_harness, parts
 from tests.reliability import sinks

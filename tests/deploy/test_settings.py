@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from postroad import config
-from postroad.api import health
+from postroad.api import monitoring
 from postroad.network import listener
 from postroad.roles import service
 from tests.cli import cli_runner
@@ -173,7 +173,7 @@ def test_a_pod_has_the_settings_and_ports_of_its_role(deployment: dict[str, Any]
 
 @pytest.mark.parametrize("deployment", DEPLOYMENTS, ids=role_of)
 def test_a_pod_is_probed_where_the_service_answers(deployment: dict[str, Any]) -> None:
-    served = {route.path for route in health.routes(lambda: False)}
+    served = {route.path for route in monitoring.health_routes(lambda: False)}
     named = {one["name"] for one in container(deployment)["ports"]}
     probes = {kind: container(deployment)[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")}
     assert {kind: probe["path"] for kind, probe in probes.items()} == {

@@ -16,9 +16,10 @@ import msgspec
 import postroad
 from postroad import cli, errors
 from postroad.api import openapi
-from postroad.cli import lazy_commands
-from postroad.dashboard import api_keys, webhook
-from postroad.model import caller, events
+from postroad.cli.framework import lazy_commands
+from postroad.dashboard.settings import credentials, webhooks
+from postroad.model.events import events
+from postroad.model.people import callers
 from postroad.roles import listeners
 from postroad.telemetry import metrics
 
@@ -117,7 +118,7 @@ def event_types() -> str:
     """Every type of event: when it is sent, and the members that only it has."""
     common = {field.name for field in msgspec.structs.fields(events.DataV2)}
     parts = []
-    for kind, text in webhook.EVENTS.items():
+    for kind, text in webhooks.EVENTS.items():
         fields = msgspec.structs.fields(events.data_type(kind, events.V2))
         own = [field for field in fields if not events.is_email(kind) or field.name not in common]
         parts.append("\n".join([f"### `{kind}`", "", *_sentences(text), "", *_members(own, prefix="data."), ""]))
@@ -173,13 +174,13 @@ def endpoints() -> str:
 def permissions() -> str:
     """What each role permits, and an SMTP credential."""
     columns = {
-        **{name: caller.ROLE_PERMISSIONS[role] for role, (name, _) in caller.ROLE_TEXTS.items()},
-        "Operator": caller.OPERATOR_PERMISSIONS,
-        "SMTP credential": caller.PASSWORD_PERMISSIONS,
+        **{name: callers.ROLE_PERMISSIONS[role] for role, (name, _) in callers.ROLE_TEXTS.items()},
+        "Operator": callers.OPERATOR_PERMISSIONS,
+        "SMTP credential": callers.PASSWORD_PERMISSIONS,
     }
     rows = [
         [text, *("yes" if permission in granted else "no" for granted in columns.values())]
-        for permission, text in caller.PERMISSION_TEXTS.items()
+        for permission, text in callers.PERMISSION_TEXTS.items()
     ]
     return _table(["Permission", *columns], rows)
 
@@ -187,14 +188,14 @@ def permissions() -> str:
 def roles() -> str:
     """The roles and what they are for."""
     return _table(
-        ["Role", "`role`", "Summary"], [[name, f"`{role}`", text] for role, (name, text) in caller.ROLE_TEXTS.items()]
+        ["Role", "`role`", "Summary"], [[name, f"`{role}`", text] for role, (name, text) in callers.ROLE_TEXTS.items()]
     )
 
 
 def scopes() -> str:
     """The scopes of API keys."""
     return _table(
-        ["Scope", "An API key with it may"], [[f"`{scope}`", text] for scope, text in api_keys.SCOPES.items()]
+        ["Scope", "An API key with it may"], [[f"`{scope}`", text] for scope, text in credentials.SCOPES.items()]
     )
 
 

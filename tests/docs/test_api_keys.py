@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from postroad.api.v1 import api_keys, resource
-from postroad.model import key_limits
+from postroad.model.people import callers
 
 PAGE = (Path(__file__).parents[2] / "docs" / "api-keys.md").read_text()
 
@@ -37,7 +37,7 @@ def test_every_scope_is_described_with_its_endpoints() -> None:
 
 
 def test_every_limit_is_described() -> None:
-    assert set(rows("Limits")) == set(key_limits.Limits.__struct_fields__)
+    assert set(rows("Limits")) == set(callers.KeyLimits.__struct_fields__)
 
 
 def test_the_example_is_that_of_the_reference() -> None:

@@ -5,13 +5,16 @@ import shlex
 from pathlib import Path
 
 from postroad import config
-from postroad.dashboard import application, find, live, suppressions
-from postroad.model import caller, search_query
+from postroad.dashboard import application
+from postroad.dashboard.framework import live
+from postroad.dashboard.mail import find, suppressions
+from postroad.model.people import callers
+from postroad.model.search import search_query
 from postroad.services import audit_log
-from postroad.services.auth import password_links
-from postroad.services.maintenance import cleanup
-from postroad.services.messages import dev_inbox, previews, remote_images
+from postroad.services.messages import dev_inbox, previews
 from postroad.services.messages import lookup as messages
+from postroad.services.operations import cleanup
+from postroad.services.people import password_links
 from postroad.web import routing
 from tests.browser import pages, screenshots
 from tests.cli.cli_runner import Installation
@@ -66,7 +69,7 @@ def pages_served() -> set[str]:
         route.path
         for route in application.routes(site)
         if route.method == "GET"
-        and route.permission is not caller.Permission.OPERATE
+        and route.permission is not callers.Permission.OPERATE
         and route.path not in OUTSIDE
         and not route.path.startswith(PARTS)
     }
@@ -145,7 +148,7 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert limit_of("the preview") == (
         f"{previews.TEXT_CHARACTERS // 1024} Ki characters of text or HTML, "
         f"{previews.SOURCE_OCTETS // 1024} KiB of the source, images of {previews.IMAGE_OCTETS // mebibyte} MiB each; "
-        f"{remote_images.MAX_IMAGES} remote images"
+        f"{previews.MAX_IMAGES} remote images"
     )
     assert limit_of("a list of suppressions in the form").startswith(f"{suppressions.FILE_BYTES // mebibyte} MiB")
     assert (live.STREAM_SECONDS, "must allow responses that last five minutes" in PAGE) == (300, True)

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from postroad.services.checks import certificates, data, host, table
-from postroad.services.checks.findings import State
+from postroad.services.operations.checks import certificates, data, host, table
+from postroad.services.operations.checks.findings import State
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "doctor.md").read_text()

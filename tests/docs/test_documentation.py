@@ -24,10 +24,10 @@ import pytest
 import postroad
 from clients.conformance import languages
 from postroad import cli, config
-from postroad.api import documentation, email_schemas, health, openapi
+from postroad.api import documentation, emails, monitoring, openapi
 from postroad.api.v1 import inbox as v1_inbox
-from postroad.cli import lazy_commands
-from postroad.model import limits, send_request
+from postroad.cli.framework import lazy_commands
+from postroad.model.mail import limits, send_request
 from postroad.roles import listeners
 from postroad.services.messages import dev_inbox
 from tests import test_errors
@@ -239,7 +239,7 @@ def test_the_example_of_a_simulated_provider_is_delivered_after_it_was_deferred(
 
 
 def test_the_examples_of_the_openapi_document_are_accepted_too(dev: Running) -> None:
-    answers = [dev.send(body, key=f"document {n}") for n, body in enumerate(email_schemas.SEND_EXAMPLES)]
+    answers = [dev.send(body, key=f"document {n}") for n, body in enumerate(emails.SEND_EXAMPLES)]
     assert [answer.status_code for answer in answers] == [202] * len(answers), [answer.text for answer in answers]
 
 
@@ -298,7 +298,7 @@ def test_every_page_is_found_from_the_readme() -> None:
 
 def test_every_endpoint_is_mentioned_with_its_method_and_no_other() -> None:
     mail = dev_inbox.Inbox(clock=lambda: 0, entropy=bytes)
-    routes = (*listeners.ROUTES, *v1_inbox.routes(mail), *health.routes(lambda: False))
+    routes = (*listeners.ROUTES, *v1_inbox.routes(mail), *monitoring.health_routes(lambda: False))
     described = openapi.document(routes, version=postroad.__version__)["paths"]
     endpoints = {f"{method.upper()} {path}" for path, item in described.items() for method in item}
     mentioned = {code for code in CODE.findall(API) if re.fullmatch(r"[A-Z]+ /\S+", code)}

@@ -8,8 +8,9 @@ import pytest
 
 from postroad import config
 from postroad.api.v1 import domains
-from postroad.model import domain_records, domain_verification, times, warmup
-from postroad.services.domains import checks as domain_checks
+from postroad.model.domains import domain_records, warmup
+from postroad.model.units import times
+from postroad.services.domains import dns_checks as domain_checks
 from tests import dns_server
 from tests.cli.cli_runner import Installation
 from tests.cli.test_domains import server
@@ -19,10 +20,10 @@ __all__ = ["server"]
 PAGE = (Path(__file__).parents[2] / "docs" / "domains.md").read_text()
 CODE = re.compile(r"`([^`\n]+)`")
 UNITS = {
-    "minute": domain_verification.MINUTE,
+    "minute": domain_records.MINUTE,
     "hour": times.HOUR,
     "day": times.DAY,
-    "week": domain_verification.LONG_UNVERIFIED_CHECK_INTERVAL,
+    "week": domain_records.LONG_UNVERIFIED_CHECK_INTERVAL,
 }
 CAPS = config.load(environment={}, overrides={}).warmup.recipients_per_day
 
@@ -106,14 +107,14 @@ def test_every_state_is_explained() -> None:
 def test_the_table_of_questions_is_the_schedule() -> None:
     table = rows("a domain that is")
     hours = config.load(environment={}, overrides={}).domains.check_hours
-    young = [(time_in(row[0]), time_in(row[1])) for row in table[: len(domain_verification.UNVERIFIED_CHECK_INTERVALS)]]
-    assert young == list(domain_verification.UNVERIFIED_CHECK_INTERVALS)
-    old, verified, failing = table[len(domain_verification.UNVERIFIED_CHECK_INTERVALS) :]
-    assert time_in(old[1]) == domain_verification.LONG_UNVERIFIED_CHECK_INTERVAL
+    young = [(time_in(row[0]), time_in(row[1])) for row in table[: len(domain_records.UNVERIFIED_CHECK_INTERVALS)]]
+    assert young == list(domain_records.UNVERIFIED_CHECK_INTERVALS)
+    old, verified, failing = table[len(domain_records.UNVERIFIED_CHECK_INTERVALS) :]
+    assert time_in(old[1]) == domain_records.LONG_UNVERIFIED_CHECK_INTERVAL
     assert time_in(verified[1]) == hours * times.HOUR
-    assert time_in(failing[1]) == domain_verification.FAILING_CHECK_INTERVAL
-    assert f"for {domain_verification.FAILING_CHECK_PERIOD // times.DAY} days" in failing[1]
-    assert f"sending for {domain_verification.GRACE_PERIOD // times.HOUR} hours" in PAGE
+    assert time_in(failing[1]) == domain_records.FAILING_CHECK_INTERVAL
+    assert f"for {domain_records.FAILING_CHECK_PERIOD // times.DAY} days" in failing[1]
+    assert f"sending for {domain_records.GRACE_PERIOD // times.HOUR} hours" in PAGE
     assert f"once in {domain_checks.MIN_CHECK_INTERVAL_SECONDS} seconds" in PAGE
 
 

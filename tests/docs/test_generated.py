@@ -2,7 +2,8 @@
 
 import pytest
 
-from postroad.model import caller, events
+from postroad.model.events import events
+from postroad.model.people import callers
 from tests.docs import generated
 
 
@@ -19,4 +20,4 @@ def test_every_event_and_its_members_are_described() -> None:
 def test_the_table_of_permissions_says_who_sees_content() -> None:
     (row,) = [line for line in generated.permissions().splitlines() if line.startswith("| See content")]
     assert row.split(" | ")[1:] == ["yes", "yes", "yes", "no", "yes", "no", "no |"]
-    assert list(caller.ROLE_TEXTS) == list(caller.Role)
+    assert list(callers.ROLE_TEXTS) == list(callers.Role)

@@ -8,11 +8,13 @@ import httpx
 import msgspec
 
 from postroad import config
-from postroad.model import bounce_guard, throttle, times
-from postroad.services.acceptance import rate_limit, refusals
-from postroad.services.results import complaints
+from postroad.mail.accept import refusals, send_limits
+from postroad.mail.results import complaints
+from postroad.model.bounces import bounce_guard
+from postroad.model.delivery import throttle
+from postroad.model.units import times
 from postroad.services.suppressions import suppression_csv
-from postroad.storage import suppressions
+from postroad.storage.mail import suppressions
 from tests.cli.cli_runner import Installation, Service
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guards.md").read_text()
@@ -54,7 +56,7 @@ def test_the_rate_is_the_default_and_its_fields_are_those_of_an_answer() -> None
     policy = throttle.RateLimit(limits.request_rate, limits.request_burst)
     assert f"{policy.rate} sends a second for each account" in PAGE
     assert f"{policy.burst} at once" in PAGE
-    buckets = rate_limit.RateLimiter(policy)
+    buckets = send_limits.RateLimiter(policy)
     buckets.take("credential", now=0)
     for name, value in buckets.headers("credential", now=0):
         assert f"{name}: {value}\n" in PAGE

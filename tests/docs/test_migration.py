@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from postroad.model import webhook_formats
+from postroad.model.events import webhook_formats
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -3,14 +3,15 @@
 import re
 from pathlib import Path
 
-from postroad.model import times
-from postroad.services.notices import kinds, rendering, sender
-from tests.services.notices import test_rendering
+from postroad.mail import notice_kinds
+from postroad.model.units import times
+from postroad.services.operations.notices import sender
+from tests.services.operations.notices import test_rendering
 
 PAGE = (Path(__file__).parents[2] / "docs" / "notices.md").read_text()
 EXAMPLE = re.compile(r"```text\n(Subject: .*?)```", re.DOTALL)
 BASE_URL = "https://mail.example.org"
-CHOICES = {kinds.Choice.NOW: "at once", kinds.Choice.DIGEST: "digest"}
+CHOICES = {notice_kinds.Choice.NOW: "at once", notice_kinds.Choice.DIGEST: "digest"}
 
 
 def duration(microseconds: int) -> str:
@@ -31,23 +32,25 @@ def test_the_table_lists_the_kinds() -> None:
             duration(kind.interval),
             kind.title,
         ]
-        for name, kind in kinds.KINDS.items()
+        for name, kind in notice_kinds.KINDS.items()
     ]
 
 
 def test_the_examples_are_what_people_get() -> None:
-    footer = rendering.Footer(f"{BASE_URL}/profile#mail", f"{BASE_URL}/notices/token")
+    footer = sender.Footer(f"{BASE_URL}/profile#mail", f"{BASE_URL}/notices/token")
     expected = []
-    for kind in (kinds.DOMAIN_FAILING, kinds.CHECK_FAILED):
+    for kind in (notice_kinds.DOMAIN_FAILING, notice_kinds.CHECK_FAILED):
         values = test_rendering.COMMON | test_rendering.VALUES[kind]
-        link = BASE_URL + kinds.KINDS[kind].path.format_map(values)
-        rendered = rendering.render(kind, values, link=link, footer=footer)
+        link = BASE_URL + notice_kinds.KINDS[kind].path.format_map(values)
+        rendered = sender.render(kind, values, link=link, footer=footer)
         expected.append(f"Subject: {rendered.subject}\n\n{rendered.text}")
     assert EXAMPLE.findall(PAGE) == expected
 
 
 def test_the_numbers_are_those_of_the_code() -> None:
     assert f"Beyond {sender.MAX_PER_HOUR} notices of a kind to one person in an hour" in PAGE
-    assert f"An account can have {kinds.KINDS[kinds.INVITATION].max_per_day} of each mailed in a day" in PAGE
+    assert (
+        f"An account can have {notice_kinds.KINDS[notice_kinds.INVITATION].max_per_day} of each mailed in a day" in PAGE
+    )
     assert sender.MAX_OWNERS == 5
     assert "the first five who have joined" in PAGE

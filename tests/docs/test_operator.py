@@ -5,7 +5,7 @@ from pathlib import Path
 
 from postroad import config
 from postroad.dashboard import application
-from postroad.dashboard.operator import live
+from postroad.dashboard.operator import console
 from tests.dashboard import browser_client
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "operator.md").read_text()
@@ -23,4 +23,4 @@ def test_every_page_of_the_console_is_in_the_table_and_no_other() -> None:
 
 
 def test_pages_are_refreshed_as_often_as_it_says() -> None:
-    assert (live.REFRESH_SECONDS, "Open pages are refreshed every five seconds." in PAGE) == (5, True)
+    assert (console.REFRESH_SECONDS, "Open pages are refreshed every five seconds." in PAGE) == (5, True)

@@ -22,10 +22,10 @@ import pytest
 
 from benchmarks.peers import postfix, process
 from postroad import config
-from postroad.model import limits
-from postroad.network import smtp_session
+from postroad.mail.accept import mime_validation, submit_mime
+from postroad.model.mail import limits
+from postroad.network.smtp import smtp_server
 from postroad.protocol.mime import address_lists, message_parser, seven_bit
-from postroad.services.acceptance import mime_compose, mime_validation
 from postroad.submission import listeners
 from tests.cli import cli_runner
 from tests.submission import test_clients
@@ -210,7 +210,7 @@ def rows() -> dict[str, str]:
 
 def test_every_field_that_is_removed_is_called_so() -> None:
     removed = {name.lower() for name, row in rows().items() if "Removed." in row}
-    assert removed == {*mime_compose.DROPPED, f"{mime_validation.METADATA_PREFIX}<key>"}
+    assert removed == {*submit_mime.DROPPED, f"{mime_validation.METADATA_PREFIX}<key>"}
     assert mime_validation.TAG in {name.lower() for name in rows()}
 
 
@@ -220,7 +220,7 @@ def test_every_field_that_may_stand_once_is_named() -> None:
 
 
 def test_the_numbers_are_those_of_the_code() -> None:
-    defaults = smtp_session.ListenerLimits()
+    defaults = smtp_server.ListenerLimits()
     for said in (
         f"up to {limits.UNIQUE_RECIPIENTS}, each address once",
         f"The {limits.UNIQUE_RECIPIENTS + 1}st recipient gets `452 4.5.3`",
@@ -237,7 +237,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
         f"({message_parser.UTF8_HEADER_OCTETS // 1024} KiB when it is not ASCII)",
         f"and {message_parser.MAX_FIELDS:,} fields",
         f"a line {message_parser.LINE_OCTETS} bytes, the message {limits.MIME_BYTES // 1024**2} MiB",
-        f"`X-Original-Message-ID`, up to {mime_compose.MAX_KEPT_OCTETS} bytes",
+        f"`X-Original-Message-ID`, up to {submit_mime.MAX_KEPT_OCTETS} bytes",
         f"more than {seven_bit.BOUNDS.parts} parts",
         "Five failed logins end a connection",
         "sends nothing for five minutes",

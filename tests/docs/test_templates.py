@@ -4,9 +4,10 @@ import json
 import re
 from pathlib import Path
 
-from postroad.model import limits
-from postroad.protocol import mustache, placeholders
-from postroad.services import template_parts, template_versions, templates
+from postroad.mail.accept import template_parts
+from postroad.model.mail import limits
+from postroad.protocol.text import mustache, placeholders
+from postroad.services.templates import templates
 
 PAGE = (Path(__file__).parents[2] / "docs" / "templates.md").read_text(encoding="utf-8")
 
@@ -23,7 +24,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         f"| a body | {templates.BODY_CHARACTERS:,} characters |",
         f"| nested sections | {mustache.MAX_DEPTH} |",
         f"| other templates that a template uses | {template_parts.MAX_USED} |",
-        f"| versions that are kept | {template_versions.MAX_VERSIONS}, and the published one |",
+        f"| versions that are kept | {templates.MAX_VERSIONS}, and the published one |",
         f"| variables of a message | {limits.VARIABLES} |",
         f"| lists and objects in variables | {limits.VARIABLE_DEPTH} levels, {limits.VARIABLE_VALUES:,} values |",
         f"| a rendered body | {placeholders.MAX_RENDERED_CHARACTERS:,} characters |",

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from postroad.model import simulated_outcomes, simulated_providers
+from postroad.model.mail import simulated_outcomes
 
 PAGE = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
 
@@ -22,10 +22,10 @@ def test_every_local_part_is_documented() -> None:
 
 def test_every_behaviour_is_documented_with_the_codes_of_each_provider() -> None:
     documented = {row[0].strip("`"): row[1:5] for row in rows("Providers")}
-    assert documented.keys() == {behaviour.value for behaviour in simulated_providers.Behaviour}
+    assert documented.keys() == {behaviour.value for behaviour in simulated_outcomes.ProviderBehaviour}
     for behaviour, cells in documented.items():
-        for provider, cell in zip(simulated_providers.Provider, cells, strict=True):
-            attempt = simulated_providers.attempt(f"{provider}/{behaviour}", attempts=0)
+        for provider, cell in zip(simulated_outcomes.SimulatedProvider, cells, strict=True):
+            attempt = simulated_outcomes.provider_attempt(f"{provider}/{behaviour}", attempts=0)
             assert attempt is not None
             reply = attempt.result.reply
             assert cell == (f"{reply.code} {reply.enhanced}".strip() if reply else "no connection")

@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 
 from postroad import config
-from postroad.model import events
 from postroad.model.bounces import reasons
-from postroad.protocol import webhook_signature
-from postroad.services.webhooks import attempt as webhook_attempt
-from postroad.services.webhooks import client as webhook_client
+from postroad.model.events import events
+from postroad.network.http import guarded_client as webhook_client
+from postroad.protocol.signatures import webhook_signature
 from postroad.services.webhooks import delivery_log, endpoints
+from postroad.services.webhooks import signed_requests as webhook_attempt
 from tests import webhook_endpoints
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from postroad.protocol import strict_json
+from postroad.protocol.text import strict_json
 from tests.fuzz import campaign, corpus_files, line_coverage, mutation, target, targets, time_growth
 
 TRIES = 3_000
@@ -31,7 +31,7 @@ def run(
     chosen = target.Target(
         name="planted",
         open=target.plain(work),
-        watches=("protocol/strict_json.py",),
+        watches=("protocol/text/strict_json.py",),
         seeds=(b'{"a": "b"}', b"[1]"),
         steps=steps,
     )
@@ -82,7 +82,7 @@ def test_only_the_code_that_is_watched_counts() -> None:
     def read(data: bytes) -> None:
         strict_json.read(data)
 
-    trace = line_coverage.Watch(("protocol/strict_json.py",)).run(read, b"[1]")
+    trace = line_coverage.Watch(("protocol/text/strict_json.py",)).run(read, b"[1]")
     assert trace.steps >= len(line_coverage.lines(trace.ways)) > 5
     nothing = line_coverage.Watch(("protocol/reports/dsn.py",)).run(read, b"[1]")
     assert (nothing.steps, nothing.ways) == (0, set())

@@ -8,12 +8,12 @@ import aiosmtplib
 import msgspec
 import pytest
 
-from postroad import errors
+from postroad import context, errors
 from postroad.inbound import return_paths
-from postroad.services import context
-from postroad.services.results import async_bounces
-from postroad.storage import accounts, queue_views, suppressions
-from postroad.storage import async_bounces as stored
+from postroad.mail.results import async_bounces
+from postroad.storage.mail import attempts as stored
+from postroad.storage.mail import queue_views, suppressions
+from postroad.storage.people import accounts
 from tests import accepted_mail, bounce_counts, dns_server, feedback_loop, reports
 from tests.api import app_server
 from tests.protocol.reports import complaints
@@ -55,7 +55,7 @@ async def message_id(ctx: context.Context, account: accounts.Account) -> str:
 
 async def kept_of(ctx: context.Context, account_id: str, message_id: str) -> list[stored.AsyncBounce]:
     async with ctx.store.reading() as tx:
-        return await stored.of_message(tx, account_id, message_id)
+        return await stored.async_bounces(tx, account_id, message_id)
 
 
 async def send(client: aiosmtplib.SMTP, recipient: str, content: bytes = REPORT, *, sender: str = "") -> int:

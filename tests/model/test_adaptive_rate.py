@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroad import config
-from postroad.model import adaptive_rate
+from postroad.model.delivery import adaptive_rate
 
 NOON = 1000.0
 

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.model import bounce_guard, labels, times
-from postroad.model.bounce_guard import Counts, Level, Trigger
+from postroad.model.bounces import bounce_guard
+from postroad.model.bounces.bounce_guard import Counts, Level, Trigger
+from postroad.model.mail import limits
+from postroad.model.units import times
 
 RULES = bounce_guard.Rules(
     days=7,
@@ -108,7 +110,7 @@ def test_the_reason_has_numbers_and_what_to_do_and_fits_into_a_refusal(trigger: 
     until = 1_800_000_000_000_000
     reason = bounce_guard.reason(trigger, Counts(10**12, 10**12, 10**12), until=until)
     assert reason.endswith(". Sending resumes on 2027-01-15 at 08:00 UTC")
-    assert len(reason) <= labels.REASON_CHARACTERS
+    assert len(reason) <= limits.REASON_CHARACTERS
 
 
 @pytest.mark.parametrize(

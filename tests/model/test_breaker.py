@@ -3,20 +3,20 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.model import breaker
+from postroad.model.delivery import adaptive_rate
 
 NOON = 1000.0
 
 
-def open_breaker(now: float = NOON) -> breaker.Breaker:
-    broken = breaker.Breaker()
+def open_breaker(now: float = NOON) -> adaptive_rate.Breaker:
+    broken = adaptive_rate.Breaker()
     for _ in range(3):
         broken.failed(now)
     return broken
 
 
 def test_it_lets_everything_through_until_three_failures_in_a_row() -> None:
-    fresh = breaker.Breaker()
+    fresh = adaptive_rate.Breaker()
     for _ in range(2):
         assert fresh.may_try(NOON)
         fresh.failed(NOON)
@@ -28,7 +28,7 @@ def test_it_lets_everything_through_until_three_failures_in_a_row() -> None:
 
 
 def test_a_success_between_failures_starts_the_count_again() -> None:
-    shaky = breaker.Breaker()
+    shaky = adaptive_rate.Breaker()
     for _ in range(5):
         shaky.failed(NOON)
         shaky.failed(NOON)
@@ -93,7 +93,7 @@ def test_a_test_that_never_reports_gives_its_place_back() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["try", "failed", "succeeded"]), st.floats(0, 700)), max_size=100))
 def test_whatever_happens_the_wait_is_bounded_and_ends(events: list[tuple[str, float]]) -> None:
-    one, now = breaker.Breaker(), NOON
+    one, now = adaptive_rate.Breaker(), NOON
     for event, gap in events:
         now += gap
         if event == "failed":

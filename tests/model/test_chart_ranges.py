@@ -6,8 +6,8 @@ import zoneinfo
 import pytest
 
 from postroad import errors
-from postroad.model import chart_ranges, times
-from postroad.model.chart_ranges import Period, Step
+from postroad.model.units import chart_ranges, times
+from postroad.model.units.chart_ranges import Period, Step
 
 BERLIN, KOLKATA = zoneinfo.ZoneInfo("Europe/Berlin"), zoneinfo.ZoneInfo("Asia/Kolkata")
 NOW = times.parse("2027-01-15T08:20:00Z")

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from postroad import errors
-from postroad.model import cursors, identifiers
+from postroad.model.units import cursors, identifiers
 
 ENTROPY = bytes(7)
 

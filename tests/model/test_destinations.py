@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.model import destinations
+from postroad.model.units import destinations
 
 
 @pytest.mark.parametrize("name", ["mx.example.org", "a", "mx_1.example.org", "xn--mnchen-3ya.example", "1.2.3.example"])

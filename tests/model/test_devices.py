@@ -2,7 +2,7 @@
 
 import pytest
 
-from postroad.model import devices
+from postroad.model.people import login_rules
 
 MAC = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/"
 
@@ -33,4 +33,4 @@ MAC = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/"
     ],
 )
 def test_a_device_has_a_short_name(user_agent: str, name: str) -> None:
-    assert devices.name_of(user_agent) == name
+    assert login_rules.device_name(user_agent) == name

@@ -4,8 +4,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from postroad.model import domain_records
-from postroad.model.domain_records import RecordPurpose, RecordState
+from postroad.model.domains import domain_records
+from postroad.model.domains.domain_records import RecordPurpose, RecordState
 
 KEY = "v=DKIM1; k=rsa; p=" + "MIIBIjANBgkq" * 30
 SERVICE = domain_records.Service(

@@ -2,18 +2,21 @@
 
 import pytest
 
-from postroad.model import domain_verification
-from postroad.model.domain_records import ANSWERS, RecordState
-from postroad.model.domain_verification import GRACE_PERIOD, MINUTE, Change
-from postroad.model.times import DAY, HOUR
+from postroad.model.domains import domain_records
+from postroad.model.domains.domain_records import ANSWERS, GRACE_PERIOD, MINUTE, RecordState, VerificationChange
+from postroad.model.units.times import DAY, HOUR
 
 NOW = 1_800_000_000_000_000
 NO = [RecordState.MISSING, RecordState.WRONG]
 
 
-def change(state: RecordState, *, verified: bool = True, by_dns: bool = True, failing_for: int | None = None) -> Change:
+def change(
+    state: RecordState, *, verified: bool = True, by_dns: bool = True, failing_for: int | None = None
+) -> VerificationChange:
     failing_since = None if failing_for is None else NOW - failing_for
-    return domain_verification.change(state, verified=verified, by_dns=by_dns, failing_since=failing_since, now=NOW)
+    return domain_records.verification_change(
+        state, verified=verified, by_dns=by_dns, failing_since=failing_since, now=NOW
+    )
 
 
 def next_check(
@@ -24,7 +27,7 @@ def next_check(
     check_hours: int = 24,
     random_fraction: float = 0.5,
 ) -> int:
-    at = domain_verification.next_check(
+    at = domain_records.next_check(
         verified=verified,
         failing_since=None if failing_for is None else NOW - failing_for,
         created_at=NOW - age,
@@ -36,36 +39,36 @@ def next_check(
 
 
 def test_the_key_proves_a_domain_also_one_that_has_lost_its_proof() -> None:
-    assert change(RecordState.OK, verified=False, by_dns=False) is Change.VERIFIED
-    assert change(RecordState.OK, verified=False, by_dns=False, failing_for=90 * DAY) is Change.VERIFIED
+    assert change(RecordState.OK, verified=False, by_dns=False) is VerificationChange.VERIFIED
+    assert change(RecordState.OK, verified=False, by_dns=False, failing_for=90 * DAY) is VerificationChange.VERIFIED
 
 
 @pytest.mark.parametrize("state", [*NO, RecordState.UNKNOWN])
 def test_without_the_key_nothing_is_proven(state: RecordState) -> None:
-    assert change(state, verified=False, by_dns=False) is Change.NONE
+    assert change(state, verified=False, by_dns=False) is VerificationChange.NONE
 
 
 @pytest.mark.parametrize("state", NO)
 def test_a_proof_is_lost_only_when_the_key_stays_away(state: RecordState) -> None:
-    assert change(state) is Change.FAILING
-    assert change(state, failing_for=GRACE_PERIOD - 1) is Change.NONE
-    assert change(state, failing_for=GRACE_PERIOD) is Change.LOST
+    assert change(state) is VerificationChange.FAILING
+    assert change(state, failing_for=GRACE_PERIOD - 1) is VerificationChange.NONE
+    assert change(state, failing_for=GRACE_PERIOD) is VerificationChange.LOST
 
 
 def test_a_key_that_comes_back_in_time_saves_the_proof() -> None:
-    assert change(RecordState.OK, failing_for=GRACE_PERIOD + DAY) is Change.RECOVERED
-    assert change(RecordState.OK) is Change.NONE
+    assert change(RecordState.OK, failing_for=GRACE_PERIOD + DAY) is VerificationChange.RECOVERED
+    assert change(RecordState.OK) is VerificationChange.NONE
 
 
 def test_silence_of_dns_takes_nothing_away() -> None:
-    assert change(RecordState.UNKNOWN) is Change.NONE
-    assert change(RecordState.UNKNOWN, failing_for=GRACE_PERIOD + DAY) is Change.NONE
+    assert change(RecordState.UNKNOWN) is VerificationChange.NONE
+    assert change(RecordState.UNKNOWN, failing_for=GRACE_PERIOD + DAY) is VerificationChange.NONE
 
 
 @pytest.mark.parametrize("state", ANSWERS)
 def test_dns_does_not_overrule_an_operator(state: RecordState) -> None:
-    assert change(state, by_dns=False) is Change.NONE
-    assert change(state, by_dns=False, failing_for=GRACE_PERIOD + DAY) is Change.NONE
+    assert change(state, by_dns=False) is VerificationChange.NONE
+    assert change(state, by_dns=False, failing_for=GRACE_PERIOD + DAY) is VerificationChange.NONE
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from postroad.model import durations
+from postroad.model.units import times
 
 SECOND = 1_000_000
 
@@ -23,12 +23,12 @@ SECOND = 1_000_000
     ],
 )
 def test_a_span_is_reported_in_one_unit_rounded_down(seconds: float, text: str) -> None:
-    assert durations.format_duration(int(seconds * SECOND)) == text
+    assert times.format_duration(int(seconds * SECOND)) == text
 
 
 @pytest.mark.parametrize("seconds, text", [(240, "in 4 min"), (0.5, "now"), (-0.5, "now"), (-7_200, "2 h ago")])
 def test_a_time_is_ahead_now_or_past(seconds: float, text: str) -> None:
-    assert durations.relative_time(int((1_000_000 + seconds) * SECOND), now=1_000_000 * SECOND) == text
+    assert times.relative_time(int((1_000_000 + seconds) * SECOND), now=1_000_000 * SECOND) == text
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_a_time_is_ahead_now_or_past(seconds: float, text: str) -> None:
     ],
 )
 def test_a_place_in_a_row_has_its_ending(number: int, text: str) -> None:
-    assert durations.ordinal(number) == text
+    assert times.ordinal(number) == text

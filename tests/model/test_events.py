@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from postroad.model import events, mail
+from postroad.model.events import events
+from postroad.model.mail import statuses
 
 AT = 1_800_000_000_123_999
 RECIPIENT: dict[str, Any] = {
@@ -79,9 +80,9 @@ def test_every_final_status_has_its_event_and_no_other_has_one() -> None:
         "expired": "email.expired",
         "canceled": "email.canceled",
     }
-    assert set(mail.RecipientStatus) - set(events.OF_STATUS) == {
-        mail.RecipientStatus.QUEUED,
-        mail.RecipientStatus.DEFERRED,
+    assert set(statuses.RecipientStatus) - set(events.OF_STATUS) == {
+        statuses.RecipientStatus.QUEUED,
+        statuses.RecipientStatus.DEFERRED,
     }
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from postroad.model import fair_shares
+from postroad.model.delivery import fair_shares
 
 ALICE, BOB = fair_shares.Party("alice"), fair_shares.Party("bob")
 

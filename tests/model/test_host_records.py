@@ -1,10 +1,10 @@
 """The DNS records of the host: forward and reverse for each public address, SPF of its name, MX of return paths."""
 
-from postroad.model import host_records
+from postroad.model.domains import host_records
 
 
 def lines(*addresses: str, return_path_domain: str = "") -> list[str]:
-    shown = host_records.records("mail.example.com", addresses, return_path_domain=return_path_domain)
+    shown = host_records.host_records("mail.example.com", addresses, return_path_domain=return_path_domain)
     return [record.zone_line for record in shown]
 
 

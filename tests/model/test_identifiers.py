@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.model import identifiers
+from postroad.model.units import identifiers
 
 ENTROPY = bytes(range(7))
 # The last microsecond that fourteen hex digits can count, in the year 4253.

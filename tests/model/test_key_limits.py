@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from postroad.model import key_limits
-from postroad.model.key_limits import Limits, Usage
+from postroad.model.people import callers
+from postroad.model.people.callers import KeyLimits, KeyUsage
 
 DAY = 24 * 60 * 60 * 1_000_000
 
@@ -28,9 +28,9 @@ DAY = 24 * 60 * 60 * 1_000_000
     ],
 )
 def test_a_key_with_networks_is_used_only_from_them(address: str, permitted: bool) -> None:  # noqa: FBT001 - a case
-    limits = Limits(networks=("192.0.2.0/24", "2001:db8::/32", "198.51.100.7/32"))
-    assert key_limits.permits_address(limits, address) is permitted
-    assert key_limits.permits_address(key_limits.NO_LIMITS, address)
+    limits = KeyLimits(networks=("192.0.2.0/24", "2001:db8::/32", "198.51.100.7/32"))
+    assert callers.permits_address(limits, address) is permitted
+    assert callers.permits_address(callers.NO_LIMITS, address)
 
 
 OWN: dict[str, Any] = {
@@ -71,23 +71,23 @@ OWN: dict[str, Any] = {
     ],
 )
 def test_limits_exceed_others_in_any_member(change: dict[str, Any], member: str | None) -> None:
-    assert key_limits.exceeded(Limits(**{**OWN, **change}), Limits(**OWN)) == member
-    assert key_limits.exceeded(Limits(**{**OWN, **change}), key_limits.NO_LIMITS) is None
+    assert callers.exceeded_limit(KeyLimits(**{**OWN, **change}), KeyLimits(**OWN)) == member
+    assert callers.exceeded_limit(KeyLimits(**{**OWN, **change}), callers.NO_LIMITS) is None
 
 
 @pytest.mark.parametrize(
     "day, usage",
     [
-        (10, Usage(10, 7, 9)),
-        (11, Usage(11, 0, 9)),
-        (9, Usage(10, 7, 9)),
-        (8, Usage(8, 7, 9)),
+        (10, KeyUsage(10, 7, 9)),
+        (11, KeyUsage(11, 0, 9)),
+        (9, KeyUsage(10, 7, 9)),
+        (8, KeyUsage(8, 7, 9)),
     ],
 )
-def test_a_new_day_has_no_recipients_yet_and_a_clock_set_back_grants_none_twice(day: int, usage: Usage) -> None:
-    assert key_limits.on_day(Usage(10, 7, 9), now=day * DAY) == usage
-    assert key_limits.on_day(Usage(10, 7, 9), now=day * DAY + DAY - 1) == usage
+def test_a_new_day_has_no_recipients_yet_and_a_clock_set_back_grants_none_twice(day: int, usage: KeyUsage) -> None:
+    assert callers.usage_on_day(KeyUsage(10, 7, 9), now=day * DAY) == usage
+    assert callers.usage_on_day(KeyUsage(10, 7, 9), now=day * DAY + DAY - 1) == usage
 
 
 def test_use_adds_up() -> None:
-    assert key_limits.use(Usage(3, 1, 2), recipients=4, credits=5) == Usage(3, 5, 7)
+    assert callers.use_key(KeyUsage(3, 1, 2), recipients=4, credits=5) == KeyUsage(3, 5, 7)

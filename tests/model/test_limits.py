@@ -1,8 +1,7 @@
 """The limits, held against the figures that docs/api.md promises."""
 
-from postroad.model import limits
-from postroad.protocol import file_names
-from postroad.protocol.mime import header_fields, header_text
+from postroad.model.mail import limits
+from postroad.protocol.mime import file_names, header_fields
 
 DOCUMENTED = {
     "SUBJECT_CHARACTERS": 500,
@@ -38,6 +37,6 @@ def test_every_limit_has_its_documented_value() -> None:
 
 
 def test_the_limits_are_those_of_the_parsers() -> None:
-    assert limits.HEADER_NAME_CHARACTERS == header_text.MAX_NAME_CHARACTERS
+    assert limits.HEADER_NAME_CHARACTERS == header_fields.MAX_NAME_CHARACTERS
     assert limits.HEADER_LINE_OCTETS == header_fields.MAX_LINE_OCTETS
     assert limits.FILENAME_CHARACTERS == file_names.MAX_CHARACTERS

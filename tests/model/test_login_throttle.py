@@ -4,28 +4,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.model import login_throttle, times
+from postroad.model.people import login_rules
+from postroad.model.units import times
 
 NOW = 1_000_000 * times.SECOND
-POLICY = login_throttle.FailureLimit(free=3, interval=10 * times.SECOND)
-ONE = login_throttle.Counter(None, "one")
+POLICY = login_rules.FailureLimit(free=3, interval=10 * times.SECOND)
+ONE = login_rules.Counter(None, "one")
 ALL_LIMITS = [
-    login_throttle.NAME,
-    login_throttle.ANYWHERE,
-    *login_throttle.IPV4_NETWORKS.values(),
-    *login_throttle.IPV6_NETWORKS.values(),
+    login_rules.NAME,
+    login_rules.ANYWHERE,
+    *login_rules.IPV4_NETWORKS.values(),
+    *login_rules.IPV6_NETWORKS.values(),
 ]
 
 
-def wait(policy: login_throttle.FailureLimit, *, clear_at: int, now: int) -> int:
-    return login_throttle.wait({ONE: policy}, {ONE: clear_at}, now=now)
+def wait(policy: login_rules.FailureLimit, *, clear_at: int, now: int) -> int:
+    return login_rules.wait({ONE: policy}, {ONE: clear_at}, now=now)
 
 
-def count(policy: login_throttle.FailureLimit, *, clear_at: int, now: int) -> int:
-    return login_throttle.count({ONE: policy}, {ONE: clear_at}, now=now)[ONE]
+def count(policy: login_rules.FailureLimit, *, clear_at: int, now: int) -> int:
+    return login_rules.count({ONE: policy}, {ONE: clear_at}, now=now)[ONE]
 
 
-def after(failures: int, policy: login_throttle.FailureLimit = POLICY) -> int:
+def after(failures: int, policy: login_rules.FailureLimit = POLICY) -> int:
     clear_at = 0
     for _ in range(failures):
         clear_at = count(policy, clear_at=clear_at, now=NOW)
@@ -63,11 +64,11 @@ def test_after_a_long_rest_all_free_failures_are_back_but_not_more() -> None:
 
 
 def test_a_withdrawn_failure_was_never_there() -> None:
-    assert login_throttle.withdraw({ONE: POLICY}, {ONE: after(3)}) == {ONE: after(2)}
+    assert login_rules.withdraw({ONE: POLICY}, {ONE: after(3)}) == {ONE: after(2)}
 
 
 @pytest.mark.parametrize("policy", ALL_LIMITS)
-def test_a_clock_that_is_set_back_keeps_nobody_waiting(policy: login_throttle.FailureLimit) -> None:
+def test_a_clock_that_is_set_back_keeps_nobody_waiting(policy: login_rules.FailureLimit) -> None:
     earlier = NOW - times.HOUR
     for failures in (1, policy.free):
         assert wait(policy, clear_at=after(failures, policy), now=earlier) == 0
@@ -92,13 +93,13 @@ def test_no_rhythm_of_attempts_gets_more_than_the_free_ones_and_one_an_interval(
 def test_each_larger_network_has_a_larger_allowance() -> None:
     second = 1_000_000
     limits = {
-        "a name here": login_throttle.NAME,
-        "a name anywhere": login_throttle.ANYWHERE,
-        "a name from a new network": login_throttle.NEWCOMER,
-        "a name from all new networks": login_throttle.NEWCOMERS,
-        **{f"IPv4 /{bits}": limit for bits, limit in login_throttle.IPV4_NETWORKS.items()},
-        **{f"IPv6 /{bits}": limit for bits, limit in login_throttle.IPV6_NETWORKS.items()},
-        "the audit log": login_throttle.AUDITED,
+        "a name here": login_rules.NAME,
+        "a name anywhere": login_rules.ANYWHERE,
+        "a name from a new network": login_rules.NEWCOMER,
+        "a name from all new networks": login_rules.NEWCOMERS,
+        **{f"IPv4 /{bits}": limit for bits, limit in login_rules.IPV4_NETWORKS.items()},
+        **{f"IPv6 /{bits}": limit for bits, limit in login_rules.IPV6_NETWORKS.items()},
+        "the audit log": login_rules.AUDITED,
     }
     assert {name: (limit.free, limit.interval / second) for name, limit in limits.items()} == {
         "a name here": (5, 60),
@@ -114,18 +115,18 @@ def test_each_larger_network_has_a_larger_allowance() -> None:
     }
 
 
-def names(counters: login_throttle.Counters) -> list[tuple[str | None, str | None]]:
+def names(counters: login_rules.Counters) -> list[tuple[str | None, str | None]]:
     return [(counter.network, counter.name) for counter in counters]
 
 
 def test_an_attempt_counts_for_its_name_here_for_its_name_anywhere_and_for_growing_networks() -> None:
-    assert names(login_throttle.of_user("jo", "192.0.2.7", is_known=False)) == [
+    assert names(login_rules.of_user("jo", "192.0.2.7", is_known=False)) == [
         ("192.0.2.7", "jo"),
         (None, "jo"),
         ("192.0.2.7", None),
         ("192.0.2.0/24", None),
     ]
-    assert names(login_throttle.of_user("jo", "2001:db8:1:2345::1", is_known=False)) == [
+    assert names(login_rules.of_user("jo", "2001:db8:1:2345::1", is_known=False)) == [
         ("2001:db8:1:2345::/64", "jo"),
         (None, "jo"),
         ("2001:db8:1:2345::/64", None),
@@ -139,36 +140,36 @@ def test_an_attempt_counts_for_its_name_here_for_its_name_anywhere_and_for_growi
     [("192.0.2.7", "192.0.2.0/24"), ("2001:db8:1:2345::1", "2001:db8:1::/48"), ("not an address", "not an address")],
 )
 def test_the_first_attempts_of_a_network_count_apart_from_those_from_anywhere(address: str, network: str) -> None:
-    newcomer = login_throttle.of_newcomer("jo", address).keys()
-    of_user = login_throttle.of_user("jo", address, is_known=False).keys()
+    newcomer = login_rules.of_newcomer("jo", address).keys()
+    of_user = login_rules.of_user("jo", address, is_known=False).keys()
     assert newcomer - of_user == {(network, "jo", True), (None, "jo", True)}
     assert of_user - newcomer == {(None, "jo", False)}
 
 
 def test_a_known_network_has_an_allowance_of_its_own() -> None:
-    assert names(login_throttle.of_user("jo", "192.0.2.7", is_known=True)) == [("192.0.2.7", "jo")]
-    assert names(login_throttle.of_credential("smtp_1", "192.0.2.7", is_known=True)) == [("192.0.2.7", "smtp_1")]
+    assert names(login_rules.of_user("jo", "192.0.2.7", is_known=True)) == [("192.0.2.7", "jo")]
+    assert names(login_rules.of_credential("smtp_1", "192.0.2.7", is_known=True)) == [("192.0.2.7", "smtp_1")]
 
 
 def test_no_stranger_elsewhere_counts_for_a_credential() -> None:
-    counters = login_throttle.of_credential("smtp_1", "192.0.2.7", is_known=False)
+    counters = login_rules.of_credential("smtp_1", "192.0.2.7", is_known=False)
     assert names(counters) == [("192.0.2.7", "smtp_1"), ("192.0.2.7", None), ("192.0.2.0/24", None)]
 
 
 @pytest.mark.parametrize("address", ["::1", "::ffff:127.0.0.1", "", "not an address"])
 def test_every_address_has_a_network(address: str) -> None:
-    assert next(iter(login_throttle.of_network(address))).network == login_throttle.network_of(address)
+    assert next(iter(login_rules.of_network(address))).network == login_rules.network_of(address)
 
 
 def allowed_at_once(guesses: list[tuple[str, str]]) -> int:
     """How many guesses, each a name and an address, are allowed at the same time."""
-    clear_at: dict[login_throttle.Counter, int] = {}
+    clear_at: dict[login_rules.Counter, int] = {}
     allowed = 0
     for name, address in guesses:
-        newcomer = login_throttle.of_newcomer(name, address)
-        for counters in (newcomer, login_throttle.of_user(name, address, is_known=False)):
-            if login_throttle.wait(counters, clear_at, now=NOW) == 0:
-                clear_at.update(login_throttle.count(counters, clear_at, now=NOW))
+        newcomer = login_rules.of_newcomer(name, address)
+        for counters in (newcomer, login_rules.of_user(name, address, is_known=False)):
+            if login_rules.wait(counters, clear_at, now=NOW) == 0:
+                clear_at.update(login_rules.count(counters, clear_at, now=NOW))
                 allowed += 1
                 break
     return allowed
@@ -183,11 +184,11 @@ def test_neither_a_large_network_nor_many_hosts_get_far() -> None:
 
 
 def test_a_success_clears_the_name_here_and_withdraws_one_failure_elsewhere() -> None:
-    counters = login_throttle.of_user("jo", "192.0.2.7", is_known=False)
-    once = login_throttle.count(counters, {}, now=NOW)
-    twice = login_throttle.count(counters, once, now=NOW)
-    forgiven = login_throttle.forgive(counters, twice)
-    assert forgiven.pop(login_throttle.Counter("192.0.2.7", "jo")) == 0
+    counters = login_rules.of_user("jo", "192.0.2.7", is_known=False)
+    once = login_rules.count(counters, {}, now=NOW)
+    twice = login_rules.count(counters, once, now=NOW)
+    forgiven = login_rules.forgive(counters, twice)
+    assert forgiven.pop(login_rules.Counter("192.0.2.7", "jo")) == 0
     assert forgiven.items() < once.items()
 
 
@@ -205,7 +206,7 @@ def test_a_success_clears_the_name_here_and_withdraws_one_failure_elsewhere() ->
     ],
 )
 def test_a_client_is_an_ipv4_address_or_an_ipv6_network(address: str, network: str) -> None:
-    assert login_throttle.network_of(address) == network
+    assert login_rules.network_of(address) == network
 
 
 @pytest.mark.parametrize(
@@ -223,4 +224,4 @@ def test_a_client_is_an_ipv4_address_or_an_ipv6_network(address: str, network: s
 def test_an_address_is_near_the_networks_of_its_neighbours(
     address: str, networks: list[str], *, expected: bool
 ) -> None:
-    assert login_throttle.is_near(address, networks) is expected
+    assert login_rules.is_near(address, networks) is expected

@@ -3,7 +3,7 @@
 import pytest
 
 from postroad import config
-from postroad.model import providers
+from postroad.model.delivery import providers
 
 
 def test_every_provider_has_settings() -> None:

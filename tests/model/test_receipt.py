@@ -2,9 +2,9 @@
 
 import msgspec
 
-from postroad.model import receipt
+from postroad.model.mail import send_request
 
-FULL = receipt.Receipt(
+FULL = send_request.Receipt(
     id="em_1",
     source="api",
     request_id="req_1",
@@ -18,9 +18,9 @@ FULL = receipt.Receipt(
     credits_reserved=3,
     headers={"X-A": "1"},
     tags=("welcome",),
-    attachments=(receipt.AttachmentReceipt("a.png", "image/png", 3, "logo"),),
+    attachments=(send_request.AttachmentReceipt("a.png", "image/png", 3, "logo"),),
 )
-BARE = receipt.Receipt(
+BARE = send_request.Receipt(
     id="em_1",
     source="api",
     request_id="req_1",
@@ -33,7 +33,7 @@ BARE = receipt.Receipt(
     credits_reserved=1,
     headers={},
     tags=(),
-    attachments=(receipt.AttachmentReceipt("a.bin", "application/octet-stream", 0),),
+    attachments=(send_request.AttachmentReceipt("a.bin", "application/octet-stream", 0),),
 )
 MEMBERS = (
     "id status source request_id from to cc bcc reply_to subject billing_status recipient_count credits_reserved "
@@ -41,7 +41,7 @@ MEMBERS = (
 ).split()
 
 
-def wire(value: receipt.Receipt) -> dict[str, object]:
+def wire(value: send_request.Receipt) -> dict[str, object]:
     decoded: dict[str, object] = msgspec.json.decode(msgspec.json.encode(value))
     return decoded
 
@@ -64,7 +64,7 @@ def test_reply_to_is_a_list_where_several_were_given() -> None:
     several = msgspec.structs.replace(FULL, reply_to=("help@example.com", "Shop <shop@example.com>"))
     assert wire(several)["reply_to"] == ["help@example.com", "Shop <shop@example.com>"]
     for made in (BARE, FULL, several):
-        assert msgspec.json.decode(msgspec.json.encode(made), type=receipt.Receipt) == made
+        assert msgspec.json.decode(msgspec.json.encode(made), type=send_request.Receipt) == made
     assert [made.reply_to_addresses for made in (BARE, FULL, several)] == [
         (),
         ("help@example.com",),

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.model import retry, times
+from postroad.model.delivery import retry
+from postroad.model.units import times
 
 SECOND = times.SECOND
 DEFAULT = (60, 300, 900, 1800, 3600, 7200, 14400, 28800, 28800)

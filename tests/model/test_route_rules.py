@@ -2,15 +2,15 @@
 
 import pytest
 
-from postroad.model import route_rules
-from postroad.model.route_rules import Rule
+from postroad.model.delivery import providers
+from postroad.model.delivery.providers import RouteRule
 
-RULES = route_rules.complete(
+RULES = providers.complete_routes(
     [
-        Rule(upstreams=("postmark",), accounts=("acc_1",), sender_domains=("shop.example",)),
-        Rule(upstreams=("direct", "ses"), providers=("google",), accounts=("acc_1", "acc_2")),
-        Rule(upstreams=("ses",), sender_domains=("news.example",), pool="news"),
-        Rule(tags=("promotion", "sale"), pool="promotions"),
+        RouteRule(upstreams=("postmark",), accounts=("acc_1",), sender_domains=("shop.example",)),
+        RouteRule(upstreams=("direct", "ses"), providers=("google",), accounts=("acc_1", "acc_2")),
+        RouteRule(upstreams=("ses",), sender_domains=("news.example",), pool="news"),
+        RouteRule(tags=("promotion", "sale"), pool="promotions"),
     ],
     names=["relay", "ses", "postmark"],
 )
@@ -31,31 +31,33 @@ RULES = route_rules.complete(
 def test_the_first_rule_that_matches_decides(
     account_id: str, sender_domain: str, provider: str | None, upstreams: tuple[str, ...] | None
 ) -> None:
-    found = route_rules.choose(RULES, account_id=account_id, sender_domain=sender_domain, provider=provider)
+    found = providers.choose_route(RULES, account_id=account_id, sender_domain=sender_domain, provider=provider)
     assert (found.upstreams if found else None) == upstreams
 
 
 def test_without_rules_and_upstreams_mail_is_delivered_directly() -> None:
-    rules = route_rules.complete([], names=[])
-    assert route_rules.choose(rules, account_id="acc_1", sender_domain="") == route_rules.Chosen(("direct",), "default")
+    rules = providers.complete_routes([], names=[])
+    assert providers.choose_route(rules, account_id="acc_1", sender_domain="") == providers.ChosenRoute(
+        ("direct",), "default"
+    )
 
 
 @pytest.mark.parametrize(
     "sender_domain, tag, chosen",
     [
-        ("news.example", "", route_rules.Chosen(("ses",), "news")),
-        ("", "sale", route_rules.Chosen(("relay",), "promotions")),
-        ("", "other", route_rules.Chosen(("relay",), "default")),
+        ("news.example", "", providers.ChosenRoute(("ses",), "news")),
+        ("", "sale", providers.ChosenRoute(("relay",), "promotions")),
+        ("", "other", providers.ChosenRoute(("relay",), "default")),
     ],
 )
 def test_what_a_rule_leaves_open_is_that_of_all_other_mail(
-    sender_domain: str, tag: str, chosen: route_rules.Chosen
+    sender_domain: str, tag: str, chosen: providers.ChosenRoute
 ) -> None:
-    assert route_rules.choose(RULES, account_id="acc_3", sender_domain=sender_domain, tag=tag) == chosen
+    assert providers.choose_route(RULES, account_id="acc_3", sender_domain=sender_domain, tag=tag) == chosen
 
 
 def test_only_sender_domains_and_tags_that_a_rule_names_make_a_difference() -> None:
-    asked = route_rules.conditions(RULES)
+    asked = providers.route_conditions(RULES)
     assert asked.of_message("shop.example", ("welcome",)) == ("shop.example", "")
     assert asked.of_message("blog.example", ("sale", "promotion")) == ("", "promotion")
-    assert (asked.are_any, route_rules.conditions([Rule(upstreams=("ses",))]).are_any) == (True, False)
+    assert (asked.are_any, providers.route_conditions([RouteRule(upstreams=("ses",))]).are_any) == (True, False)

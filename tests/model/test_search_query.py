@@ -7,7 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from postroad import errors
-from postroad.model import mail, search_query, times
+from postroad.model.mail import statuses
+from postroad.model.search import search_query
+from postroad.model.units import times
 
 MESSAGE_ID = "em_" + "0123456789abcdef" + "0" * 12
 NOW = 1_800_000_000 * times.SECOND
@@ -84,10 +86,10 @@ def test_each_name_fills_its_field() -> None:
     assert search_query.parse(text) == search_query.Query(
         to="ada@example.org",
         sender="Shop@example.com",
-        status=mail.MessageStatus.FAILED,
+        status=statuses.MessageStatus.FAILED,
         tag="orders",
-        source=mail.Source.SMTP,
-        mode=mail.Mode.TEST,
+        source=statuses.Source.SMTP,
+        mode=statuses.Mode.TEST,
         id=MESSAGE_ID,
         after="2026-11-01",
         before="2h",
@@ -95,7 +97,7 @@ def test_each_name_fills_its_field() -> None:
 
 
 def test_names_and_states_are_known_in_any_case() -> None:
-    assert search_query.parse("STATUS:Failed") == search_query.Query(status=mail.MessageStatus.FAILED)
+    assert search_query.parse("STATUS:Failed") == search_query.Query(status=statuses.MessageStatus.FAILED)
 
 
 def test_metadata_is_named_by_its_key_in_which_case_matters() -> None:

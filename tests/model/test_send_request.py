@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroad import errors
-from postroad.model import send_request
-from postroad.services.acceptance import validation
+from postroad.mail.accept import validation
+from postroad.model.mail import send_request
 
 GOOD: dict[str, Any] = {"sender": "shop@example.com", "to": ("ada@example.org",), "subject": "Hello", "text": "Hi"}
 _, COMPONENTS = msgspec.json.schema_components([send_request.SendRequest], ref_template="{name}")

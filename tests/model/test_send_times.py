@@ -3,7 +3,7 @@
 import pytest
 
 from postroad import errors
-from postroad.model import send_times
+from postroad.model.mail import send_request
 
 SECOND = 1_000_000
 DAY = 24 * 60 * 60 * SECOND
@@ -25,7 +25,7 @@ NOW = 1_790_000_000 * SECOND
 def test_times_count_from_acceptance_or_from_the_time_to_send(
     send_at: int | None, expires_in: int | None, times: tuple[int | None, int | None]
 ) -> None:
-    assert send_times.resolve(send_at=send_at, expires_in=expires_in, now=NOW) == send_times.SendTimes(*times)
+    assert send_request.resolve_times(send_at=send_at, expires_in=expires_in, now=NOW) == send_request.SendTimes(*times)
 
 
 @pytest.mark.parametrize(
@@ -43,25 +43,27 @@ def test_times_count_from_acceptance_or_from_the_time_to_send(
 )
 def test_a_time_that_is_over_or_too_far_ahead_is_refused(send_at: int, message: str) -> None:
     with pytest.raises(errors.InvalidRequest, match=message):
-        send_times.resolve(send_at=send_at, expires_in=None, now=NOW)
+        send_request.resolve_times(send_at=send_at, expires_in=None, now=NOW)
 
 
 @pytest.mark.parametrize("text", ["tomorrow", "2026-01-31", "2026-01-31T12:00:00", "2026-02-30T12:00:00Z", "", "1"])
 def test_a_time_without_its_form_or_zone_is_refused(text: str) -> None:
     with pytest.raises(errors.InvalidRequest, match="send_at: "):
-        send_times.parse_send_at(text)
+        send_request.parse_send_at(text)
 
 
 @pytest.mark.parametrize("seconds", [59, 0, -60, 432_001])
 def test_a_message_lives_for_a_minute_to_five_days(seconds: int) -> None:
-    assert [send_times.check_expires_in(one) for one in (60, 432_000)] == [60, 432_000]
+    assert [send_request.check_expires_in(one) for one in (60, 432_000)] == [60, 432_000]
     with pytest.raises(errors.InvalidRequest, match=rf"expires_in: {seconds} seconds; it must be 60 to 432000"):
-        send_times.check_expires_in(seconds)
+        send_request.check_expires_in(seconds)
 
 
 def test_the_expiry_moves_with_the_time_to_send() -> None:
-    scheduled = send_times.resolve(send_at=NOW + DAY, expires_in=90, now=NOW)
-    assert send_times.move(scheduled, NOW, created_at=NOW) == send_times.SendTimes(NOW, NOW + 90 * SECOND)
-    late = send_times.resolve(send_at=NOW - SECOND, expires_in=90, now=NOW)
-    assert send_times.move(late, NOW + DAY, created_at=NOW).expires_at == NOW + DAY + 90 * SECOND
-    assert send_times.move(send_times.SendTimes(NOW), NOW + 1, created_at=NOW) == send_times.SendTimes(NOW + 1)
+    scheduled = send_request.resolve_times(send_at=NOW + DAY, expires_in=90, now=NOW)
+    assert send_request.move_times(scheduled, NOW, created_at=NOW) == send_request.SendTimes(NOW, NOW + 90 * SECOND)
+    late = send_request.resolve_times(send_at=NOW - SECOND, expires_in=90, now=NOW)
+    assert send_request.move_times(late, NOW + DAY, created_at=NOW).expires_at == NOW + DAY + 90 * SECOND
+    assert send_request.move_times(send_request.SendTimes(NOW), NOW + 1, created_at=NOW) == send_request.SendTimes(
+        NOW + 1
+    )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from postroad.model.simulated_outcomes import REFUSALS, SimulatedOutcome, outcome_of
+from postroad.model.mail.simulated_outcomes import REFUSALS, SimulatedOutcome, outcome_of
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 import pytest
 
-from postroad.model import simulated_providers
 from postroad.model.bounces import disposition
-from postroad.model.simulated_providers import Behaviour, Provider
+from postroad.model.mail import simulated_outcomes
+from postroad.model.mail.simulated_outcomes import ProviderBehaviour, SimulatedProvider
 from postroad.protocol.smtp import values
 
 DELIVERED, BOUNCED, RETRY = (
@@ -54,19 +54,23 @@ FIRST: dict[str, tuple[int | None, str, disposition.Verdict, str]] = {
 
 
 def played(name: str, *, attempts: int = 0) -> tuple[int | None, str, disposition.Verdict, str]:
-    attempt = simulated_providers.attempt(name, attempts=attempts)
+    attempt = simulated_outcomes.provider_attempt(name, attempts=attempts)
     assert attempt is not None
     reply, found = attempt.result.reply, disposition.classify(attempt.result)
     return reply.code if reply else None, reply.enhanced if reply else "", found.verdict, found.reason
 
 
 def test_every_provider_plays_every_behaviour() -> None:
-    names = [simulated_providers.name_of(provider, behaviour) for provider in Provider for behaviour in Behaviour]
+    names = [
+        simulated_outcomes.provider_of(provider, behaviour)
+        for provider in SimulatedProvider
+        for behaviour in ProviderBehaviour
+    ]
     assert {name: played(name) for name in names} == FIRST
 
 
-@pytest.mark.parametrize("provider", Provider)
-def test_a_provider_that_asks_for_patience_accepts_in_the_end(provider: Provider) -> None:
+@pytest.mark.parametrize("provider", SimulatedProvider)
+def test_a_provider_that_asks_for_patience_accepts_in_the_end(provider: SimulatedProvider) -> None:
     reasons = {
         behaviour: [played(f"{provider}/{behaviour}", attempts=attempts)[3] for attempts in range(4)]
         for behaviour in ("rate_limited", "greylisted", "unavailable")
@@ -79,7 +83,7 @@ def test_a_provider_that_asks_for_patience_accepts_in_the_end(provider: Provider
 
 
 def test_an_attempt_names_its_host_and_how_long_it_takes() -> None:
-    slow, blocked = (simulated_providers.attempt(f"apple/{name}", attempts=0) for name in ("slow", "blocked"))
+    slow, blocked = (simulated_outcomes.provider_attempt(f"apple/{name}", attempts=0) for name in ("slow", "blocked"))
     assert slow is not None
     assert blocked is not None
     assert (slow.host, slow.seconds, slow.result.stage) == ("apple.simulator.invalid", 3.0, values.Stage.CONTENT)
@@ -87,5 +91,5 @@ def test_an_attempt_names_its_host_and_how_long_it_takes() -> None:
 
 
 def test_a_behaviour_of_a_later_version_is_not_played() -> None:
-    assert simulated_providers.attempt("google/asleep", attempts=0) is None
-    assert simulated_providers.attempt("", attempts=0) is None
+    assert simulated_outcomes.provider_attempt("google/asleep", attempts=0) is None
+    assert simulated_outcomes.provider_attempt("", attempts=0) is None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.model import special_addresses
+from postroad.model.units import destinations
 
 # Every range, at its ends.
 SPECIAL = {
@@ -51,17 +51,17 @@ NEIGHBOURS = [
 
 @pytest.mark.parametrize("kind, address", [(kind, address) for kind, found in SPECIAL.items() for address in found])
 def test_a_special_address_is_named(kind: str, address: str) -> None:
-    assert special_addresses.kind_of(ipaddress.ip_address(address)) == kind
+    assert destinations.kind_of(ipaddress.ip_address(address)) == kind
 
 
 @pytest.mark.parametrize("address", NEIGHBOURS)
 def test_the_neighbours_of_special_addresses_are_public(address: str) -> None:
-    assert special_addresses.kind_of(ipaddress.ip_address(address)) is None
+    assert destinations.kind_of(ipaddress.ip_address(address)) is None
 
 
 @given(st.ip_addresses())
-def test_what_the_standard_library_calls_private_is_never_public_here(address: special_addresses.IpAddress) -> None:
-    if special_addresses.kind_of(address) is None:
+def test_what_the_standard_library_calls_private_is_never_public_here(address: destinations.IpAddress) -> None:
+    if destinations.kind_of(address) is None:
         assert address.is_global
         assert not address.is_multicast
 
@@ -77,17 +77,17 @@ def test_what_the_standard_library_calls_private_is_never_public_here(address: s
     ],
 )
 def test_a_mapped_address_is_the_one_inside(address: str, goes_to: str) -> None:
-    assert str(special_addresses.effective(ipaddress.ip_address(address))) == goes_to
+    assert str(destinations.effective(ipaddress.ip_address(address))) == goes_to
 
 
 def test_a_mapped_address_alone_is_not_public() -> None:
-    assert special_addresses.kind_of(ipaddress.ip_address("::ffff:8.8.8.8")) is not None
+    assert destinations.kind_of(ipaddress.ip_address("::ffff:8.8.8.8")) is not None
 
 
 @pytest.mark.parametrize("address", ["10.1.2.3", "::ffff:10.1.2.3", "fd00::1", "8.8.8.8"])
 def test_nothing_is_blocked_in_an_allowed_network(address: str) -> None:
     allowed = (ipaddress.ip_network("10.1.0.0/16"), ipaddress.ip_network("fd00::/8"))
-    assert special_addresses.why_blocked(address, allowed=allowed) is None
+    assert destinations.why_blocked(address, allowed=allowed) is None
 
 
 @pytest.mark.parametrize(
@@ -101,4 +101,4 @@ def test_nothing_is_blocked_in_an_allowed_network(address: str) -> None:
 )
 def test_what_is_not_public_and_not_allowed_is_blocked(address: str, kind: str) -> None:
     allowed = (ipaddress.ip_network("10.1.0.0/16"), ipaddress.ip_network("fd00::/8"))
-    assert special_addresses.why_blocked(address, allowed=allowed) == kind
+    assert destinations.why_blocked(address, allowed=allowed) == kind

@@ -2,16 +2,16 @@
 
 import pytest
 
-from postroad.model import mail, status_rules
+from postroad.model.mail import statuses
 
-Status = mail.MessageStatus
-Billing = mail.BillingStatus
+Status = statuses.MessageStatus
+Billing = statuses.BillingStatus
 
 
 def test_every_status_of_a_recipient_has_its_billing() -> None:
-    assert status_rules.BILLING.keys() == set(mail.RecipientStatus)
+    assert statuses.BILLING.keys() == set(statuses.RecipientStatus)
     by_billing = {
-        billing: {status.value for status, its in status_rules.BILLING.items() if its is billing} for billing in Billing
+        billing: {status.value for status, its in statuses.BILLING.items() if its is billing} for billing in Billing
     }
     assert by_billing == {
         Billing.RESERVED: {"queued", "deferred"},
@@ -32,9 +32,9 @@ def test_every_status_of_a_recipient_has_its_billing() -> None:
     ],
 )
 def test_a_message_is_delivered_when_all_got_it_and_failed_when_nobody_did(
-    recipients: int, delivered: int, status: mail.MessageStatus
+    recipients: int, delivered: int, status: statuses.MessageStatus
 ) -> None:
-    assert status_rules.message_status(recipients=recipients, delivered=delivered) is status
+    assert statuses.message_status(recipients=recipients, delivered=delivered) is status
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,6 @@ def test_a_message_is_delivered_when_all_got_it_and_failed_when_nobody_did(
     [(1, 0, Billing.SETTLED), (1, 1, Billing.RELEASED), (2, 1, Billing.SETTLED), (2, 2, Billing.RELEASED)],
 )
 def test_a_message_is_released_only_when_every_credit_was_returned(
-    recipients: int, released: int, billing: mail.BillingStatus
+    recipients: int, released: int, billing: statuses.BillingStatus
 ) -> None:
-    assert status_rules.message_billing(recipients=recipients, released=released) is billing
+    assert statuses.message_billing(recipients=recipients, released=released) is billing

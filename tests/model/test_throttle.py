@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.model import throttle, times
+from postroad.model.delivery import throttle
+from postroad.model.units import times
 
 SECOND = times.SECOND
 NOON = 1_700_000_000 * SECOND

@@ -7,7 +7,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from postroad.model import times
+from postroad.model.units import times
 
 SECOND = 1_000_000
 

@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from postroad.model import tls_policy
+from postroad.model.delivery import tls_policy
 
 
 @pytest.mark.parametrize("usage", range(5))

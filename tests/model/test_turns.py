@@ -1,17 +1,17 @@
 """Parties take turns; urgent items are earlier, not more."""
 
-from postroad.model import turns
+from postroad.model.delivery import fair_shares
 
 
-def made(*items: str) -> turns.Turns[str, str]:
+def made(*items: str) -> fair_shares.Turns[str, str]:
     """Items such as `a1`, or `a1!` if it is urgent; the letter is their party."""
-    made = turns.Turns[str, str]()
+    made = fair_shares.Turns[str, str]()
     for item in items:
         made.add(item[0], item, is_urgent=item.endswith("!"))
     return made
 
 
-def taken(one: turns.Turns[str, str], count: int | None = None) -> list[str]:
+def taken(one: fair_shares.Turns[str, str], count: int | None = None) -> list[str]:
     return [one.take(next(one.parties())) for _ in range(len(one) if count is None else count)]
 
 

@@ -6,9 +6,9 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from postroad.model import vendor_templates
-from postroad.model.vendor_templates import Bodies
-from postroad.protocol import placeholders
+from postroad.model.events import vendor_templates
+from postroad.model.events.vendor_templates import Bodies
+from postroad.protocol.text import placeholders
 
 
 def _resend(html: str) -> str | None:

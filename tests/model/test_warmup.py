@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.model import times, warmup
+from postroad.model.domains import warmup
+from postroad.model.units import times
 
 CAPS = (200, 400, 800)
 TODAY = 20_000

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.model import weak_passwords
+from postroad.model.people import login_rules
 
 COMMON = {"password", "dragon", "letmein", "iloveyou", "q1w2e3r4t5"}
 
@@ -43,7 +43,7 @@ COMMON = {"password", "dragon", "letmein", "iloveyou", "q1w2e3r4t5"}
     ],
 )
 def test_what_is_common_or_a_pattern(password: str) -> None:
-    assert weak_passwords.is_common(password, COMMON)
+    assert login_rules.is_common_password(password, COMMON)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_what_is_common_or_a_pattern(password: str) -> None:
     ],
 )
 def test_what_is_neither(password: str) -> None:
-    assert not weak_passwords.is_common(password, COMMON)
+    assert not login_rules.is_common_password(password, COMMON)
 
 
 @pytest.mark.parametrize(
@@ -78,17 +78,17 @@ def test_what_is_neither(password: str) -> None:
     ],
 )
 def test_what_is_little_more_than_the_address(password: str) -> None:
-    assert weak_passwords.is_own_address(password, "jo.smith@example.com")
+    assert login_rules.is_own_address(password, "jo.smith@example.com")
 
 
 @pytest.mark.parametrize(
     "password", ["the horse of jo.smith", "smith-and-sons", "jojojojojo", "come on then", "comcomcomcom"]
 )
 def test_a_part_of_the_address_may_be_a_part_of_the_password(password: str) -> None:
-    assert not weak_passwords.is_own_address(password, "jo.smith@example.com")
+    assert not login_rules.is_own_address(password, "jo.smith@example.com")
 
 
 @given(st.text(max_size=256), st.text(max_size=64))
 def test_any_text_has_an_answer(password: str, email: str) -> None:
-    weak_passwords.is_common(password, COMMON)
-    weak_passwords.is_own_address(password, email)
+    login_rules.is_common_password(password, COMMON)
+    login_rules.is_own_address(password, email)

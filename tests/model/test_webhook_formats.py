@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from postroad.model import events, postmark_events, webhook_formats
 from postroad.model.bounces import reasons
+from postroad.model.events import events, postmark_events, webhook_formats
 
 Kind = events.EventType
 DOCS = Path(__file__).parents[2] / "docs" / "webhook-events.md"

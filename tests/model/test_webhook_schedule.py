@@ -2,7 +2,7 @@
 
 import pytest
 
-from postroad.model import webhook_schedule
+from postroad.model.events import webhook_schedule
 from tests.contexts import SECOND
 
 SCHEDULE = (5, 300, 1800, 7200, 18000, 36000)

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroad import errors
-from postroad.model import webhook_urls
+from postroad.model.units import destinations
 
-PUBLIC = webhook_urls.UrlRules()
-ANYTHING = webhook_urls.UrlRules(allow_insecure=True)
-OWN = webhook_urls.UrlRules(own_names=frozenset({"mail.example.com", "postroad.example", "93.184.216.34"}))
+PUBLIC = destinations.UrlRules()
+ANYTHING = destinations.UrlRules(allow_insecure=True)
+OWN = destinations.UrlRules(own_names=frozenset({"mail.example.com", "postroad.example", "93.184.216.34"}))
 
 # URL, normal form, host, port, what the request asks for.
 ACCEPTED = [
@@ -217,7 +217,7 @@ def literal_url(address: str) -> str:
 def test_a_public_endpoint_is_accepted(
     url: str, normal: str | None, host: str | None, port: int, target: str | None
 ) -> None:
-    found = webhook_urls.parse(url, PUBLIC)
+    found = destinations.parse_webhook_url(url, PUBLIC)
     assert (normal or found.url, host or found.host, port) == (found.url, found.host, found.port)
     assert found.target == (target or found.target)
     assert found.target.startswith("/")
@@ -226,25 +226,25 @@ def test_a_public_endpoint_is_accepted(
 @pytest.mark.parametrize("why, url", [(why, url) for why, urls in REFUSED.items() for url in urls])
 def test_everything_else_is_refused_with_its_reason(why: str, url: str) -> None:
     with pytest.raises(errors.InvalidRequest, match=r"^url: ") as refusal:
-        webhook_urls.parse(url, PUBLIC)
+        destinations.parse_webhook_url(url, PUBLIC)
     assert why in refusal.value.message
     assert refusal.value.message.isprintable()
 
 
 @pytest.mark.parametrize("address", SPECIAL)
 def test_a_special_address_is_refused_as_literal_and_as_answer(address: str) -> None:
-    kind = webhook_urls.why_blocked(address, "hooks.example.org", PUBLIC)
+    kind = destinations.why_url_blocked(address, "hooks.example.org", PUBLIC)
     assert kind is not None
     with pytest.raises(
         errors.InvalidRequest, match=rf"^url: \S+ is {kind}; webhooks are sent to public addresses only$"
     ):
-        webhook_urls.parse(literal_url(address), PUBLIC)
+        destinations.parse_webhook_url(literal_url(address), PUBLIC)
 
 
 @pytest.mark.parametrize("address", PUBLIC_ADDRESSES)
 def test_a_public_address_is_fine_as_literal_and_as_answer(address: str) -> None:
-    assert webhook_urls.why_blocked(address, "hooks.example.org", PUBLIC) is None
-    assert webhook_urls.parse(literal_url(address), PUBLIC).literal == ipaddress.ip_address(address)
+    assert destinations.why_url_blocked(address, "hooks.example.org", PUBLIC) is None
+    assert destinations.parse_webhook_url(literal_url(address), PUBLIC).literal == ipaddress.ip_address(address)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_a_public_address_is_fine_as_literal_and_as_answer(address: str) -> None
     ],
 )
 def test_the_host_header_names_a_port_that_is_not_the_usual_one(url: str, authority: str) -> None:
-    assert webhook_urls.parse(url, PUBLIC).authority == authority
+    assert destinations.parse_webhook_url(url, PUBLIC).authority == authority
 
 
 @pytest.mark.parametrize(
@@ -266,68 +266,68 @@ def test_the_host_header_names_a_port_that_is_not_the_usual_one(url: str, author
 )
 def test_the_services_own_names_and_what_is_below_them_are_refused(host: str) -> None:
     with pytest.raises(errors.InvalidRequest, match="this service itself"):
-        webhook_urls.parse(f"https://{host}/", OWN)
+        destinations.parse_webhook_url(f"https://{host}/", OWN)
 
 
 @pytest.mark.parametrize("address", ["93.184.216.34", "[::ffff:93.184.216.34]"])
 def test_the_services_own_address_is_refused(address: str) -> None:
     with pytest.raises(errors.InvalidRequest, match="this service itself"):
-        webhook_urls.parse(f"https://{address}/", OWN)
+        destinations.parse_webhook_url(f"https://{address}/", OWN)
 
 
 @pytest.mark.parametrize("host", ["example.com", "notpostroad.example", "hooks.example.com", "93.184.216.35"])
 def test_names_beside_the_services_own_are_fine(host: str) -> None:
-    assert webhook_urls.parse(f"https://{host}/", OWN).host == host
+    assert destinations.parse_webhook_url(f"https://{host}/", OWN).host == host
 
 
 def test_the_domain_that_the_service_stands_in_is_its_own_and_what_is_below_and_above_it_is_not() -> None:
-    rules = webhook_urls.UrlRules(own_names={"mail.shop.example.com"}, own_domain="shop.example.com")
+    rules = destinations.UrlRules(own_names={"mail.shop.example.com"}, own_domain="shop.example.com")
     for host in ("shop.example.com", "Shop.Example.COM."):
         with pytest.raises(errors.InvalidRequest, match=r"shop\.example\.com is the domain of this service"):
-            webhook_urls.parse(f"https://{host}/", rules)
+            destinations.parse_webhook_url(f"https://{host}/", rules)
     for host in ("hooks.shop.example.com", "example.com", "notshop.example.com"):
-        assert webhook_urls.parse(f"https://{host}/", rules).host == host
+        assert destinations.parse_webhook_url(f"https://{host}/", rules).host == host
 
 
 def test_an_operator_who_allows_the_services_domain_may_have_endpoints_there() -> None:
-    rules = webhook_urls.UrlRules(
+    rules = destinations.UrlRules(
         own_names={"mail.shop.example"}, own_domain="shop.example", allow_private=("shop.example",)
     )
-    assert webhook_urls.parse("https://shop.example/hook", rules).host == "shop.example"
+    assert destinations.parse_webhook_url("https://shop.example/hook", rules).host == "shop.example"
     with pytest.raises(errors.InvalidRequest, match="this service itself"):
-        webhook_urls.parse("https://mail.shop.example/", rules)
+        destinations.parse_webhook_url("https://mail.shop.example/", rules)
 
 
 def test_an_allowed_network_opens_its_addresses_for_every_host() -> None:
-    rules = webhook_urls.UrlRules(allow_private=("10.1.0.0/16", "fd00::/8"))
-    assert webhook_urls.parse("https://10.1.2.3/", rules).host == "10.1.2.3"
-    assert webhook_urls.parse("https://[fd00::1]/", rules).host == "fd00::1"
-    assert webhook_urls.why_blocked("10.1.2.3", "hooks.example.org", rules) is None
-    assert webhook_urls.why_blocked("::ffff:10.1.2.3", "hooks.example.org", rules) is None
-    assert webhook_urls.why_blocked("10.2.0.1", "hooks.example.org", rules) == "a private address"
+    rules = destinations.UrlRules(allow_private=("10.1.0.0/16", "fd00::/8"))
+    assert destinations.parse_webhook_url("https://10.1.2.3/", rules).host == "10.1.2.3"
+    assert destinations.parse_webhook_url("https://[fd00::1]/", rules).host == "fd00::1"
+    assert destinations.why_url_blocked("10.1.2.3", "hooks.example.org", rules) is None
+    assert destinations.why_url_blocked("::ffff:10.1.2.3", "hooks.example.org", rules) is None
+    assert destinations.why_url_blocked("10.2.0.1", "hooks.example.org", rules) == "a private address"
     for url in ("http://10.1.2.3/", "https://hooks.internal/", "https://10.2.0.1/"):
         with pytest.raises(errors.InvalidRequest):
-            webhook_urls.parse(url, rules)
+            destinations.parse_webhook_url(url, rules)
 
 
 def test_an_allowed_name_opens_what_it_leads_to() -> None:
-    rules = webhook_urls.UrlRules(allow_private=("Hooks.internal", "*.corp.example", "endpoint"))
+    rules = destinations.UrlRules(allow_private=("Hooks.internal", "*.corp.example", "endpoint"))
     for host in ("hooks.internal", "a.corp.example", "b.a.corp.example", "endpoint"):
-        assert webhook_urls.parse(f"https://{host}/", rules).host == host
-        assert webhook_urls.why_blocked("10.0.0.1", host, rules) is None
+        assert destinations.parse_webhook_url(f"https://{host}/", rules).host == host
+        assert destinations.why_url_blocked("10.0.0.1", host, rules) is None
     for host in ("other.internal", "x.hooks.internal", "db"):
         with pytest.raises(errors.InvalidRequest):
-            webhook_urls.parse(f"https://{host}/", rules)
+            destinations.parse_webhook_url(f"https://{host}/", rules)
     for host in ("corp.example", "evilcorp.example", "x.receiver"):
-        assert webhook_urls.why_blocked("10.0.0.1", host, rules) == "a private address"
+        assert destinations.why_url_blocked("10.0.0.1", host, rules) == "a private address"
     with pytest.raises(errors.InvalidRequest, match="https"):
-        webhook_urls.parse("http://hooks.internal/", rules)
+        destinations.parse_webhook_url("http://hooks.internal/", rules)
 
 
 def test_an_allowed_name_does_not_open_the_service_itself() -> None:
-    rules = webhook_urls.UrlRules(allow_private=("*.postroad.example",), own_names={"postroad.example"})
+    rules = destinations.UrlRules(allow_private=("*.postroad.example",), own_names={"postroad.example"})
     with pytest.raises(errors.InvalidRequest, match="this service itself"):
-        webhook_urls.parse("https://api.postroad.example/", rules)
+        destinations.parse_webhook_url("https://api.postroad.example/", rules)
 
 
 @pytest.mark.parametrize(
@@ -335,8 +335,8 @@ def test_an_allowed_name_does_not_open_the_service_itself() -> None:
     ["http://127.0.0.1:9000/", "http://localhost/", "http://db/", "https://[::1]/", "http://169.254.169.254/x"],
 )
 def test_in_development_every_host_and_plain_http_is_fine(url: str) -> None:
-    assert webhook_urls.parse(url, ANYTHING).url == url
-    assert webhook_urls.why_blocked("127.0.0.1", "localhost", ANYTHING) is None
+    assert destinations.parse_webhook_url(url, ANYTHING).url == url
+    assert destinations.why_url_blocked("127.0.0.1", "localhost", ANYTHING) is None
 
 
 @pytest.mark.parametrize(
@@ -345,13 +345,13 @@ def test_in_development_every_host_and_plain_http_is_fine(url: str) -> None:
 )
 def test_in_development_a_url_is_still_a_url(url: str) -> None:
     with pytest.raises(errors.InvalidRequest):
-        webhook_urls.parse(url, ANYTHING)
+        destinations.parse_webhook_url(url, ANYTHING)
 
 
 def test_only_localhost_and_what_is_below_it_is_this_host() -> None:
-    assert webhook_urls.is_local_host("localhost")
-    assert webhook_urls.is_local_host("shop.localhost")
-    assert not webhook_urls.is_local_host("notlocalhost")
+    assert destinations.is_local_host("localhost")
+    assert destinations.is_local_host("shop.localhost")
+    assert not destinations.is_local_host("notlocalhost")
 
 
 PIECES = st.sampled_from(
@@ -365,10 +365,10 @@ PIECES = st.sampled_from(
 @given(st.one_of(st.text(), st.lists(PIECES, max_size=12).map("".join), st.text().map("https://{}/".format)))
 def test_whatever_the_text_it_is_an_endpoint_or_a_refusal(url: str) -> None:
     try:
-        found = webhook_urls.parse(url, PUBLIC)
+        found = destinations.parse_webhook_url(url, PUBLIC)
     except errors.InvalidRequest:
         return
-    assert webhook_urls.parse(found.url, PUBLIC) == found
+    assert destinations.parse_webhook_url(found.url, PUBLIC) == found
     assert f"{found.authority}{found.target}".isascii()
     assert f"{found.authority}{found.target}".isprintable()
     assert " " not in found.target
@@ -377,7 +377,7 @@ def test_whatever_the_text_it_is_an_endpoint_or_a_refusal(url: str) -> None:
 @given(st.from_regex(r"[0-9xXa-fA-F.①。]{1,20}", fullmatch=True))
 def test_an_accepted_host_is_never_an_address_in_disguise(host: str) -> None:
     try:
-        found = webhook_urls.parse(f"https://{host}/", PUBLIC)
+        found = destinations.parse_webhook_url(f"https://{host}/", PUBLIC)
     except errors.InvalidRequest:
         return
     if found.literal is None:

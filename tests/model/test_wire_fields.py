@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from postroad.model import wire_fields
+from postroad.model.units import times
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ RECORD = Record("dom_1", "hidden", 1, 1_769_860_800_000_000, None)
 
 
 def test_only_the_named_fields_are_shown_in_their_order() -> None:
-    shown = wire_fields.of(RECORD, ("created_at", "id", "failing_since"))
+    shown = times.wire_fields(RECORD, ("created_at", "id", "failing_since"))
     assert list(shown.items()) == [
         ("created_at", "2026-01-31T12:00:00.000Z"),
         ("id", "dom_1"),
@@ -27,12 +27,12 @@ def test_only_the_named_fields_are_shown_in_their_order() -> None:
 
 
 def test_a_changed_field_stands_at_its_place_and_may_be_missing_from_the_record() -> None:
-    shown = wire_fields.of(RECORD, ("id", "warm", "reason"), warm=True, reason="new")
+    shown = times.wire_fields(RECORD, ("id", "warm", "reason"), warm=True, reason="new")
     assert list(shown.items()) == [("id", "dom_1"), ("warm", True), ("reason", "new")]
 
 
 def test_a_field_may_have_any_name() -> None:
-    assert wire_fields.of(RECORD, ("names", "record"), names=["a.example"], record=1) == {
+    assert times.wire_fields(RECORD, ("names", "record"), names=["a.example"], record=1) == {
         "names": ["a.example"],
         "record": 1,
     }

@@ -1,7 +1,7 @@
 """`make mutants`: put small faults into a sample of the modules, and count how many of them the tests notice.
 
     python -m tests.mutants --sample 150 --seed 1
-    python -m tests.mutants --module model/retry.py --all
+    python -m tests.mutants --module model/delivery/retry.py --all
 
 Each group of modules gets the same number of mutants, drawn from all that are possible in it. The same seed draws the
 same ones as long as the modules stay the same. A mutant that survives is a missing test, dead code, or a change without
@@ -21,7 +21,7 @@ GROUPS: Final = {
     "model": ("model",),
     "protocol": ("protocol",),
     "accepting": ("services/acceptance",),
-    "recording": ("services/results", "delivery/recorder.py"),
+    "recording": ("services/results", "delivery/record/recorder.py"),
     "webhooks": ("services/webhooks",),
 }
 # What many tests import and no mutant is in; the process of a mutant need not import it again.
@@ -45,7 +45,7 @@ def _options() -> argparse.Namespace:
     options.add_argument("--all", action="store_true", help="every mutant")
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--group", choices=GROUPS, action="append", help="this one alone")
-    options.add_argument("--module", help="this module alone, as in model/retry.py")
+    options.add_argument("--module", help="this module alone, as in model/delivery/retry.py")
     return options.parse_args()
 
 

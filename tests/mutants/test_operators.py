@@ -70,8 +70,8 @@ def test_a_module_is_covered_by_its_own_tests_and_then_by_those_around_it() -> N
 
 def test_a_mutant_is_imported_in_place_of_its_module() -> None:
     substitute = campaign.Substitute(campaign.SOURCE / "model" / "retry.py", "ANSWER = 42")
-    spec = substitute.find_spec("postroad.model.retry")
+    spec = substitute.find_spec("postroad.model.delivery.retry")
     assert spec is not None
     assert spec.loader is substitute
-    assert substitute.find_spec("postroad.model.times") is None
-    assert "ANSWER" in substitute.get_code("postroad.model.retry").co_names
+    assert substitute.find_spec("postroad.model.units.times") is None
+    assert "ANSWER" in substitute.get_code("postroad.model.delivery.retry").co_names

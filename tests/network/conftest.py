@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 import uvloop
 
-from postroad.network import open_connections
+from postroad.network import listener
 
 
 def pytest_asyncio_loop_factories(
@@ -18,4 +18,4 @@ def pytest_asyncio_loop_factories(
 @pytest.fixture
 def old_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The only stranger of a network is old enough to make room at once."""
-    monkeypatch.setattr(open_connections, "YOUNG_SECONDS", -1.0)
+    monkeypatch.setattr(listener, "YOUNG_SECONDS", -1.0)

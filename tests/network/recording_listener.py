@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from postroad.network import smtp_listener, smtp_policy
+from postroad.network.smtp import smtp_server
 from postroad.protocol.smtp import server_events, values
 
 # Long enough for a loaded machine; a test that waits this long has failed.
@@ -16,7 +16,7 @@ FEATURES = server_events.Features("mx.example.test", 1_000_000)
 ACCEPTED = values.Reply(250, "taken", "2.0.0")
 TRANSACTION = b"EHLO x\r\nMAIL FROM:<a@example.org>\r\nRCPT TO:<b@example.net>\r\nDATA\r\n"
 
-Take = Callable[[values.MailTransaction], smtp_policy.PolicyDecision]
+Take = Callable[[values.MailTransaction], smtp_server.PolicyDecision]
 
 
 @dataclass(slots=True)
@@ -28,25 +28,25 @@ class Recorded:
     problems: list[Exception] = field(default_factory=list)
 
 
-class RecordingPolicy(smtp_policy.SessionPolicy):
+class RecordingPolicy(smtp_server.SessionPolicy):
     """Takes everything, after `take` has had its say; the password is "secret"."""
 
     def __init__(self, kept: Recorded, take: Take | None) -> None:
         self._kept = kept
         self._take = take
 
-    async def authenticate(self, username: str, password: str) -> smtp_policy.ReplyOrClose:
+    async def authenticate(self, username: str, password: str) -> smtp_server.ReplyOrClose:
         await asyncio.sleep(0)
         if (username, password) == ("jo", "secret"):
             return values.Reply(235, "welcome", "2.7.0")
         return await _later(super().authenticate(username, password))
 
-    def message(self, transaction: values.MailTransaction) -> smtp_policy.PolicyDecision:
+    def message(self, transaction: values.MailTransaction) -> smtp_server.PolicyDecision:
         self._kept.messages.append(transaction)
         return ACCEPTED if self._take is None else self._take(transaction)
 
 
-async def _later(verdict: smtp_policy.PolicyDecision) -> smtp_policy.ReplyOrClose:
+async def _later(verdict: smtp_server.PolicyDecision) -> smtp_server.ReplyOrClose:
     return await verdict if isinstance(verdict, Awaitable) else verdict
 
 
@@ -57,7 +57,7 @@ class Gate:
     reached: asyncio.Event = field(default_factory=asyncio.Event)
     opened: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def __call__(self, _envelope: values.MailTransaction) -> smtp_policy.ReplyOrClose:
+    async def __call__(self, _envelope: values.MailTransaction) -> smtp_server.ReplyOrClose:
         self.reached.set()
         await self.opened.wait()
         return ACCEPTED
@@ -67,7 +67,7 @@ class Gate:
 class RunningListener:
     """A listener that was started."""
 
-    listener: smtp_listener.SmtpListener
+    listener: smtp_server.SmtpListener
     kept: Recorded
 
     @property
@@ -80,17 +80,17 @@ async def running(
     features: server_events.Features = FEATURES,
     *,
     take: Take | None = None,
-    make_policy: Callable[[server_events.Session], smtp_policy.SessionPolicy] | None = None,
+    make_policy: Callable[[server_events.Session], smtp_server.SessionPolicy] | None = None,
     **options: Any,
 ) -> AsyncIterator[RunningListener]:
     """A listener for the length of a block."""
     kept = Recorded()
 
-    def keep(session: server_events.Session) -> smtp_policy.SessionPolicy:
+    def keep(session: server_events.Session) -> smtp_server.SessionPolicy:
         kept.sessions.append(session)
         return RecordingPolicy(kept, take)
 
-    listener = smtp_listener.SmtpListener(
+    listener = smtp_server.SmtpListener(
         make_policy or keep, features=features, failed=kept.problems.append, sweep_seconds=0.02, **options
     )
     await listener.start("127.0.0.1", 0)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from postroad.network import acme_client
+from postroad.network.tls import acme_client
 
 NAMES = ("mail.postroad.test", "mx.postroad.test")
 HOSTILE_TEXT = "\x1b[2J\x1b]0;owned\x07\u202ereversed\r\nlevel=info " + "x" * 100_000

@@ -9,7 +9,8 @@ import pytest
 import trustme
 from cryptography import x509
 
-from postroad.network import alpn_challenges, http_limits, http_listener
+from postroad.network.http import http_messages, http_server
+from postroad.network.tls import server_tls
 from tests import raw_http
 from tests.network.test_http_listener import refuse
 from tests.network.test_http_listener_tls import scheme
@@ -38,8 +39,8 @@ async def shown(address: tuple[str, int], tls: ssl.SSLContext, name: str) -> tup
 async def test_the_authority_gets_the_proof_and_others_the_certificate() -> None:
     usual = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     trustme.CA().issue_cert(NAME).configure_cert(usual)
-    challenges = alpn_challenges.AlpnChallenges()
-    listener = http_listener.HttpListener(scheme, refuse=refuse, tls=lambda: usual, challenges=challenges)
+    challenges = server_tls.AlpnChallenges()
+    listener = http_server.HttpListener(scheme, refuse=refuse, tls=lambda: usual, challenges=challenges)
     await listener.start("127.0.0.1", 0)
     try:
         challenges.replace({NAME: "token.thumbprint"})
@@ -60,8 +61,8 @@ async def test_the_authority_gets_the_proof_and_others_the_certificate() -> None
 
 
 async def test_before_the_first_certificate_only_the_authority_is_answered() -> None:
-    challenges = alpn_challenges.AlpnChallenges()
-    listener = http_listener.HttpListener(scheme, refuse=refuse, tls=lambda: None, challenges=challenges)
+    challenges = server_tls.AlpnChallenges()
+    listener = http_server.HttpListener(scheme, refuse=refuse, tls=lambda: None, challenges=challenges)
     await listener.start("127.0.0.1", 0)
     try:
         challenges.replace({NAME: "token.thumbprint"})
@@ -75,12 +76,12 @@ async def test_before_the_first_certificate_only_the_authority_is_answered() -> 
 
 @pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01\x02\x00\x01"])
 async def test_a_client_that_sends_no_whole_record_is_closed_in_time(sent: bytes) -> None:
-    challenges = alpn_challenges.AlpnChallenges()
+    challenges = server_tls.AlpnChallenges()
     challenges.replace({NAME: "token.thumbprint"})
-    listener = http_listener.HttpListener(
+    listener = http_server.HttpListener(
         scheme,
         refuse=refuse,
-        limits=http_limits.Limits(handshake_seconds=0.05),
+        limits=http_messages.Limits(handshake_seconds=0.05),
         tls=lambda: None,
         challenges=challenges,
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from postroad.network import api_client
+from postroad.network.http import api_client
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from postroad.network import content_spool
+from postroad.network.smtp import content_spool
 
 MEGABYTE = b"x" * 1024 * 1024
 

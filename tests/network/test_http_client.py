@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from postroad.network import http_client
+from postroad.network.http import http_client
 from tests import raw_http, webhook_server
 from tests.webhook_server import NAME, PUBLIC, ReceivedRequest, WebhookServer, ok
 

@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 import trustme
 
-from postroad.network import http_client
-from postroad.network.http_client import Peer
+from postroad.network.http import http_client
+from postroad.network.http.http_client import Peer
 from tests import raw_http, webhook_server
 from tests.webhook_server import NAME, PUBLIC, WebhookServer, ok
 

@@ -7,10 +7,10 @@ from typing import Any, cast
 import pytest
 
 from postroad import errors
-from postroad.network import http_exchange
+from postroad.network.http import http_server
 from tests import raw_http
 
-Message = http_exchange.Message
+Message = http_server.Message
 START: Message = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]}
 STREAM: Message = {"type": "http.response.start", "status": 200, "headers": []}
 
@@ -55,16 +55,14 @@ class Running:
     """An application under way in an exchange."""
 
     def __init__(self, application: Any, **request: Any) -> None:  # noqa: ANN401 - as ASGI has it
-        self.shared = http_exchange.HttpListenerState(
-            application, lambda error: (error.status, [], error.code.encode())
-        )
+        self.shared = http_server.HttpListenerState(application, lambda error: (error.status, [], error.code.encode()))
         self.shared.date = b"date: now"
         self.shared.changed = asyncio.Event()
         self.connection = Connection()
         self.problems: list[Any] = []
         scope = {"method": request.pop("method", "POST"), "http_version": request.pop("version", "1.1")}
         facts = {"keep_alive": True, "expects_continue": False, **request}
-        self.exchange = http_exchange.Exchange(self.shared, self.connection, scope, **facts)
+        self.exchange = http_server.Exchange(self.shared, self.connection, scope, **facts)
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda _loop, context: self.problems.append(context["exception"]))
         self.exchange.start(loop)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from postroad import errors
-from postroad.network import http_exchange, http_listener, http_protocol
+from postroad.network.http import http_server
 from tests import raw_http
 from tests.raw_http import get, post
 
@@ -43,8 +43,8 @@ class Slow:
 
 
 @contextlib.asynccontextmanager
-async def listening(application: http_exchange.Application) -> AsyncIterator[http_listener.HttpListener]:
-    listener = http_listener.HttpListener(application, refuse=refuse, sweep_seconds=0.02)
+async def listening(application: http_server.Application) -> AsyncIterator[http_server.HttpListener]:
+    listener = http_server.HttpListener(application, refuse=refuse, sweep_seconds=0.02)
     await listener.start("127.0.0.1", 0)
     try:
         yield listener
@@ -70,7 +70,7 @@ async def test_port_0_takes_a_free_port_and_reports_it() -> None:
 
 async def test_an_address_that_is_taken_is_an_error_of_the_caller() -> None:
     async with listening(Slow()) as first:
-        second = http_listener.HttpListener(Slow(), refuse=refuse)
+        second = http_server.HttpListener(Slow(), refuse=refuse)
         with pytest.raises(OSError, match="in use"):
             await second.start(*first.address)
         with pytest.raises(RuntimeError):
@@ -79,7 +79,7 @@ async def test_an_address_that_is_taken_is_an_error_of_the_caller() -> None:
 
 
 async def test_an_ipv6_address_is_served() -> None:
-    listener = http_listener.HttpListener(Slow(), refuse=refuse)
+    listener = http_server.HttpListener(Slow(), refuse=refuse)
     try:
         await listener.start("::1", 0)
     except OSError:
@@ -128,7 +128,7 @@ async def test_stopping_finishes_what_is_under_way() -> None:
 
 
 async def test_stopping_waits_for_the_first_request_of_a_new_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_protocol, "FIRST_REQUEST_SECONDS", raw_http.TIMEOUT_SECONDS)
+    monkeypatch.setattr(http_server, "FIRST_REQUEST_SECONDS", raw_http.TIMEOUT_SECONDS)
     application = Slow()
     application.go_on.set()
     async with listening(application) as listener, raw_http.connect(listener.address) as connection:

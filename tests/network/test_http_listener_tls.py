@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trustme
 
-from postroad.network import http_limits, http_listener
+from postroad.network.http import http_messages, http_server
 from tests import raw_http
 from tests.network.test_http_listener import refuse
 
@@ -42,9 +42,9 @@ async def scheme(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401 -
 
 @contextlib.asynccontextmanager
 async def listening(
-    tls: Callable[[], ssl.SSLContext | None], limits: http_limits.Limits | None = None
-) -> AsyncIterator[http_listener.HttpListener]:
-    listener = http_listener.HttpListener(scheme, refuse=refuse, limits=limits, tls=tls, sweep_seconds=0.02)
+    tls: Callable[[], ssl.SSLContext | None], limits: http_messages.Limits | None = None
+) -> AsyncIterator[http_server.HttpListener]:
+    listener = http_server.HttpListener(scheme, refuse=refuse, limits=limits, tls=tls, sweep_seconds=0.02)
     await listener.start("127.0.0.1", 0)
     try:
         yield listener
@@ -78,7 +78,7 @@ async def test_a_handshake_that_does_not_end_counts_as_a_connection_and_makes_ro
     limits: dict[str, int], server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
 ) -> None:
     async with (
-        listening(lambda: server_tls, http_limits.Limits(**limits)) as listener,
+        listening(lambda: server_tls, http_messages.Limits(**limits)) as listener,
         raw_http.connect(listener.address) as silent,
     ):
         assert await answer(listener.address, client_tls) == b"https"
@@ -86,7 +86,7 @@ async def test_a_handshake_that_does_not_end_counts_as_a_connection_and_makes_ro
 
 
 async def test_a_handshake_has_a_time_limit(server_tls: ssl.SSLContext) -> None:
-    limits = http_limits.Limits(handshake_seconds=0.05)
+    limits = http_messages.Limits(handshake_seconds=0.05)
     async with listening(lambda: server_tls, limits) as listener, asyncio.timeout(raw_http.TIMEOUT_SECONDS):
         reader, writer = await asyncio.open_connection(*listener.address)
         with contextlib.suppress(ConnectionError):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from postroad import errors
-from postroad.network import http_limits, http_listener, http_protocol
+from postroad.network.http import http_messages, http_server
 from tests import passing_time, raw_http
 from tests.raw_http import get, post
 
@@ -17,8 +17,8 @@ from tests.raw_http import get, post
 class Served:
     """A listener in front of an application that answers with what it received."""
 
-    def __init__(self, limits: http_limits.Limits) -> None:
-        self.listener = http_listener.HttpListener(self.answer, refuse=self.refuse, limits=limits, sweep_seconds=0.02)
+    def __init__(self, limits: http_messages.Limits) -> None:
+        self.listener = http_server.HttpListener(self.answer, refuse=self.refuse, limits=limits, sweep_seconds=0.02)
         self.requests: list[dict[str, Any]] = []
         self.disconnected = asyncio.Event()
         self.taken = asyncio.Event()
@@ -34,12 +34,12 @@ class Served:
         await passing_time.until_one(self.listener, lambda connection: connection._reader.stage == at)
         passing_time.pass_seconds(self.listener, seconds)
 
-    async def until_any(self, stage: str) -> http_protocol.HttpProtocol:
+    async def until_any(self, stage: str) -> http_server.HttpProtocol:
         """Wait for a connection at this stage of a request."""
         async with asyncio.timeout(raw_http.TIMEOUT_SECONDS):
             while True:
                 for connection in self.listener._connections:
-                    assert isinstance(connection, http_protocol.HttpProtocol)
+                    assert isinstance(connection, http_server.HttpProtocol)
                     if connection._reader.stage == stage:
                         return connection
                 await asyncio.sleep(0)
@@ -69,7 +69,7 @@ class Served:
 
 @contextlib.asynccontextmanager
 async def served(**limits: Any) -> AsyncIterator[Served]:
-    server = Served(http_limits.Limits(**limits))
+    server = Served(http_messages.Limits(**limits))
     await server.listener.start("127.0.0.1", 0)
     try:
         yield server
@@ -486,7 +486,7 @@ async def test_the_body_of_an_account_that_does_not_end_makes_room_after_a_while
         assert connection._active is not None
         connection._active.scope["account_id"] = "acc_1"
         assert connection.idle_since is None
-        connection._began -= http_protocol.SLOW_BODY_SECONDS
+        connection._began -= http_server.SLOW_BODY_SECONDS
         async with raw_http.connect(server.address) as newcomer:
             await newcomer.send(get("/"))
             assert (await newcomer.response()).status == 200
@@ -503,7 +503,7 @@ async def test_a_request_that_only_waits_for_its_delayed_answer_makes_room(is_de
         await waiting.send(get("/"))
         await server.taken.wait()
         (connection,) = server.listener._connections
-        assert isinstance(connection, http_protocol.HttpProtocol)
+        assert isinstance(connection, http_server.HttpProtocol)
         assert connection._active is not None
         if is_delayed:
             connection._active.scope["is_delayed"] = True

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from postroad import errors
-from postroad.network import http_exchange, http_limits, http_listener, http_protocol, open_connections
+from postroad.network import listener
+from postroad.network.http import http_messages, http_server
 from tests import passing_time, raw_http
 from tests.raw_http import get, post
 
@@ -56,9 +57,9 @@ def refuse(error: errors.PostroadError) -> tuple[int, list[tuple[bytes, bytes]],
 
 
 @contextlib.asynccontextmanager
-async def serving(application: Streaming, **limits: Any) -> AsyncIterator[http_listener.HttpListener]:
-    listener = http_listener.HttpListener(
-        application, refuse=refuse, limits=http_limits.Limits(**limits), sweep_seconds=0.02
+async def serving(application: Streaming, **limits: Any) -> AsyncIterator[http_server.HttpListener]:
+    listener = http_server.HttpListener(
+        application, refuse=refuse, limits=http_messages.Limits(**limits), sweep_seconds=0.02
     )
     await listener.start("127.0.0.1", 0)
     try:
@@ -150,11 +151,11 @@ class Slow(asyncio.Transport):
 
 
 async def test_who_reads_slowly_is_served_and_who_does_not_read_is_not(application: Streaming) -> None:
-    limits = http_limits.Limits(write_seconds=60)
-    connection = http_protocol.HttpProtocol(
-        http_exchange.HttpListenerState(application, refuse),
+    limits = http_messages.Limits(write_seconds=60)
+    connection = http_server.HttpProtocol(
+        http_server.HttpListenerState(application, refuse),
         limits=limits,
-        connections=open_connections.OpenConnections(total=1, per_address=1),
+        connections=listener.OpenConnections(total=1, per_address=1),
     )
     connection.connection_made(Slow())
     for now in range(0, 600, 50):

@@ -2,22 +2,22 @@
 
 import pytest
 
-from postroad.network import http_limits, http_request
+from postroad.network.http import http_messages
 
-LIMITS = http_limits.Limits(head_bytes=100, header_fields=3)
+LIMITS = http_messages.Limits(head_bytes=100, header_fields=3)
 HOST = (b"host", b"x")
 
 
 def test_a_plain_head_is_taken() -> None:
-    assert http_request.check([HOST], version="1.1", limits=LIMITS) is False
-    assert http_request.check([], version="1.0", limits=LIMITS) is False
+    assert http_messages.check_request([HOST], version="1.1", limits=LIMITS) is False
+    assert http_messages.check_request([], version="1.0", limits=LIMITS) is False
 
 
 @pytest.mark.parametrize(
     "value, version, waits", [(b"100-Continue", "1.1", True), (b"100-continue", "1.0", False), (b"more", "1.1", False)]
 )
 def test_only_http_1_1_waits_to_continue(value: bytes, version: str, waits: bool) -> None:  # noqa: FBT001
-    assert http_request.check([HOST, (b"expect", value)], version=version, limits=LIMITS) is waits
+    assert http_messages.check_request([HOST, (b"expect", value)], version=version, limits=LIMITS) is waits
 
 
 @pytest.mark.parametrize(
@@ -34,9 +34,9 @@ def test_only_http_1_1_waits_to_continue(value: bytes, version: str, waits: bool
         ([HOST, (b"a", b"x" * 100)], "1.1"),
     ],
 )
-def test_a_head_that_is_ambiguous_or_too_large_is_refused(headers: http_request.Headers, version: str) -> None:
-    with pytest.raises(http_request.BadRequest):
-        http_request.check(headers, version=version, limits=LIMITS)
+def test_a_head_that_is_ambiguous_or_too_large_is_refused(headers: http_messages.Headers, version: str) -> None:
+    with pytest.raises(http_messages.BadRequest):
+        http_messages.check_request(headers, version=version, limits=LIMITS)
 
 
 @pytest.mark.parametrize(
@@ -49,16 +49,16 @@ def test_a_head_that_is_ambiguous_or_too_large_is_refused(headers: http_request.
     ],
 )
 def test_a_target_is_split(url: bytes, target: tuple[str, bytes, bytes]) -> None:
-    assert http_request.target(url) == target
+    assert http_messages.target(url) == target
 
 
 @pytest.mark.parametrize("url", [b"http://x.test", b"x.test:443", "/é".encode(), b""])
 def test_a_target_without_a_path_is_refused(url: bytes) -> None:
-    with pytest.raises(http_request.BadRequest):
-        http_request.target(url)
+    with pytest.raises(http_messages.BadRequest):
+        http_messages.target(url)
 
 
 def test_an_offer_to_upgrade_is_taken_out_and_the_end_of_the_connection_stays() -> None:
     headers = [HOST, (b"connection", b"Upgrade, Close"), (b"upgrade", b"h2c"), (b"a", b"b")]
-    head = http_request.without_upgrade(headers, method=b"GET", url=b"/x", version="1.1")
+    head = http_messages.without_upgrade(headers, method=b"GET", url=b"/x", version="1.1")
     assert head == b"GET /x HTTP/1.1\r\nhost: x\r\na: b\r\nconnection: close\r\n\r\n"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from postroad.network import http_limits, http_request, http_request_parser
+from postroad.network.http import http_messages
 from tests.raw_http import get, post
 
 CHUNKED = b"POST /c HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\nT: x\r\n\r\n"
@@ -22,7 +22,7 @@ class Taken:
     def begin(self) -> None:
         self.begun += 1
 
-    def request(self, headers: http_request.Headers, *, method: bytes, url: bytes, keep_alive: bool, **_: Any) -> None:
+    def request(self, headers: http_messages.Headers, *, method: bytes, url: bytes, keep_alive: bool, **_: Any) -> None:
         assert all(name == name.lower() for name, _ in headers)
         self.requests.append((method, url, keep_alive))
         self.bodies.append(b"")
@@ -37,7 +37,7 @@ class Taken:
 @pytest.mark.parametrize("cut", [1, 2, 3, 7, 50, 10_000])
 def test_the_result_is_the_same_however_the_bytes_are_cut(cut: int) -> None:
     taken = Taken()
-    reader = http_request_parser.RequestParser(taken, http_limits.Limits())
+    reader = http_messages.RequestParser(taken, http_messages.Limits())
     stream = post("/a", b"body") + get("/b?q") + CHUNKED + get("/d", "Connection: upgrade", "Upgrade: x") + get("/e")
     for start in range(0, len(stream), cut):
         reader.feed(stream[start : start + cut])
@@ -52,7 +52,7 @@ def test_the_result_is_the_same_however_the_bytes_are_cut(cut: int) -> None:
     "stream, stage", [(b"\r\n", "between"), (b"GET / HT", "head"), (post("/", b"half", length=9), "body")]
 )
 def test_the_stage_says_what_is_awaited(stream: bytes, stage: str) -> None:
-    reader = http_request_parser.RequestParser(Taken(), http_limits.Limits())
+    reader = http_messages.RequestParser(Taken(), http_messages.Limits())
     reader.feed(stream)
     assert reader.stage == stage
 
@@ -62,16 +62,14 @@ def test_the_stage_says_what_is_awaited(stream: bytes, stage: str) -> None:
 )
 def test_a_request_may_be_the_last(request_bytes: bytes) -> None:
     taken = Taken()
-    http_request_parser.RequestParser(taken, http_limits.Limits()).feed(request_bytes)
+    http_messages.RequestParser(taken, http_messages.Limits()).feed(request_bytes)
     assert [keep_alive for _, _, keep_alive in taken.requests] == [False]
 
 
 def test_nothing_is_read_behind_the_last_request() -> None:
     taken = Taken()
-    with pytest.raises(http_request.BadRequest):
-        http_request_parser.RequestParser(taken, http_limits.Limits()).feed(
-            get("/", "Connection: close") + get("/more")
-        )
+    with pytest.raises(http_messages.BadRequest):
+        http_messages.RequestParser(taken, http_messages.Limits()).feed(get("/", "Connection: close") + get("/more"))
     assert taken.completed == 1
     assert len(taken.requests) == 1
 
@@ -79,10 +77,10 @@ def test_nothing_is_read_behind_the_last_request() -> None:
 def test_a_refusal_of_the_taker_is_the_readers() -> None:
     class Full(Taken):
         def begin(self) -> None:
-            raise http_request.BadRequest("full")
+            raise http_messages.BadRequest("full")
 
-    with pytest.raises(http_request.BadRequest, match="full"):
-        http_request_parser.RequestParser(Full(), http_limits.Limits()).feed(get("/"))
+    with pytest.raises(http_messages.BadRequest, match="full"):
+        http_messages.RequestParser(Full(), http_messages.Limits()).feed(get("/"))
 
 
 def test_a_mistake_of_ours_is_not_blamed_on_the_caller() -> None:
@@ -91,4 +89,4 @@ def test_a_mistake_of_ours_is_not_blamed_on_the_caller() -> None:
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        http_request_parser.RequestParser(Broken(), http_limits.Limits()).feed(get("/"))
+        http_messages.RequestParser(Broken(), http_messages.Limits()).feed(get("/"))

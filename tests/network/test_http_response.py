@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from postroad.network import http_response
-from postroad.network.http_response import Framing
+from postroad.network.http import http_messages
+from postroad.network.http.http_messages import Framing
 
 
-def head(status: int = 200, fields: tuple[http_response.Field, ...] = (), **facts: Any) -> http_response.Head:
-    return http_response.head(status, fields, **{"date": b"date: now", "keep_alive": True, "size": None, **facts})
+def head(status: int = 200, fields: tuple[http_messages.Field, ...] = (), **facts: Any) -> http_messages.Head:
+    return http_messages.head(status, fields, **{"date": b"date: now", "keep_alive": True, "size": None, **facts})
 
 
 def test_fields_keep_their_order_and_their_bytes() -> None:
@@ -36,7 +36,7 @@ def test_a_status_without_a_name_is_still_a_status_line() -> None:
     ],
 )
 def test_the_framing_is_what_the_caller_can_read(
-    status: int, fields: tuple[http_response.Field, ...], facts: dict[str, Any], framing: tuple[Framing, int, bool]
+    status: int, fields: tuple[http_messages.Field, ...], facts: dict[str, Any], framing: tuple[Framing, int, bool]
 ) -> None:
     content, *decided = head(status, fields, **facts)
     assert tuple(decided) == framing
@@ -62,6 +62,6 @@ def test_a_field_cannot_write_a_line_of_its_own(value: bytes) -> None:
 
 
 def test_an_empty_part_is_not_the_last_chunk() -> None:
-    assert http_response.chunk(b"", last=False) == b""
-    assert http_response.chunk(b"", last=True) == b"0\r\n\r\n"
-    assert http_response.chunk(b"x" * 17, last=True) == b"11\r\n" + b"x" * 17 + b"\r\n0\r\n\r\n"
+    assert http_messages.chunk(b"", last=False) == b""
+    assert http_messages.chunk(b"", last=True) == b"0\r\n\r\n"
+    assert http_messages.chunk(b"x" * 17, last=True) == b"11\r\n" + b"x" * 17 + b"\r\n0\r\n\r\n"

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from postroad.network import http_client
-from postroad.network.http_client import Response
+from postroad.network.http import http_client
+from postroad.network.http.http_client import Response
 
 MAX_BODY = 64
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello"

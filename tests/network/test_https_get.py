@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from postroad.network import https_get
+from postroad.network.http import https_get
 from tests import https_server
 from tests.https_server import response
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from postroad.network import inherited_sockets
+from postroad.network import service_manager
 
 
 @contextlib.contextmanager
@@ -19,11 +19,11 @@ def listening(number: int) -> Iterator[list[socket.socket]]:
 def test_only_the_process_that_is_named_takes_them(monkeypatch: pytest.MonkeyPatch) -> None:
     with listening(1) as (made,):
         passed = os.dup(made.fileno())
-        monkeypatch.setattr(inherited_sockets, "FIRST_DESCRIPTOR", passed)
+        monkeypatch.setattr(service_manager, "FIRST_DESCRIPTOR", passed)
         given = {"LISTEN_PID": "17", "LISTEN_FDS": "1"}
-        assert inherited_sockets.take(given, process_id=18) == []
-        assert inherited_sockets.take({}, process_id=17) == []
-        (taken,) = inherited_sockets.take(given, process_id=17)
+        assert service_manager.inherited_sockets(given, process_id=18) == []
+        assert service_manager.inherited_sockets({}, process_id=17) == []
+        (taken,) = service_manager.inherited_sockets(given, process_id=17)
         with taken:
             assert taken.getsockname() == made.getsockname()
             assert not taken.get_inheritable()
@@ -33,9 +33,9 @@ def test_only_the_process_that_is_named_takes_them(monkeypatch: pytest.MonkeyPat
 def test_a_descriptor_that_is_no_socket_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     reading, writing = os.pipe()
     try:
-        monkeypatch.setattr(inherited_sockets, "FIRST_DESCRIPTOR", reading)
+        monkeypatch.setattr(service_manager, "FIRST_DESCRIPTOR", reading)
         with pytest.raises(OSError, match="non-socket"):
-            inherited_sockets.take({"LISTEN_PID": "17", "LISTEN_FDS": "1"}, process_id=17)
+            service_manager.inherited_sockets({"LISTEN_PID": "17", "LISTEN_FDS": "1"}, process_id=17)
     finally:
         os.close(reading)
         os.close(writing)
@@ -50,7 +50,7 @@ def test_every_socket_is_served_and_every_process_has_one(
 ) -> None:
     with listening(sockets) as made, contextlib.ExitStack() as stack:
         ports = [one.getsockname()[1] for one in made]
-        divided = inherited_sockets.divide(made, processes=processes)
+        divided = service_manager.divide_sockets(made, processes=processes)
         for one in (each for own in divided for each in own if each not in made):
             stack.enter_context(one)
         assert [[ports.index(one.getsockname()[1]) for one in own] for own in divided] == expected

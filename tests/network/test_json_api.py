@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from postroad import errors
-from postroad.network import json_api
+from postroad.network.http import json_api
 from tests import https_server, vendor_server
 
 KEY = "re_secret"

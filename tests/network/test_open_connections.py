@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from postroad.network import open_connections
-from postroad.network.open_connections import Excess
+from postroad.network import listener
+from postroad.network.listener import Excess
 
 
 class Connection:
@@ -39,7 +39,7 @@ class Connection:
     ],
 )
 def test_an_ipv6_network_counts_as_one_address(first: str, second: str, excess: Excess | None) -> None:
-    counted = open_connections.OpenConnections(total=9, per_address=1)
+    counted = listener.OpenConnections(total=9, per_address=1)
     connections = [Connection(), Connection()]
     assert counted.enter(connections[0], first) is None
     assert counted.enter(connections[1], second) == excess
@@ -61,24 +61,24 @@ def test_an_ipv6_network_counts_as_one_address(first: str, second: str, excess: 
     ],
 )
 def test_larger_networks_have_larger_limits(pattern: str, admitted: int) -> None:
-    counted = open_connections.OpenConnections(total=1_000, per_address=10)
+    counted = listener.OpenConnections(total=1_000, per_address=10)
     results = [counted.enter(Connection(), pattern.format(place)) for place in range(100)]
     assert results == [None] * admitted + [Excess.PER_ADDRESS] * (100 - admitted)
 
 
 def test_an_exempt_address_counts_only_in_the_total() -> None:
-    counted = open_connections.OpenConnections(total=5, per_address=1, is_exempt=lambda one: one == "192.0.2.1")
+    counted = listener.OpenConnections(total=5, per_address=1, is_exempt=lambda one: one == "192.0.2.1")
     for _ in range(5):
         assert counted.enter(Connection(), "192.0.2.1") is None
     assert counted.enter(Connection(), "192.0.2.1") == Excess.TOTAL
-    others = open_connections.OpenConnections(total=99, per_address=1, is_exempt=lambda one: one == "192.0.2.1")
+    others = listener.OpenConnections(total=99, per_address=1, is_exempt=lambda one: one == "192.0.2.1")
     for _ in range(50):
         others.enter(Connection(), "192.0.2.1")
     assert others.enter(Connection(), "192.0.2.2") is None, "a proxy uses up nothing of the network around it"
 
 
 def test_the_connection_that_is_idle_for_longest_makes_room() -> None:
-    counted = open_connections.OpenConnections(total=4, per_address=9)
+    counted = listener.OpenConnections(total=4, per_address=9)
     served, first, second, third = (Connection(since) for since in (None, 2.0, 3.0, 4.0))
     for place, connection in enumerate((served, first, second, third)):
         assert counted.enter(connection, f"198.51.{place}.1") is None
@@ -95,7 +95,7 @@ def test_the_connection_that_is_idle_for_longest_makes_room() -> None:
 
 
 def test_connections_that_were_all_used_make_room_by_their_last_use() -> None:
-    counted = open_connections.OpenConnections(total=3, per_address=9)
+    counted = listener.OpenConnections(total=3, per_address=9)
     used = [Connection(float(since)) for since in range(1, 4)]
     for connection in used:
         counted.enter(connection, "192.0.2.1")
@@ -106,14 +106,14 @@ def test_connections_that_were_all_used_make_room_by_their_last_use() -> None:
 
 
 def test_a_newcomer_is_refused_while_all_others_are_served() -> None:
-    counted = open_connections.OpenConnections(total=2, per_address=9)
+    counted = listener.OpenConnections(total=2, per_address=9)
     for _ in range(2):
         counted.enter(Connection(), "192.0.2.1")
     assert counted.enter(Connection(1.0), "192.0.2.2") == Excess.TOTAL
 
 
 def test_who_opens_many_connections_loses_their_own() -> None:
-    counted = open_connections.OpenConnections(total=99, per_address=2)
+    counted = listener.OpenConnections(total=99, per_address=2)
     other = Connection(1.0)
     counted.enter(other, "203.0.113.1")
     many = [Connection(float(since)) for since in range(2, 9)]
@@ -124,7 +124,7 @@ def test_who_opens_many_connections_loses_their_own() -> None:
 
 
 def test_strangers_do_not_replace_known_clients_and_known_clients_replace_strangers() -> None:
-    counted = open_connections.OpenConnections(total=2, per_address=9)
+    counted = listener.OpenConnections(total=2, per_address=9)
     authenticated = Connection()
     counted.enter(authenticated, "192.0.2.1")
     assert counted.note_account(authenticated, "acc_1")
@@ -144,7 +144,7 @@ def test_strangers_do_not_replace_known_clients_and_known_clients_replace_strang
 
 
 def test_the_network_with_most_connections_makes_room_and_the_only_one_of_a_network_last() -> None:
-    counted = open_connections.OpenConnections(total=8, per_address=9, clock=lambda: 100.0)
+    counted = listener.OpenConnections(total=8, per_address=9, clock=lambda: 100.0)
     alone, pair = Connection(1.0), [Connection(2.0), Connection(3.0)]
     counted.enter(alone, "192.0.2.1")
     for connection in pair:
@@ -158,7 +158,7 @@ def test_the_network_with_most_connections_makes_room_and_the_only_one_of_a_netw
 
 def test_the_only_connection_of_a_network_has_time_for_its_next_round_trip() -> None:
     now = 10.0
-    counted = open_connections.OpenConnections(total=3, per_address=9, clock=lambda: now)
+    counted = listener.OpenConnections(total=3, per_address=9, clock=lambda: now)
     young = [Connection(9.5 + place / 10) for place in range(3)]
     for place, connection in enumerate(young):
         assert counted.enter(connection, f"198.51.{place}.1") is None
@@ -171,7 +171,7 @@ def test_the_only_connection_of_a_network_has_time_for_its_next_round_trip() -> 
 
 
 def test_accounts_share_the_listener_and_the_one_with_most_makes_room() -> None:
-    counted = open_connections.OpenConnections(total=100, per_address=100)
+    counted = listener.OpenConnections(total=100, per_address=100)
     greedy = [Connection(float(place)) for place in range(200)]
     for place, connection in enumerate(greedy):
         assert counted.enter(connection, f"198.51.{place}.1") is None
@@ -186,7 +186,7 @@ def test_accounts_share_the_listener_and_the_one_with_most_makes_room() -> None:
 
 
 def test_an_account_in_the_middle_of_its_transactions_gets_its_share_and_no_more() -> None:
-    counted = open_connections.OpenConnections(total=100, per_address=100)
+    counted = listener.OpenConnections(total=100, per_address=100)
     results = []
     for place in range(90):
         connection = Connection()
@@ -201,7 +201,7 @@ def test_an_account_in_the_middle_of_its_transactions_gets_its_share_and_no_more
 
 
 def test_the_only_session_of_an_account_is_never_replaced() -> None:
-    counted = open_connections.OpenConnections(total=5, per_address=9)
+    counted = listener.OpenConnections(total=5, per_address=9)
     only = [Connection(1.0), Connection(2.0)]
     several = [Connection(3.0), Connection(4.0), Connection(5.0)]
     for place, connection in enumerate((*only, *several)):
@@ -215,7 +215,7 @@ def test_the_only_session_of_an_account_is_never_replaced() -> None:
 
 
 def test_a_newcomer_looks_at_few_and_the_next_at_others() -> None:
-    counted = open_connections.OpenConnections(total=1_000, per_address=9)
+    counted = listener.OpenConnections(total=1_000, per_address=9)
     looks = 0
 
     class Busy(Connection):
@@ -239,5 +239,5 @@ def test_a_newcomer_looks_at_few_and_the_next_at_others() -> None:
         counted.enter(newcomer, f"192.0.{newcomers}.1")
         counted.leave(newcomer)
         newcomers += 1
-        assert looks <= newcomers * open_connections.MAX_EXAMINED
-    assert newcomers <= 1_000 / open_connections.MAX_EXAMINED + 2
+        assert looks <= newcomers * listener.MAX_EXAMINED
+    assert newcomers <= 1_000 / listener.MAX_EXAMINED + 2

@@ -6,8 +6,8 @@ import dns.resolver
 import pytest
 
 from postroad import config
-from postroad.model import tls_policy
-from postroad.network import resolver
+from postroad.model.delivery import tls_policy
+from postroad.network.dns import resolver
 from tests import dns_server
 
 DIGEST = "ab" * 32

@@ -9,7 +9,7 @@ import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
 
-from postroad.network import server_tls
+from postroad.network.tls import server_tls
 from postroad.protocol.smtp import server_events
 from tests.network.recording_listener import FEATURES, Connection, connect, running
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from postroad.model import tls_policy
-from postroad.network import smtp_connection
-from postroad.network.smtp_connection import ConnectFailed, Destination, SmtpConnection, Timeouts
+from postroad.model.delivery import tls_policy
+from postroad.network.smtp import smtp_connection
+from postroad.network.smtp.smtp_connection import ConnectFailed, Destination, SmtpConnection, Timeouts
 from postroad.protocol.smtp import values
 from postroad.protocol.smtp.values import RecipientResult, Stage
 from tests import smtp_peers

@@ -11,9 +11,9 @@ import pytest
 import trustme
 
 from benchmarks.peers import postfix
-from postroad.model.tls_policy import Mode, TlsPolicy
-from postroad.network import smtp_connection
-from postroad.network.smtp_connection import Destination, Timeouts
+from postroad.model.delivery.tls_policy import Mode, TlsPolicy
+from postroad.network.smtp import smtp_connection
+from postroad.network.smtp.smtp_connection import Destination, Timeouts
 from postroad.protocol.smtp import authentication, values
 from postroad.protocol.smtp.values import Stage
 from tests import aiosmtpd_server

@@ -11,9 +11,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from postroad.model.tls_policy import Mode, Tlsa, TlsPolicy
-from postroad.network import smtp_connection
-from postroad.network.smtp_connection import ConnectFailed, Destination, SmtpConnection, Timeouts
+from postroad.model.delivery.tls_policy import Mode, Tlsa, TlsPolicy
+from postroad.network.smtp import smtp_connection
+from postroad.network.smtp.smtp_connection import ConnectFailed, Destination, SmtpConnection, Timeouts
 from postroad.protocol.smtp import values
 from postroad.protocol.smtp.values import RecipientResult, Stage
 from tests import smtp_peers

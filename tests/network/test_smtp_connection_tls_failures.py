@@ -5,8 +5,8 @@ import pathlib
 
 import pytest
 
-from postroad.model.tls_policy import Mode, Tlsa, TlsPolicy
-from postroad.network.smtp_connection import ConnectFailed
+from postroad.model.delivery.tls_policy import Mode, Tlsa, TlsPolicy
+from postroad.network.smtp.smtp_connection import ConnectFailed
 from postroad.protocol.reports.tls_report import FailureType
 from tests import smtp_peers
 from tests.network.test_smtp_connection_tls import HOST, Identity, connect, identity, seen

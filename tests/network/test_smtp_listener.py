@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from postroad.network import smtp_listener, smtp_session
+from postroad.network.smtp import smtp_server
 from postroad.protocol.smtp import server_events
 from tests.network.recording_listener import TRANSACTION, Gate, Recorded, RecordingPolicy, connect, running
 
@@ -22,7 +22,7 @@ async def test_the_address_is_known_once_it_is_bound() -> None:
         assert host == "127.0.0.1"
         assert port > 0
     features = server_events.Features("mx.example.test", 1000)
-    listener = smtp_listener.SmtpListener(lambda _: RecordingPolicy(Recorded(), None), features=features, failed=print)
+    listener = smtp_server.SmtpListener(lambda _: RecordingPolicy(Recorded(), None), features=features, failed=print)
     with pytest.raises(RuntimeError):
         _ = listener.address
     await listener.stop(grace_seconds=0)
@@ -32,7 +32,7 @@ async def test_the_address_is_known_once_it_is_bound() -> None:
 def test_tls_without_a_certificate_is_refused(options: dict[str, Any]) -> None:
     features = server_events.Features("mx.example.test", 1000, **options)
     with pytest.raises(ValueError, match="certificate"):
-        smtp_listener.SmtpListener(
+        smtp_server.SmtpListener(
             lambda _: RecordingPolicy(Recorded(), None), features=features, failed=print, implicit_tls=not options
         )
 
@@ -40,12 +40,12 @@ def test_tls_without_a_certificate_is_refused(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "limits, refusal",
     [
-        (smtp_session.ListenerLimits(connections=2), b"421 4.3.2 "),
-        (smtp_session.ListenerLimits(connections_per_address=2), b"421 4.7.0 "),
+        (smtp_server.ListenerLimits(connections=2), b"421 4.3.2 "),
+        (smtp_server.ListenerLimits(connections_per_address=2), b"421 4.7.0 "),
     ],
 )
 async def test_one_connection_too_many_is_turned_away_while_all_others_have_logged_in_or_send(
-    limits: smtp_session.ListenerLimits, refusal: bytes
+    limits: smtp_server.ListenerLimits, refusal: bytes
 ) -> None:
     async with running(AUTHENTICATING, limits=limits) as server, connect(server.address) as authenticated:
         await authenticated.ask(LOGIN, replies=3)
@@ -69,7 +69,7 @@ async def test_one_connection_too_many_is_turned_away_while_all_others_have_logg
 
 @pytest.mark.usefixtures("old_at_once")
 async def test_silent_strangers_make_room_the_oldest_first_whatever_else_they_say() -> None:
-    limits = smtp_session.ListenerLimits(connections=3)
+    limits = smtp_server.ListenerLimits(connections=3)
     async with (
         running(limits=limits) as server,
         connect(server.address) as first,
@@ -93,7 +93,7 @@ async def test_silent_strangers_make_room_the_oldest_first_whatever_else_they_sa
 
 @pytest.mark.usefixtures("old_at_once")
 async def test_a_client_that_has_logged_in_before_keeps_its_place_while_strangers_press() -> None:
-    limits = smtp_session.ListenerLimits(connections=3, connections_per_address=2)
+    limits = smtp_server.ListenerLimits(connections=3, connections_per_address=2)
     async with running(AUTHENTICATING, limits=limits) as server, contextlib.AsyncExitStack() as strangers:
         async with connect(server.address) as earlier:
             await earlier.ask(LOGIN + b"QUIT\r\n", replies=4)
@@ -115,7 +115,7 @@ async def test_a_client_that_has_logged_in_before_keeps_its_place_while_stranger
 
 async def test_sessions_of_one_client_do_not_close_the_listener() -> None:
     """The silent ones make room, and those in a transaction do not; there is a place for somebody else."""
-    limits = smtp_session.ListenerLimits(connections=10)
+    limits = smtp_server.ListenerLimits(connections=10)
     mail = b"MAIL FROM:<a@example.org>\r\n"
     async with running(AUTHENTICATING, limits=limits) as server, contextlib.AsyncExitStack() as stack:
         sessions = [await stack.enter_async_context(connect(server.address)) for _ in range(8)]

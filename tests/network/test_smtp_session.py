@@ -13,7 +13,7 @@ import aiosmtplib
 import pytest
 import trustme
 
-from postroad.network import content_spool, smtp_policy, smtp_session
+from postroad.network.smtp import content_spool, smtp_server
 from postroad.protocol.smtp import server_commands, server_events, values
 from tests import passing_time
 from tests.network.recording_listener import TIMEOUT_SECONDS, TRANSACTION, Gate, connect, running
@@ -142,13 +142,13 @@ async def test_a_client_that_has_said_all_still_hears_its_answers() -> None:
         assert await client.rest() == b"250 2.0.0 taken\r\n250 2.0.0 OK\r\n"
 
 
-class VerbosePolicy(smtp_policy.SessionPolicy):
+class VerbosePolicy(smtp_server.SessionPolicy):
     """A policy with words of its own for what cannot be taken."""
 
-    async def refused(self, verb: str, reply: values.Reply) -> smtp_policy.ReplyOrClose:
+    async def refused(self, verb: str, reply: values.Reply) -> smtp_server.ReplyOrClose:
         return values.Reply(reply.code, "not that", reply.enhanced)
 
-    def message(self, transaction: values.MailTransaction) -> smtp_policy.PolicyDecision:
+    def message(self, transaction: values.MailTransaction) -> smtp_server.PolicyDecision:
         raise AssertionError(transaction)
 
 
@@ -187,13 +187,13 @@ async def test_a_client_with_much_to_say_lets_others_have_their_turn() -> None:
     turns: list[int] = []
     count = 0
 
-    class Counting(smtp_policy.SessionPolicy):
-        def hello(self, name: str) -> smtp_policy.PolicyDecision:
+    class Counting(smtp_server.SessionPolicy):
+        def hello(self, name: str) -> smtp_server.PolicyDecision:
             nonlocal count
             count += 1
             return super().hello(name)
 
-        def message(self, transaction: values.MailTransaction) -> smtp_policy.PolicyDecision:
+        def message(self, transaction: values.MailTransaction) -> smtp_server.PolicyDecision:
             raise AssertionError(transaction)
 
     async def watch() -> None:
@@ -207,7 +207,7 @@ async def test_a_client_with_much_to_say_lets_others_have_their_turn() -> None:
         watching.cancel()
         assert replies[-1] == b"250 2.0.0 OK"
     longest = max(after - before for before, after in itertools.pairwise(turns))
-    assert (count, longest) == (1000, smtp_session.MAX_EVENTS_PER_TURN)
+    assert (count, longest) == (1000, smtp_server.MAX_EVENTS_PER_TURN)
 
 
 async def test_who_has_said_much_and_hangs_up_is_still_answered() -> None:
@@ -223,8 +223,8 @@ async def test_who_is_gone_is_obeyed_no_more() -> None:
     heard: list[str] = []
     gone = asyncio.Event()
 
-    class Hearing(smtp_policy.SessionPolicy):
-        def hello(self, name: str) -> smtp_policy.PolicyDecision:
+    class Hearing(smtp_server.SessionPolicy):
+        def hello(self, name: str) -> smtp_server.PolicyDecision:
             heard.append(name)
             if name == "last":
                 (connection,) = server.listener._connections
@@ -234,7 +234,7 @@ async def test_who_is_gone_is_obeyed_no_more() -> None:
         def closed(self) -> None:
             gone.set()
 
-        def message(self, transaction: values.MailTransaction) -> smtp_policy.PolicyDecision:
+        def message(self, transaction: values.MailTransaction) -> smtp_server.PolicyDecision:
             raise AssertionError(transaction)
 
     async with running(make_policy=lambda _session: Hearing()) as server, connect(server.address) as client:
@@ -274,7 +274,7 @@ async def replies_to_a_client_that_asks_on(address: tuple[str, int]) -> bytes:
 
 async def test_a_stranger_who_does_not_log_in_is_let_go_and_a_customer_may_stay() -> None:
     features = server_events.Features("mx.example.test", 1000, auth=True, auth_without_tls=True)
-    limits = smtp_session.ListenerLimits(login_seconds=200)
+    limits = smtp_server.ListenerLimits(login_seconds=200)
     async with (
         running(features, limits=limits) as server,
         connect(server.address) as customer,
@@ -288,15 +288,15 @@ async def test_a_stranger_who_does_not_log_in_is_let_go_and_a_customer_may_stay(
         assert await customer.ask(b"NOOP\r\n") == [b"250 2.0.0 OK"]
 
 
-class Broken(smtp_policy.SessionPolicy):
+class Broken(smtp_server.SessionPolicy):
     """A policy with a bug in each of the two ways."""
 
-    def mail(self, sender: str, parameters: server_commands.Parameters) -> smtp_policy.PolicyDecision:
+    def mail(self, sender: str, parameters: server_commands.Parameters) -> smtp_server.PolicyDecision:
         if sender == "bug@example.org":
             raise ZeroDivisionError
         return super().mail(sender, parameters)
 
-    async def message(self, transaction: values.MailTransaction) -> smtp_policy.ReplyOrClose:
+    async def message(self, transaction: values.MailTransaction) -> smtp_server.ReplyOrClose:
         raise LookupError(transaction.sender)
 
 
@@ -321,7 +321,7 @@ async def test_a_message_is_accepted_although_its_client_is_gone() -> None:
     gate = Gate()
     accepted = asyncio.Event()
 
-    async def take(transaction: values.MailTransaction) -> smtp_policy.ReplyOrClose:
+    async def take(transaction: values.MailTransaction) -> smtp_server.ReplyOrClose:
         answer = await gate(transaction)
         accepted.set()
         return answer
@@ -338,7 +338,7 @@ async def test_a_message_is_accepted_although_its_client_is_gone() -> None:
 
 @pytest.mark.parametrize("trickle", [b"", b"NOO"])
 async def test_a_client_that_says_nothing_is_let_go(trickle: bytes) -> None:
-    limits = smtp_session.ListenerLimits(command_seconds=100)
+    limits = smtp_server.ListenerLimits(command_seconds=100)
     async with running(limits=limits) as server, connect(server.address) as client:
         await client.reply()
         await client.send(trickle)
@@ -346,7 +346,7 @@ async def test_a_client_that_says_nothing_is_let_go(trickle: bytes) -> None:
 
 
 async def test_bytes_that_trickle_in_buy_no_time() -> None:
-    limits = smtp_session.ListenerLimits(content_seconds=0.2)
+    limits = smtp_server.ListenerLimits(content_seconds=0.2)
     async with running(limits=limits) as server, connect(server.address) as client:
         await client.ask(TRANSACTION, replies=5)
 
@@ -363,7 +363,7 @@ async def test_bytes_that_trickle_in_buy_no_time() -> None:
 
 
 async def test_a_client_that_does_not_read_is_cut() -> None:
-    limits = smtp_session.ListenerLimits(write_seconds=0.1)
+    limits = smtp_server.ListenerLimits(write_seconds=0.1)
     lenient = server_events.Features("mx.example.test", 1000, idle_commands=10**9)
     async with running(lenient, limits=limits) as server:
         with socket.create_connection(server.address) as client:
@@ -453,7 +453,7 @@ async def test_a_large_message_whose_turn_does_not_come_may_be_sent_again(monkey
 
 # Content that trickles.
 
-SLOW = smtp_session.ListenerLimits(min_content_speed=1000, speed_grace_seconds=0.2)
+SLOW = smtp_server.ListenerLimits(min_content_speed=1000, speed_grace_seconds=0.2)
 TOO_SLOW = b"421 4.4.2 The message content arrives too slowly"
 
 

@@ -9,23 +9,25 @@ import ssl
 import pytest
 import trustme
 
-from postroad.model.tls_policy import Mode, TlsPolicy
-from postroad.network import tls
+from postroad.model.delivery.tls_policy import Mode, TlsPolicy
+from postroad.network.tls import client_tls
 
 
 def test_a_context_is_made_once() -> None:
-    assert tls.context(verifies=False) is tls.context(verifies=False)
-    assert tls.context(verifies=False) is not tls.context(verifies=True)
+    assert client_tls.context(verifies=False) is client_tls.context(verifies=False)
+    assert client_tls.context(verifies=False) is not client_tls.context(verifies=True)
 
 
 def test_old_versions_are_never_spoken() -> None:
-    assert {tls.context(verifies=verifies).minimum_version for verifies in (True, False)} == {ssl.TLSVersion.TLSv1_2}
+    assert {client_tls.context(verifies=verifies).minimum_version for verifies in (True, False)} == {
+        ssl.TLSVersion.TLSv1_2
+    }
 
 
 def test_a_file_of_authorities_takes_the_place_of_the_systems(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "authority.pem"
     trustme.CA().cert_pem.write_to_path(str(file))
-    context = tls.context(verifies=True, ca_file=str(file))
+    context = client_tls.context(verifies=True, ca_file=str(file))
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.cert_store_stats()["x509_ca"] == 1
 
@@ -50,7 +52,7 @@ class Presented:
 )
 def test_a_name_that_the_certificate_covers_is_verified(pattern: str, name: str) -> None:
     presented = Presented(("DNS", "other.example"), ("DNS", pattern))
-    assert tls.check(presented, TlsPolicy(Mode.VERIFIED), host=name) == "verified"  # type: ignore[arg-type]
+    assert client_tls.check(presented, TlsPolicy(Mode.VERIFIED), host=name) == "verified"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -67,5 +69,5 @@ def test_a_name_that_the_certificate_covers_is_verified(pattern: str, name: str)
     ],
 )
 def test_a_name_that_the_certificate_does_not_cover_is_refused(kind: str, pattern: str, name: str) -> None:
-    with pytest.raises(tls.CertificateRejected, match=name):
-        tls.check(Presented((kind, pattern)), TlsPolicy(Mode.VERIFIED), host=name)  # type: ignore[arg-type]
+    with pytest.raises(client_tls.CertificateRejected, match=name):
+        client_tls.check(Presented((kind, pattern)), TlsPolicy(Mode.VERIFIED), host=name)  # type: ignore[arg-type]

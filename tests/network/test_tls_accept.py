@@ -9,7 +9,8 @@ from typing import cast
 import pytest
 import trustme
 
-from postroad.network import smtp_session, tls_accept
+from postroad.network.smtp import smtp_server
+from postroad.network.tls import server_tls as tls_accept
 from tests.network.recording_listener import (
     FEATURES,
     TIMEOUT_SECONDS,
@@ -61,7 +62,7 @@ async def test_handshakes_that_do_not_come_to_an_end_count_and_the_oldest_makes_
     limits: dict[str, int], server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
 ) -> None:
     async with (
-        running(tls=lambda: server_tls, implicit_tls=True, limits=smtp_session.ListenerLimits(**limits)) as server,
+        running(tls=lambda: server_tls, implicit_tls=True, limits=smtp_server.ListenerLimits(**limits)) as server,
         connect(server.address) as first,
         connect(server.address) as second,
     ):
@@ -73,7 +74,7 @@ async def test_handshakes_that_do_not_come_to_an_end_count_and_the_oldest_makes_
 async def test_who_never_shakes_hands_is_closed_and_its_place_is_free(
     server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
 ) -> None:
-    limits = smtp_session.ListenerLimits(connections=1, handshake_seconds=0.1)
+    limits = smtp_server.ListenerLimits(connections=1, handshake_seconds=0.1)
     async with (
         running(tls=lambda: server_tls, implicit_tls=True, limits=limits) as server,
         connect(server.address) as silent,
@@ -85,7 +86,7 @@ async def test_who_never_shakes_hands_is_closed_and_its_place_is_free(
 async def test_who_cannot_shake_hands_is_closed_and_never_obeyed(
     server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
 ) -> None:
-    limits = smtp_session.ListenerLimits(connections=1)
+    limits = smtp_server.ListenerLimits(connections=1)
     async with running(tls=lambda: server_tls, implicit_tls=True, limits=limits) as server:
         async with connect(server.address) as client:
             await client.send(b"EHLO x\r\nMAIL FROM:<a@example.org>\r\n")
@@ -97,7 +98,7 @@ async def test_who_cannot_shake_hands_is_closed_and_never_obeyed(
 async def test_a_session_takes_the_place_of_its_handshake(
     server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
 ) -> None:
-    limits = smtp_session.ListenerLimits(connections=1, connections_per_address=1)
+    limits = smtp_server.ListenerLimits(connections=1, connections_per_address=1)
     async with running(tls=lambda: server_tls, implicit_tls=True, limits=limits) as server:
         async with connect(server.address, tls=client_tls) as client:
             await client.ask(TRANSACTION, replies=5)
@@ -108,7 +109,7 @@ async def test_a_session_takes_the_place_of_its_handshake(
 
 async def test_stopping_does_not_wait_for_handshakes(server_tls: ssl.SSLContext) -> None:
     async with (
-        running(tls=lambda: server_tls, implicit_tls=True, limits=smtp_session.ListenerLimits(connections=1)) as server,
+        running(tls=lambda: server_tls, implicit_tls=True, limits=smtp_server.ListenerLimits(connections=1)) as server,
         connect(server.address) as evicted,
         connect(server.address) as silent,
     ):
@@ -150,17 +151,17 @@ class Descriptorless(asyncio.Transport):
 async def test_a_connection_for_which_there_is_no_descriptor_is_closed_and_leaves_nothing(
     server_tls: ssl.SSLContext,
 ) -> None:
-    shared = smtp_session.SmtpListenerState(
+    shared = smtp_server.SmtpListenerState(
         FEATURES,
         lambda _: RecordingPolicy(Recorded(), None),
         failed=print,
-        limits=smtp_session.ListenerLimits(),
+        limits=smtp_server.ListenerLimits(),
         tls=lambda: server_tls,
     )
     arrival = tls_accept.TlsAccept(
         tls_accept.Handshakes(
             lambda: server_tls,
-            lambda on_admitted: smtp_session.SmtpSession(shared, on_admitted=on_admitted),
+            lambda on_admitted: smtp_server.SmtpSession(shared, on_admitted=on_admitted),
             connections=shared.connections,
             state=shared,
             seconds=1,

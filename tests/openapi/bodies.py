@@ -6,9 +6,10 @@ import time
 from collections.abc import MutableMapping, Sequence
 from typing import Any
 
-from postroad.model import limits, send_request, times
-from postroad.protocol import address
-from postroad.services.acceptance import validation
+from postroad.mail.accept import validation
+from postroad.model.mail import limits, send_request
+from postroad.model.units import times
+from postroad.protocol.mime import address
 
 TEMPLATE = "welcome"
 # Generated characters may take four octets each in a header line that is bounded in octets.

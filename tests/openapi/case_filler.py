@@ -21,9 +21,11 @@ from typing import Any
 import httpx
 from schemathesis import Case, Response
 
-from postroad.model import identifiers, limits, search_query, times, webhook_urls
-from postroad.protocol import address
-from postroad.services.auth import passwords, second_factors
+from postroad.model.mail import limits
+from postroad.model.search import search_query
+from postroad.model.units import destinations, identifiers, times
+from postroad.protocol.mime import address
+from postroad.services.people import passwords, second_factors
 from tests.openapi import bodies
 
 # Names the file that holds the `ServiceFacts` of a run.
@@ -314,7 +316,7 @@ class CaseFiller:
         if not isinstance(case.body, dict):
             return
         url = case.body.get("url")
-        if isinstance(url, str) and URL.match(url) and len(url) <= webhook_urls.MAX_CHARACTERS:
+        if isinstance(url, str) and URL.match(url) and len(url) <= destinations.MAX_URL_CHARACTERS:
             case.body["url"] = ENDPOINT_URL
 
     def _replay_failed(self, case: Case[Any]) -> None:

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from postroad.model import caller, limits, times
-from postroad.services import context
-from postroad.services.auth import users
-from postroad.services.queue import inspection
-from postroad.storage import queue
+from postroad import context
+from postroad.model.mail import limits
+from postroad.model.people import callers
+from postroad.model.units import times
+from postroad.services.messages import queue_inspection
+from postroad.services.people import users
+from postroad.storage.mail import queue
 from tests import accepted_mail, queue_steps
 from tests.conformance import live_service
 from tests.openapi import case_filler
@@ -109,7 +111,7 @@ def _facts(service: live_service.Service, folder: Path, *, members_alone: bool) 
 async def _add_person(ctx: context.Context, account: live_service.Account) -> str:
     """Somebody for this run alone, because their password changes."""
     email = f"{uuid.uuid4()}@{account.domain}"
-    await users.create(ctx, account.id, email=email, password=live_service.PASSWORD, role=caller.Role.OWNER)
+    await users.create(ctx, account.id, email=email, password=live_service.PASSWORD, role=callers.Role.OWNER)
     return email
 
 
@@ -119,7 +121,7 @@ async def _defer(ctx: context.Context, account: live_service.Account) -> list[qu
     to = tuple(f"person-{number}@{domain}" for number in range(limits.UNIQUE_RECIPIENTS))
     await accepted_mail.accept(ctx, account.id, sender=f"shop@{account.domain}", to=to)
     waiting = await queue_steps.claim(ctx, account.id, most=len(to), domain=domain)
-    tried_at = ctx.clock() - inspection.MIN_RETRY_INTERVAL_SECONDS * times.SECOND - times.SECOND
+    tried_at = ctx.clock() - queue_inspection.MIN_RETRY_INTERVAL_SECONDS * times.SECOND - times.SECOND
     then = dataclasses.replace(ctx, clock=lambda: tried_at)
     for key in waiting:
         await queue_steps.defer(then, key, seconds=WAITING_SECONDS)

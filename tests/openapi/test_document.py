@@ -11,18 +11,17 @@ import msgspec
 import pytest
 import schemathesis
 
-from postroad import build_version, errors
-from postroad.api import health, openapi, operation_ids
+from postroad import build_version, context, errors
+from postroad.api import monitoring, openapi, operation_ids
 from postroad.api.v1 import inbox
-from postroad.model import event_schemas, events
+from postroad.model.events import events
 from postroad.roles import listeners
-from postroad.services import context
 from postroad.services.messages import dev_inbox
 from postroad.web import routing
 from tests import test_errors
 from tests.conformance import live_service
 
-ROUTES = (*listeners.ROUTES, *health.routes(lambda: False))
+ROUTES = (*listeners.ROUTES, *monitoring.health_routes(lambda: False))
 DOCUMENT: dict[str, Any] = msgspec.json.decode(
     msgspec.json.encode(openapi.document(ROUTES, version=build_version.current()))
 )
@@ -91,7 +90,7 @@ def test_every_event_type_is_a_webhook_with_the_schema_of_its_events() -> None:
     assert bodies["email.deferred"] == {"application/json": {"schema": {"$ref": REFERENCE + "EmailDeferredEvent"}}}
     of_versions = [{"$ref": REFERENCE + f"EmailBouncedEventV{version}"} for version in (1, 2)]
     assert bodies["email.bounced"] == {"application/json": {"schema": {"anyOf": of_versions}}}
-    (served,) = event_schemas.of_type(events.EventType.DEFERRED)
+    (served,) = events.schema_of_type(events.EventType.DEFERRED)
     assert SCHEMAS["EmailDeferredEvent"]["properties"] == served.schema["properties"]
 
 

@@ -8,31 +8,37 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from postroad import config
-from postroad.cli import data_folder, sample_week
-from postroad.model import caller, identifiers, key_limits, mail, send_request, times, webhook_formats
+from postroad import config, context
+from postroad.cli.dev import sample_week
+from postroad.cli.framework import data_folder
+from postroad.mail import notice_outbox
+from postroad.mail.results import async_bounces, complaints
 from postroad.model.bounces import disposition
+from postroad.model.events import webhook_formats
+from postroad.model.mail import send_request, statuses
+from postroad.model.people import callers
+from postroad.model.units import identifiers, times
 from postroad.protocol.reports import arf
 from postroad.protocol.smtp import values
-from postroad.services import context, destinations, sources, template_drafts, template_versions, templates
-from postroad.services.accounts import registry as accounts
-from postroad.services.auth import api_keys, credentials, operators
-from postroad.services.auth import users as account_users
-from postroad.services.domains import registry as domains
-from postroad.services.messages import dev_inbox, saved_views
-from postroad.services.notices import choices, outbox
-from postroad.services.queue import cancellation, holds
-from postroad.services.results import async_bounces, complaints
-from postroad.services.sso import connections
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.domains import domain_registry as domains
+from postroad.services.messages import dev_inbox, queue_changes, saved_views
+from postroad.services.operations import destinations
+from postroad.services.operations.notices import choices
+from postroad.services.people import api_keys, credentials, operators, sso_connections
+from postroad.services.people import users as account_users
+from postroad.services.queue import holds, sources
+from postroad.services.templates import template_drafts, templates
 from postroad.services.webhooks import endpoint_settings, endpoints, listeners
-from postroad.storage import certificates, processes, provider_queues, users, webhooks
-from postroad.storage import operator_jobs as stored_jobs
+from postroad.storage.operations import certificates, processes
+from postroad.storage.people import users
+from postroad.storage.webhook import webhooks
 from tests import accepted_mail, contexts, reports, webhook_rows
 from tests.dashboard import browser_client, sample_account
 from tests.protocol.reports import complaints as complaint_samples
 from tests.services import claimed_mail
-from tests.services.auth import authenticator
-from tests.services.checks import setups
+from tests.services.operations.checks import setups
+from tests.services.people import authenticator
 
 MESSAGES: Final = 60
 HOST: Final = "mail.example.com"
@@ -81,9 +87,9 @@ class Installation:
 async def furnish(ctx: context.Context, clock: contexts.Clock, inbox: dev_inbox.Inbox, folder: Path) -> Installation:
     """Fill an empty installation."""
     account, other = await accounts.create(ctx, "Shop"), await accounts.create(ctx, "Other")
-    owner = await browser_client.person(ctx, account.id, "owner@shop.example", caller.Role.OWNER)
+    owner = await browser_client.person(ctx, account.id, "owner@shop.example", callers.Role.OWNER)
     clock.pass_seconds(1)  # the owner is the first
-    operator = await browser_client.person(ctx, account.id, "operator@shop.example", caller.Role.READ_ONLY)
+    operator = await browser_client.person(ctx, account.id, "operator@shop.example", callers.Role.READ_ONLY)
     await operators.add(ctx, operator.email)
     await accounts.suspend(ctx, other.id, reason="too many complaints")
     await accepted_mail.allow_sending(ctx, account.id)
@@ -108,16 +114,16 @@ async def furnish(ctx: context.Context, clock: contexts.Clock, inbox: dev_inbox.
         **_received(inbox),
     }
     await saved_views.save(ctx, account.id, name="Bounced", search="status:bounced")
-    await connections.save(
+    await sso_connections.save(
         ctx,
         account.id,
-        connections.Draft(
-            issuer=ISSUER, client_id="shop", domains=["shop.example"], groups={"staff": caller.Role.ANALYST}
+        sso_connections.Draft(
+            issuer=ISSUER, client_id="shop", domains=["shop.example"], groups={"staff": callers.Role.ANALYST}
         ),
     )
     await sample_account.add_passkey(ctx, owner.login_id or "", mark="key")
     await authenticator.set_up(ctx, operator, clock)
-    invited = await account_users.invite(ctx, account.id, email="new@shop.example", role=caller.Role.ANALYST)
+    invited = await account_users.invite(ctx, account.id, email="new@shop.example", role=callers.Role.ANALYST)
     return Installation(owner, operator, {**things, "password_link": [invited.link_token]})
 
 
@@ -139,13 +145,13 @@ async def _mail(ctx: context.Context, account_id: str, week: sample_week.SampleI
     await complaints.receive(ctx, report, content, sent_to="complaints@return.example.com")
     later = times.to_wire(ctx.clock() + times.HOUR)
     canceled = await accept(send_at=later)
-    await cancellation.cancel_message(ctx, account_id, canceled)
+    await queue_changes.cancel_message(ctx, account_id, canceled)
     kinds = [
         plain,
         canceled,
         await accept(send_at=later, expires_in=600),
         await accept(to=("bounce@example.invalid",), is_test=True),
-        await accept(to=("ada@example.net", "bob@example.net"), source=mail.Source.SMTP),
+        await accept(to=("ada@example.net", "bob@example.net"), source=statuses.Source.SMTP),
     ]
     return {"message": [week.message, week.waiting, *kinds], "attachment": [f"{plain}/0"]}
 
@@ -156,7 +162,7 @@ async def _templates(ctx: context.Context, account_id: str) -> Things:
     await templates.put(ctx, account_id, "footer", subject="x", text="Bye", html="<p>Bye</p>")
     for text in ("Hi {{name}} {{> footer}}", "Hello {{name}} {{> footer}}"):
         await templates.put(ctx, account_id, "framed", subject="Hi", text=text, html=f"<p>{text}</p>", layout="frame")
-    draft = template_versions.Content("Hi!", "Hey {{name}}", None, None, '{"name": "Ada"}')
+    draft = templates.Content("Hi!", "Hey {{name}}", None, None, '{"name": "Ada"}')
     await template_drafts.save(ctx, account_id, "framed", draft)
     return {"template": ["receipt", "framed", "frame", "footer"]}
 
@@ -183,7 +189,7 @@ async def _webhooks(ctx: context.Context, account_id: str, delivery: str) -> Thi
 
 async def _keys(ctx: context.Context, account_id: str) -> str:
     """Keys of all kinds; returns a send with one of them that waits for approval."""
-    limits = key_limits.Limits(
+    limits = callers.KeyLimits(
         domains=("shop.example",),
         networks=("192.0.2.0/24",),
         templates=("receipt",),
@@ -192,9 +198,9 @@ async def _keys(ctx: context.Context, account_id: str) -> str:
         expires_at=ctx.clock() + times.DAY,
         approval_above=1,
     )
-    send = frozenset({caller.Scope.SEND})
-    await api_keys.create(ctx, account_id, credential_id=None, name="Test", scopes=send, mode=mail.Mode.TEST)
-    await api_keys.create(ctx, account_id, credential_id=None, name="All", scopes=frozenset(caller.Scope))
+    send = frozenset({callers.Scope.SEND})
+    await api_keys.create(ctx, account_id, credential_id=None, name="Test", scopes=send, mode=statuses.Mode.TEST)
+    await api_keys.create(ctx, account_id, credential_id=None, name="All", scopes=frozenset(callers.Scope))
     key, _ = await api_keys.create(ctx, account_id, credential_id=None, name="Limited", scopes=send, limits=limits)
     return await sample_account.ask_for_approval(ctx, account_id, key.id, "Hello")
 
@@ -210,22 +216,22 @@ async def _operations(ctx: context.Context, account_id: str) -> Things:
     await sources.pause(ctx, "bulk_1", provider="google", reason="listed", until=None)
     await holds.hold(ctx, account_id=account_id, domain="museum.example", reason="incident")
     await holds.hold_restored(ctx)
-    states = ((stored_jobs.RUNNING, "null"), (stored_jobs.FINISHED, '{"changed": 3}'))
+    states = ((processes.RUNNING, "null"), (processes.FINISHED, '{"changed": 3}'))
     jobs = [
-        stored_jobs.Job(
-            ctx.new_id(identifiers.JOB, now=now), "queue.retry", "all mail", state, 1, 2, found, "", now, now
-        )
+        processes.Job(ctx.new_id(identifiers.JOB, now=now), "queue.retry", "all mail", state, 1, 2, found, "", now, now)
         for state, found in states
     ]
     process = processes.Process("mail1-7", "mail1", 7, ("api", "delivery"), "1.2.3", now, now, '{"accepted":2.5}')
-    status = provider_queues.Status("mail1-7", "yahoo out_2", "slowed", "451 slow down", now + times.SECOND, now)
-    notice = outbox.NewNotice(kind="credits.low", subject=account_id, values={"available": "3"}, account_id=account_id)
+    status = processes.QueueStatus("mail1-7", "yahoo out_2", "slowed", "451 slow down", now + times.SECOND, now)
+    notice = notice_outbox.NewNotice(
+        kind="credits.low", subject=account_id, values={"available": "3"}, account_id=account_id
+    )
     async with ctx.store.transaction() as tx:
         for job in jobs:
-            await stored_jobs.insert(tx, job)
+            await processes.insert_job(tx, job)
         await processes.put(tx, process)
-        await provider_queues.put(tx, [status])
-        await outbox.write(tx, [notice], now=now, entropy=ctx.entropy)
+        await processes.put_queues(tx, [status])
+        await notice_outbox.write(tx, [notice], now=now, entropy=ctx.entropy)
         key = certificates.key_of(ctx.settings.acme.directory, ctx.settings.acme.names)
         await certificates.claim(tx, key, due_by=now, now=now, until=now)
         await certificates.postpone(tx, key, due_at=now + times.HOUR, error="the CA cannot be reached")

@@ -12,15 +12,15 @@ from typing import Final
 import httpx
 import structlog
 
+from postroad import context
 from postroad.api.operator import routes as operator_routes
 from postroad.api.v1 import inbox
 from postroad.compat import applications
 from postroad.dashboard import application as dashboard
-from postroad.dashboard import site as sites
-from postroad.model import caller
+from postroad.dashboard.framework import site as sites
+from postroad.model.people import callers
 from postroad.roles import listeners
-from postroad.services import context
-from postroad.services.auth import credentials, operators
+from postroad.services.people import credentials, operators
 from postroad.web import application, routing
 from tests import contexts
 from tests.api import management
@@ -31,9 +31,9 @@ from tests.dashboard import test_every_route as pages
 Route = routing.Route[context.Context]
 API, COMPATIBLE, PAGES = "api", "compatible", "pages"
 OPERATOR, SMTP, NOBODY = "operator", "SMTP credential", "nobody"
-KEYS: Final = {f"key with {scope}": frozenset({scope}) for scope in caller.Scope}
+KEYS: Final = {f"key with {scope}": frozenset({scope}) for scope in callers.Scope}
 # All kinds of credentials.
-KINDS: Final = (*(role.value for role in caller.Role), OPERATOR, *KEYS, SMTP, NOBODY)
+KINDS: Final = (*(role.value for role in callers.Role), OPERATOR, *KEYS, SMTP, NOBODY)
 ENDLESS: Final = ("/live", "/operator/live")
 
 
@@ -55,12 +55,12 @@ class Credential:
     cookies: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def permissions(self) -> frozenset[caller.Permission]:
+    def permissions(self) -> frozenset[callers.Permission]:
         """Of a person, as the table has them."""
         if self.kind == OPERATOR:
-            return caller.ROLE_PERMISSIONS[caller.Role.READ_ONLY] | caller.OPERATOR_PERMISSIONS
-        is_person = self.kind in caller.ROLE_PERMISSIONS
-        return caller.ROLE_PERMISSIONS[caller.Role(self.kind)] if is_person else frozenset()
+            return callers.ROLE_PERMISSIONS[callers.Role.READ_ONLY] | callers.OPERATOR_PERMISSIONS
+        is_person = self.kind in callers.ROLE_PERMISSIONS
+        return callers.ROLE_PERMISSIONS[callers.Role(self.kind)] if is_person else frozenset()
 
     def may(self, surface: Surface, route: Route) -> bool:
         """What the table says about a route."""
@@ -72,7 +72,7 @@ class Credential:
             return route.key_scope in KEYS[self.kind]
         # Postmark's field has an API key, and no password.
         is_taken = not route.path.startswith("/compat/postmark")
-        return self.kind == SMTP and is_taken and route.permission in caller.PASSWORD_PERMISSIONS
+        return self.kind == SMTP and is_taken and route.permission in callers.PASSWORD_PERMISSIONS
 
     def headers(self, surface: Surface) -> dict[str, str]:
         """What it sends; a page refuses with the error object, because that is asked for."""
@@ -122,7 +122,7 @@ async def new_credential(ctx: context.Context, surfaces: Sequence[Surface], acco
         return Credential(kind, f"Basic {pair}")
     if kind in KEYS:
         return Credential(kind, f"Bearer {await compat_client.new_key(ctx, account_id, KEYS[kind])}")
-    role = caller.Role.READ_ONLY if kind == OPERATOR else caller.Role(kind)
+    role = callers.Role.READ_ONLY if kind == OPERATOR else callers.Role(kind)
     user = await browser_client.person(ctx, account_id, f"{kind}@mine.example", role)
     if kind == OPERATOR:
         await operators.add(ctx, user.email)

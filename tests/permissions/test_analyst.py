@@ -13,12 +13,14 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from postroad.dashboard import site as sites
-from postroad.model import caller, send_request
+from postroad import context
+from postroad.dashboard.framework import site as sites
+from postroad.model.mail import send_request
+from postroad.model.people import callers
 from postroad.protocol.smtp import values
-from postroad.services import context, template_drafts, template_versions, templates
 from postroad.services.messages import dev_inbox, saved_views
-from postroad.storage import accounts
+from postroad.services.templates import template_drafts, templates
+from postroad.storage.people import accounts
 from postroad.web import routing
 from tests import accepted_mail, webhook_rows
 from tests.api.v1 import test_tenancy as tenancy
@@ -121,7 +123,7 @@ async def fill(ctx: context.Context, account_id: str, mail: dev_inbox.Inbox) -> 
     """One of everything, with the word in all that is content; the ids by kind."""
     things = await sample_account.create_sample_data(ctx, account_id, domain="mine.example")
     await templates.put(ctx, account_id, "greeting", subject=f"{WORD} now", text=WORD, html=f"<p>{WORD}</p>")
-    content = template_versions.Content(f"{WORD} soon", WORD, f"<b>{WORD}</b>", sample=json.dumps({"name": WORD}))
+    content = templates.Content(f"{WORD} soon", WORD, f"<b>{WORD}</b>", sample=json.dumps({"name": WORD}))
     await template_drafts.save(ctx, account_id, "greeting", content)
     message_id = await accepted_mail.accept(
         ctx,
@@ -162,9 +164,9 @@ async def scene(
     built = surfaces.build(ctx, site)
     analyst, reader = [
         await surfaces.new_credential(ctx, built, mine.id, role)
-        for role in (caller.Role.ANALYST, caller.Role.READ_ONLY)
+        for role in (callers.Role.ANALYST, callers.Role.READ_ONLY)
     ]
-    colleague = await browser_client.person(ctx, mine.id, "colleague@mine.example", caller.Role.OWNER)
+    colleague = await browser_client.person(ctx, mine.id, "colleague@mine.example", callers.Role.OWNER)
     yield Scene(built, {**things, "person": colleague.id}, analyst, reader)
 
 

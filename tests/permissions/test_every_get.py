@@ -11,16 +11,15 @@ from urllib import parse
 import httpx
 import pytest
 
-from postroad import config
-from postroad.cli import data_folder
-from postroad.dashboard import cookies
-from postroad.dashboard import site as sites
-from postroad.model import caller
-from postroad.services import context
-from postroad.services.auth import authentication
-from postroad.services.checks import table
+from postroad import config, context
+from postroad.cli.framework import data_folder
+from postroad.dashboard.framework import cookies
+from postroad.dashboard.framework import site as sites
+from postroad.model.people import callers
 from postroad.services.messages import dev_inbox
-from postroad.storage import users
+from postroad.services.operations.checks import table
+from postroad.services.people import authentication
+from postroad.storage.people import users
 from postroad.web import routing
 from tests import contexts
 from tests.compat import compat_client
@@ -180,7 +179,7 @@ async def walk(surface: surfaces.Surface, found: installation.Installation, peop
         for route in surface.routes:
             if route.method != "GET":
                 continue
-            name = "operator" if route.permission is caller.Permission.OPERATE else "owner"
+            name = "operator" if route.permission is callers.Permission.OPERATE else "owner"
             who = people["program" if surface.name == surfaces.COMPATIBLE else name]
             for path in paths(route, things):
                 answer = await get(client, path, who, surface)

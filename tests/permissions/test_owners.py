@@ -8,18 +8,17 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from postroad import errors
-from postroad.dashboard import site as sites
-from postroad.model import caller
-from postroad.services import context
-from postroad.services.auth import credentials as credentials_service
-from postroad.services.auth import login, password_links
-from postroad.services.auth import users as account_users
-from postroad.storage import accounts, users
+from postroad import context, errors
+from postroad.dashboard.framework import site as sites
+from postroad.model.people import callers
+from postroad.services.people import credentials as credentials_service
+from postroad.services.people import logins, password_links
+from postroad.services.people import users as account_users
+from postroad.storage.people import accounts, users
 from tests.dashboard import browser_client
 from tests.permissions import surfaces
 
-Role = caller.Role
+Role = callers.Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +122,7 @@ async def test_a_link_that_an_admin_made_does_not_open_who_becomes_an_owner(team
     body = {"email": "new@mine.example", "role": "developer"}
     invited = (await team.call("admin", "POST", "/v1/team", body)).json()
     linked = (await team.call("admin", "POST", f"/v1/team/{team.people['developer'].id}/password-link")).json()
-    acting = login.acting(team.ctx, client_address="192.0.2.1")
+    acting = logins.acting(team.ctx, client_address="192.0.2.1")
     for answer in (invited, linked):
         token = answer["link"].rpartition("/")[2]
         user = await password_links.find_user(acting, token)
@@ -168,8 +167,8 @@ async def test_a_role_that_ended_while_the_request_was_under_way_is_not_used(tea
     cases = ((Role.ADMIN, Role.DEVELOPER, "developer", Role.ANALYST), (Role.OWNER, Role.ADMIN, "second", Role.ADMIN))
     for before, after, person, role in cases:
         acting = team.people[before]
-        who = caller.Caller(
-            team.account_id, None, caller.Scheme.TOKEN, caller.ROLE_PERMISSIONS[before], user_id=acting.id
+        who = callers.Caller(
+            team.account_id, None, callers.Scheme.TOKEN, callers.ROLE_PERMISSIONS[before], user_id=acting.id
         )
         ctx = context.acting_as(team.ctx, who, request_id="req_1", client_address="192.0.2.1")
         await account_users.change_role(team.ctx, team.account_id, acting.id, role=after)
@@ -201,5 +200,5 @@ async def test_an_admin_neither_sees_nor_ends_the_sessions_of_an_owner(team: Tea
 async def test_the_page_of_roles_shows_the_table(team: Team) -> None:
     for kind in ("owner", "analyst"):
         page = (await team.open(kind, "/team/roles")).text
-        assert page.count(">yes</td>") == sum(map(len, caller.ROLE_PERMISSIONS.values())) + 1
+        assert page.count(">yes</td>") == sum(map(len, callers.ROLE_PERMISSIONS.values())) + 1
         assert page.count(">no</td>") == 6 * 8 - page.count(">yes</td>")

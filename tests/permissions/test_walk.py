@@ -7,17 +7,17 @@ which is refused in its own way (400) to whoever may use the route.
 import httpx
 import pytest
 
-from postroad.dashboard import site as sites
-from postroad.model import caller
-from postroad.services import context
-from postroad.storage import accounts
+from postroad import context
+from postroad.dashboard.framework import site as sites
+from postroad.model.people import callers
+from postroad.storage.people import accounts
 from postroad.web import routing
 from tests.api.v1 import test_tenancy as tenancy
 from tests.dashboard import test_every_route as pages
 from tests.dashboard.browser_client import Switch
 from tests.permissions import surfaces
 
-Permission, Role = caller.Permission, caller.Role
+Permission, Role = callers.Permission, callers.Role
 READ, VIEW, CONTENT, SEND = Permission.READ, Permission.VIEW, Permission.CONTENT, Permission.SEND
 CHANGE, MANAGE, OWN, OPERATE = Permission.CHANGE, Permission.MANAGE, Permission.OWN, Permission.OPERATE
 # What a GET without another entry needs is VIEW, and anything else CHANGE; the operator's need OPERATE.
@@ -123,7 +123,7 @@ def name(route: surfaces.Route) -> str:
     return f"{route.method} {route.path.rstrip('/') or '/'}"
 
 
-def needed(route: surfaces.Route) -> caller.Permission | None:
+def needed(route: surfaces.Route) -> callers.Permission | None:
     """The permission that a route has to require."""
     if name(route) in PUBLIC:
         return None
@@ -142,11 +142,11 @@ def test_each_role_has_these_permissions() -> None:
         Role.DEVELOPER: {READ, VIEW, CONTENT, SEND, CHANGE},
         Role.ANALYST: {READ, VIEW},
         Role.READ_ONLY: {READ, VIEW, CONTENT},
-    } == caller.ROLE_PERMISSIONS
-    assert {OPERATE} == caller.OPERATOR_PERMISSIONS
-    assert {SEND, READ} == caller.PASSWORD_PERMISSIONS
-    assert caller.PERMISSION_TEXTS.keys() == set(Permission)
-    assert caller.ROLE_TEXTS.keys() == set(Role)
+    } == callers.ROLE_PERMISSIONS
+    assert {OPERATE} == callers.OPERATOR_PERMISSIONS
+    assert {SEND, READ} == callers.PASSWORD_PERMISSIONS
+    assert callers.PERMISSION_TEXTS.keys() == set(Permission)
+    assert callers.ROLE_TEXTS.keys() == set(Role)
 
 
 def test_each_route_requires_the_permission_that_is_listed(ctx: context.Context, site: sites.Site) -> None:

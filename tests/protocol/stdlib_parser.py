@@ -4,8 +4,7 @@ import email
 import email.message
 import email.policy
 
-from postroad.protocol import address
-from postroad.protocol.mime import builder
+from postroad.protocol.mime import address, builder
 
 MESSAGE_ID = "em_1@example.com"
 DATE = 1_700_000_000_000_000

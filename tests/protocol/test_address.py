@@ -8,7 +8,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from postroad.protocol import address
+from postroad.protocol.mime import address
 
 # Every character that some reader takes for a line break, ends a string, or turns the direction of the text.
 DANGEROUS = ["\r", "\n", "\r\n", "\0", "\t", "\x0b", "\x0c", "\x1b", "\x1c", "\x7f", "\x85", "\u2028", "\u2029"]

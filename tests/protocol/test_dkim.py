@@ -11,9 +11,9 @@ from cryptography.hazmat.primitives.asymmetric import ed25519, padding, rsa, uti
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.protocol import address, dkim
-from postroad.protocol.dns import dkim_record
-from postroad.protocol.mime import builder
+from postroad.protocol.dns import tag_lists
+from postroad.protocol.mime import address, builder
+from postroad.protocol.signatures import dkim
 from tests import dkim_verifiers
 
 MESSAGE = (
@@ -46,7 +46,7 @@ def key() -> rsa.RSAPrivateKey:
 @pytest.fixture(scope="module")
 def records(key: rsa.RSAPrivateKey) -> dict[str, str]:
     public = key.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-    return {dkim_record.name("pr1", "example.com"): dkim_record.value(public)}
+    return {tag_lists.dkim_name("pr1", "example.com"): tag_lists.dkim_value(public)}
 
 
 def signed(key: rsa.RSAPrivateKey, content: bytes) -> bytes:
@@ -172,7 +172,7 @@ def test_the_ed25519_example_of_rfc_8463_comes_out_as_it_says() -> None:
     # RFC 8463 appendix A: the key is that of RFC 8032 section 7.1, test 1
     seed = base64.b64decode("nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=")
     key = ed25519.Ed25519PrivateKey.from_private_bytes(seed)
-    record = dkim_record.value(key.public_key().public_bytes_raw(), key_type="ed25519")
+    record = tag_lists.dkim_value(key.public_key().public_bytes_raw(), key_type="ed25519")
     assert record == "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
     message = (
         b"From: Joe SixPack <joe@football.example.com>\r\nTo: Suzie Q <suzie@shopping.example.net>\r\n"
@@ -203,8 +203,8 @@ def test_an_ed25519_signature_covers_the_same_as_an_rsa_signature(tmp_path: Path
     expected = tags(prepare(MESSAGE).field) | {"a": "ed25519-sha256", "s": "pe1"}
     assert tags(unsigned.field) == expected
     message = dkim.finish(unsigned, key.sign(unsigned.digest)) + MESSAGE
-    record = dkim_record.value(key.public_key().public_bytes_raw(), key_type="ed25519")
-    published = {dkim_record.name("pe1", "example.com"): record}
+    record = tag_lists.dkim_value(key.public_key().public_bytes_raw(), key_type="ed25519")
+    published = {tag_lists.dkim_name("pe1", "example.com"): record}
     assert dkim_verifiers.opendkim_accepts(message, published, tmp_path)
     assert not dkim_verifiers.opendkim_accepts(message.replace(b"Ada", b"Eve"), published, tmp_path)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.protocol import download_names
+from postroad.protocol.mime import file_names
 
 PATTERN = re.compile(r"attachment; filename=\"([ !#$&-:<-\[\]-~]+)\"(?:; filename\*=UTF-8''([A-Za-z0-9_.~%-]+))?")
 
@@ -36,7 +36,7 @@ PATTERN = re.compile(r"attachment; filename=\"([ !#$&-:<-\[\]-~]+)\"(?:; filenam
     ],
 )
 def test_a_name_keeps_what_is_seen_of_its_last_part(name: str, safe: str | None) -> None:
-    assert download_names.safe(name) == safe
+    assert file_names.download_name(name) == safe
 
 
 @pytest.mark.parametrize(
@@ -51,12 +51,12 @@ def test_a_name_keeps_what_is_seen_of_its_last_part(name: str, safe: str | None)
     ],
 )
 def test_the_field_is_ascii_without_escapes(name: str, value: str) -> None:
-    assert download_names.content_disposition(name) == value
+    assert file_names.download_disposition(name) == value
 
 
 @given(st.text(st.characters(), max_size=300))
 def test_whatever_the_name_the_field_is_one_line_and_says_the_safe_name(name: str) -> None:
-    found = PATTERN.fullmatch(download_names.content_disposition(name))
+    found = PATTERN.fullmatch(file_names.download_disposition(name))
     assert found is not None
-    assert (urllib.parse.unquote(found[2]) if found[2] else found[1]) == (download_names.safe(name) or "download")
+    assert (urllib.parse.unquote(found[2]) if found[2] else found[1]) == (file_names.download_name(name) or "download")
     assert not {"/", "\\"} & set(found[1])

@@ -7,8 +7,7 @@ import jsonschema_rs
 import pytest
 from hypothesis import strategies as st
 
-from postroad.protocol import file_names
-from postroad.protocol.mime import builder, header_text
+from postroad.protocol.mime import builder, file_names, header_fields
 from tests.protocol import stdlib_parser
 
 STDLIB = jsonschema_rs.validator_for({"pattern": file_names.SCHEMA_PATTERN})
@@ -19,7 +18,7 @@ NAMES = st.text(CHARACTERS, min_size=1, max_size=255) | st.text("ab .=?'\"%*;Ã©æ
 def is_allowed(filename: str) -> bool:
     try:
         file_names.check(filename)
-    except header_text.HeaderError:
+    except header_fields.HeaderError:
         return False
     return True
 

@@ -6,13 +6,13 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from postroad.protocol import form_fields
+from postroad.protocol.text import http_values
 
 TEXT = st.text(st.characters(codec="utf-8"))
 
 
 def read(text: bytes) -> list[tuple[str, str]]:
-    return form_fields.read(text, limit=128)
+    return http_values.read_form(text, limit=128)
 
 
 @hypothesis.given(st.lists(st.tuples(TEXT, TEXT), max_size=20))
@@ -24,7 +24,7 @@ def test_what_browsers_write_is_read(pairs: list[tuple[str, str]]) -> None:
 def test_what_is_read_is_what_the_standard_library_reads(text: str) -> None:
     try:
         pairs = read(text.encode())
-    except form_fields.FormError:
+    except http_values.FormError:
         assert "%" in text
         return
     assert pairs == parse.parse_qsl(text, keep_blank_values=True, errors="strict")
@@ -60,11 +60,11 @@ def test_a_long_value_is_read_however_its_pieces_fall(unit: str, before: int) ->
     ],
 )
 def test_what_is_not_percent_encoded_is_refused(text: bytes) -> None:
-    with pytest.raises(form_fields.FormError):
+    with pytest.raises(http_values.FormError):
         read(text)
 
 
 def test_there_are_no_more_fields_than_may_be() -> None:
-    assert len(form_fields.read(b"a&b&c", limit=3)) == 3
-    with pytest.raises(form_fields.FormError):
-        form_fields.read(b"a&b&c", limit=2)
+    assert len(http_values.read_form(b"a&b&c", limit=3)) == 3
+    with pytest.raises(http_values.FormError):
+        http_values.read_form(b"a&b&c", limit=2)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.protocol import html_preview
+from postroad.protocol.text import html_preview
 from tests.security import hostile_html
 
 PIXEL = "data:image/gif;base64,AAAA"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.protocol import html_usage
+from postroad.protocol.text import html_usage
 
 
 class Everything:

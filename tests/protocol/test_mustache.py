@@ -10,7 +10,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from postroad.protocol import mustache, placeholders
+from postroad.protocol.text import mustache, placeholders
 
 SPEC = Path(__file__).parent / "mustache_spec"
 # The optional modules (lambdas, inheritance, dynamic names) are not here. Of the required ones, every case runs:

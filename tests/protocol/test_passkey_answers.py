@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from postroad.protocol import passkey_answers
+from postroad.protocol.signatures import passkey_answers
 from tests.software_authenticator import SoftwareAuthenticator, decode, encode
 
 ORIGIN = "https://mail.example.net"

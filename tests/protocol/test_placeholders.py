@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from postroad.protocol import placeholders
+from postroad.protocol.text import placeholders
 
 
 def render(source: str, values: dict[str, object], *, escape_html: bool = False) -> str:

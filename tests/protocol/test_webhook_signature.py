@@ -11,7 +11,7 @@ import stripe
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.protocol import webhook_signature
+from postroad.protocol.signatures import webhook_signature
 
 ROOT = Path(__file__).parent.parent.parent
 VECTORS: list[dict[str, Any]] = json.loads((ROOT / "clients" / "conformance" / "webhook-signatures.json").read_text())[

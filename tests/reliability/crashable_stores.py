@@ -16,10 +16,9 @@ from unittest import mock
 
 import asyncpg
 
-from postroad import config
+from postroad import config, context
 from postroad.roles import composition
-from postroad.services import context
-from postroad.storage import open_store, postgres, sqlite, store
+from postroad.storage.engine import open_store, postgres, sqlite, store
 from tests import clean_databases
 from tests.contexts import SECRET_KEY
 from tests.reliability import faults

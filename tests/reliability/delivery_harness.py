@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from postroad import config
+from postroad import config, context
 from postroad.roles import composition
-from postroad.services import context
-from postroad.services.maintenance import consistency
-from postroad.storage import accounts, queue, queue_views
+from postroad.services.operations import operator_jobs
+from postroad.storage.mail import queue, queue_views
+from postroad.storage.people import accounts
 from tests.contexts import SECRET_KEY
 from tests.delivery import bulk_queue, engine_harness
 from tests.reliability import service_process, sinks
@@ -134,7 +134,7 @@ class DeliveryHarness:
 
     async def audit(self) -> None:
         """The store is consistent."""
-        assert (await consistency.run(self.ctx)).findings == []
+        assert (await operator_jobs.check_consistency(self.ctx)).findings == []
 
     async def _ask(self, name: str) -> list[Any]:
         # A store for accidents stands before the real one.

@@ -14,8 +14,8 @@ from enum import StrEnum
 from typing import Any, cast
 
 from postroad import errors
-from postroad.model import identifiers
-from postroad.storage import store
+from postroad.model.units import identifiers
+from postroad.storage.engine import store
 
 # The query, or the table.
 INSERT_MESSAGES = ("messages.insert", "messages")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from postroad.services.acceptance import transaction
+from postroad.mail.accept import transaction
 
 SECOND: Final = 1_000_000
 KEY_LIFE: Final = 24 * 60 * 60 * SECOND

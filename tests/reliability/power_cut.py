@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from postroad import errors
-from postroad.storage import sqlite
+from postroad.storage.engine import sqlite
 
 
 def set_failing(value: int) -> None:

@@ -19,17 +19,16 @@ from typing import IO, Any
 
 import httpx
 
-from postroad import config
-from postroad.model import caller
+from postroad import config, context
+from postroad.mail.signing import domain_keys
+from postroad.model.people import callers
 from postroad.roles import composition
-from postroad.services import context
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits
-from postroad.services.accounts import registry as accounts
-from postroad.services.auth import api_keys, credentials
-from postroad.services.dkim import domain_keys
-from postroad.services.domains import registry as domains
-from postroad.services.maintenance import consistency
+from postroad.services.domains import domain_registry as domains
 from postroad.services.messages import lookup as messages
+from postroad.services.operations import operator_jobs
+from postroad.services.people import api_keys, credentials
 from tests import warm_processes
 from tests.contexts import SECRET_KEY
 
@@ -243,7 +242,7 @@ async def open_account(url: str) -> Account:
             account.id,
             credential_id=None,
             name="default",
-            scopes=frozenset({caller.Permission.SEND, caller.Permission.READ}),
+            scopes=frozenset({callers.Permission.SEND, callers.Permission.READ}),
         )
         return Account(account.id, secret, key.id)
 
@@ -336,7 +335,7 @@ class Callers:
         async with inside(self.service.url) as ctx:
             stored = await stored_messages(ctx, self.account.id)
             found = await accounts.find(ctx, self.account.id)
-            report = await consistency.run(ctx)
+            report = await operator_jobs.check_consistency(ctx)
         assert stored == acknowledged
         used = len(stored) * UNIQUE_RECIPIENTS
         assert (found.available, found.reserved) == (CREDITS - used, used)

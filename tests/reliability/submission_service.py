@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from postroad import context
 from postroad.protocol.mime import builder
-from postroad.services import context
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits
-from postroad.services.accounts import registry as accounts
-from postroad.services.auth import credentials
-from postroad.services.domains import registry as domains
-from postroad.services.maintenance import consistency
+from postroad.services.domains import domain_registry as domains
+from postroad.services.operations import operator_jobs
+from postroad.services.people import credentials
 from tests.reliability import delivery_harness, service_process
 from tests.reliability.service_process import (
     CREDITS,
@@ -272,7 +272,7 @@ class Senders:
         async with service_process.inside(self.service.url) as ctx:
             stored = await service_process.stored_messages(ctx, self.account_id)
             found = await accounts.find(ctx, self.account_id)
-            report = await consistency.run(ctx)
+            report = await operator_jobs.check_consistency(ctx)
         by_subject = dict(stored)
         assert len(by_subject) == len(stored)
         assert {subject: by_subject.get(subject) for subject in self.accepted} == self.accepted

@@ -13,17 +13,18 @@ from collections.abc import Sequence
 import msgspec
 
 from postroad import errors
-from postroad.model import caller, mail, receipt, send_request
-from postroad.services.acceptance import submit, submit_mime, transaction
+from postroad.mail.accept import submit, submit_mime, transaction
+from postroad.model.mail import send_request, statuses
+from postroad.model.people import callers
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits
-from postroad.services.accounts import registry as accounts
-from postroad.services.domains import registry as domains
-from postroad.services.maintenance import cleanup, consistency
+from postroad.services.domains import domain_registry as domains
 from postroad.services.messages import lookup as messages
-from postroad.storage import accounts as stored_accounts
-from postroad.storage import consistency as stored_consistency
-from postroad.storage import group_commit
-from postroad.storage import messages as stored_messages
+from postroad.services.operations import cleanup, operator_jobs
+from postroad.storage.engine import group_commit
+from postroad.storage.mail import messages as stored_messages
+from postroad.storage.operations import consistency as stored_consistency
+from postroad.storage.people import accounts as stored_accounts
 from tests.contexts import Clock
 from tests.reliability import crashable_stores, faults, model
 
@@ -230,8 +231,8 @@ class SystemUnderTest:
 
     async def _ask(self, place: int, send: model.Send, request_id: str) -> model.Answer | None:
         process = self.processes[place]
-        who = caller.Caller(
-            self.books.owners[send.credential], send.credential, caller.Scheme.API_KEY, caller.EVERYTHING
+        who = callers.Caller(
+            self.books.owners[send.credential], send.credential, callers.Scheme.API_KEY, callers.EVERYTHING
         )
         answer: model.Answer
         try:
@@ -245,7 +246,7 @@ class SystemUnderTest:
                     who,
                     request_of(send),
                     request_id=request_id,
-                    source=mail.Source.API,
+                    source=statuses.Source.API,
                     key=send.key,
                 )
         except Exception as refusal:
@@ -336,7 +337,7 @@ class SystemUnderTest:
     async def check_books(self) -> None:
         """Everything: each message with its recipients is there, and no other, and the audit finds nothing."""
         await self.check_sums()
-        assert (await consistency.run(self.processes[-1].ctx)).findings == []
+        assert (await operator_jobs.check_consistency(self.processes[-1].ctx)).findings == []
         assert await self._stored() == set(self.books.messages)
         for message_id, send in self.books.messages.items():
             account_id = self.books.owners[send.credential]
@@ -350,7 +351,7 @@ def request_of(send: model.Send) -> send_request.SendRequest:
     )
 
 
-def raw_of(send: model.Send, request_id: str) -> mail.RawMessage:
+def raw_of(send: model.Send, request_id: str) -> statuses.RawMessage:
     """The same as a client renders it, each time with another Message-ID."""
     fields = [
         f"From: shop@{send.domain}",
@@ -359,7 +360,7 @@ def raw_of(send: model.Send, request_id: str) -> mail.RawMessage:
         f"Message-ID: <{request_id}@client.example.org>",
         *([] if send.key is None else [f"Idempotency-Key: {send.key}"]),
     ]
-    return mail.RawMessage(
+    return statuses.RawMessage(
         sender=f"shop@{send.domain}",
         recipients=(*send.to, *send.cc, *send.bcc),
         content="\r\n".join((*fields, "", *["Hello"] * send.words, "")).encode(),
@@ -371,7 +372,7 @@ def check_receipt(outcome: model.Outcome) -> None:
     """What the caller is told is what was asked for."""
     send, answer = outcome.send, outcome.answer
     assert isinstance(answer, transaction.Accepted)
-    shown_receipt = msgspec.json.decode(answer.response, type=receipt.Receipt)
+    shown_receipt = msgspec.json.decode(answer.response, type=send_request.Receipt)
     assert (
         (shown_receipt.id, shown_receipt.request_id)
         == (answer.message_id, answer.request_id)
@@ -380,7 +381,7 @@ def check_receipt(outcome: model.Outcome) -> None:
     if send.is_raw:
         # Whoever no field names got a blind copy.
         shown = {one.lower() for one in (*shown_receipt.to, *shown_receipt.cc)}
-        assert (shown_receipt.source, shown_receipt.to, shown_receipt.cc) == (mail.Source.SMTP, send.to, send.cc)
+        assert (shown_receipt.source, shown_receipt.to, shown_receipt.cc) == (statuses.Source.SMTP, send.to, send.cc)
         assert {one.lower() for one in shown_receipt.bcc} == send.recipients - shown
     else:
         assert (shown_receipt.to, shown_receipt.cc, shown_receipt.bcc) == (send.to, send.cc, send.bcc)

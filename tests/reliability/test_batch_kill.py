@@ -11,8 +11,8 @@ from pathlib import Path
 
 import httpx
 
-from postroad.services.accounts import registry as accounts
-from postroad.services.maintenance import consistency
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.operations import operator_jobs
 from tests.reliability import service_process
 
 CALLERS = 4
@@ -102,7 +102,7 @@ async def prove(url: str, account_id: str, answered: dict[str, service_process.R
     async with service_process.inside(url) as ctx:
         stored = await service_process.stored_messages(ctx, account_id)
         account = await accounts.find(ctx, account_id)
-        report = await consistency.run(ctx)
+        report = await operator_jobs.check_consistency(ctx)
     batches: dict[str, dict[str, str]] = {}
     for subject, message_id in stored:
         batches.setdefault(subject.partition("/")[0], {})[subject] = message_id

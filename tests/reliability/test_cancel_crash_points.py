@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from postroad.model import times
-from postroad.services import context
-from postroad.services.accounts import registry as accounts
-from postroad.services.maintenance import consistency
-from postroad.services.messages import lookup
-from postroad.services.queue import cancellation, schedule
-from postroad.storage import queue_views, store
+from postroad import context
+from postroad.model.units import times
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.messages import lookup, queue_changes
+from postroad.services.operations import operator_jobs
+from postroad.storage.engine import store
+from postroad.storage.mail import queue_views
 from tests import accepted_mail, contexts
 from tests.reliability import crashable_stores
 from tests.reliability.faults import Moment
@@ -63,7 +63,7 @@ class Shop:
         await self.process.stop()
         await self.engine.recover()
         self.process = await crashable_stores.Process.start(self.engine.url, clock=self.clock)
-        assert (await consistency.run(self.process.ctx)).findings == []
+        assert (await operator_jobs.check_consistency(self.process.ctx)).findings == []
 
     async def close(self) -> None:
         await self.process.stop()
@@ -81,7 +81,7 @@ async def shop(make_engine: Callable[[], crashable_stores.Engine]) -> AsyncItera
 async def test_a_message_is_canceled_with_its_credits_or_not_at_all(shop: Shop) -> None:
     for moment, statements, share in MOMENTS:
         message_id = await shop.send()
-        await shop.die(cancellation.cancel_message, message_id, moment, statements=statements, share=share)
+        await shop.die(queue_changes.cancel_message, message_id, moment, statements=statements, share=share)
         ctx = shop.process.ctx
         _, reached = await lookup.find(ctx, shop.account_id, message_id)
         account = await accounts.find(ctx, shop.account_id)
@@ -89,7 +89,7 @@ async def test_a_message_is_canceled_with_its_credits_or_not_at_all(shop: Shop) 
         assert found in (({"queued"}, (0, 2)), ({"canceled"}, (2, 0)))
         if moment is not Moment.DURING:
             assert found[0] == ({"canceled"} if moment is Moment.AFTER else {"queued"})
-        again = await cancellation.cancel_message(ctx, shop.account_id, message_id)
+        again = await queue_changes.cancel_message(ctx, shop.account_id, message_id)
         assert [one.status for one in again] == ["canceled", "canceled"]
         assert (await accounts.find(ctx, shop.account_id)).available == 2
 
@@ -99,7 +99,7 @@ async def test_a_message_is_moved_with_all_its_recipients_or_not_at_all(shop: Sh
     before = (await lookup.find(shop.process.ctx, shop.account_id, message_id))[0].send_at
 
     def move(ctx: context.Context, account_id: str, message_id: str) -> Awaitable[object]:
-        return schedule.reschedule(ctx, account_id, message_id, shop.clock.now + 24 * HOUR)
+        return queue_changes.reschedule(ctx, account_id, message_id, shop.clock.now + 24 * HOUR)
 
     await shop.die(move, message_id, Moment.BEFORE, statements=20, share=0)
     ctx = shop.process.ctx

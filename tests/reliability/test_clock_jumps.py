@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from postroad import errors
-from postroad.model import caller, times
-from postroad.services.auth import authentication, credentials, users
-from postroad.services.domains import registry as domains
-from postroad.storage import domains as stored_domains
+from postroad.model.people import callers
+from postroad.model.units import times
+from postroad.services.domains import domain_registry as domains
+from postroad.services.people import authentication, credentials, users
+from postroad.storage.mail import domains as stored_domains
 from tests import accepted_mail, contexts
 from tests.delivery import engine_harness
 from tests.reliability import delivery_harness, service_process, sinks, whole_service
@@ -181,7 +182,7 @@ async def test_a_revocation_takes_effect_and_users_can_log_in(url: str, jump: in
         ctx, account_id = harness.ctx, harness.account_id
         credential, password = await credentials.create(ctx, account_id, "default")
         await users.create(
-            ctx, account_id, email="owner@example.com", password=contexts.PASSWORD, role=caller.Role.OWNER
+            ctx, account_id, email="owner@example.com", password=contexts.PASSWORD, role=callers.Role.OWNER
         )
         await authentication.authenticate_password(ctx, credential.username, password, client_address=here)
         for word in ("wrong", "wrong again"):

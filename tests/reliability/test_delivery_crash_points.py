@@ -10,11 +10,13 @@ from collections.abc import AsyncIterator, Callable
 import msgspec
 import pytest
 
-from postroad.model import identifiers, mail
+from postroad import context
+from postroad.mail.results import outcomes
 from postroad.model.bounces import disposition
-from postroad.services import context
-from postroad.services.results import outcomes
-from postroad.storage import attempts, queue, store
+from postroad.model.mail import statuses
+from postroad.model.units import identifiers
+from postroad.storage.engine import store
+from postroad.storage.mail import attempts, queue
 from tests import contexts
 from tests.delivery import bulk_queue
 from tests.reliability import crashable_stores, delivery_harness, faults, profile
@@ -63,7 +65,7 @@ class CrashHarness:
             until = self.clock.now + 60 * contexts.SECOND
             claims = await queue.claim(tx, wanted, lease_until=until, worker="dead")
         ended = [outcome_of(ctx, claim, verdict) for claim, verdict in zip(claims, VERDICTS, strict=True)]
-        return [*ended[:-1], msgspec.structs.replace(ended[-1], ended_as=mail.RecipientStatus.EXPIRED)]
+        return [*ended[:-1], msgspec.structs.replace(ended[-1], ended_as=statuses.RecipientStatus.EXPIRED)]
 
     async def record_and_die(self, fault: faults.Fault, ended: list[outcomes.Outcome]) -> bool:
         """Whether the results were recorded by the process that died."""

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from postroad.delivery import leases
-from postroad.storage import queue
+from postroad.delivery.record import leases
+from postroad.storage.mail import queue
 from tests import contexts
 from tests.delivery import engine_harness
 from tests.reliability import delivery_harness, service_process, sinks

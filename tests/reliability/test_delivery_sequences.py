@@ -11,15 +11,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from postroad import config
-from postroad.model import identifiers
+from postroad import config, context
+from postroad.mail.results import outcomes
 from postroad.model.bounces import disposition
+from postroad.model.units import identifiers
 from postroad.roles import composition
-from postroad.services import context
-from postroad.services.maintenance import consistency
-from postroad.services.queue import inspection
-from postroad.services.results import outcomes
-from postroad.storage import attempts, queue, queue_views, recipients
+from postroad.services.messages import queue_inspection
+from postroad.services.operations import operator_jobs
+from postroad.storage.mail import attempts, messages, queue, queue_views
 from tests import accepted_mail, contexts
 from tests.delivery import bulk_queue
 from tests.reliability import profile
@@ -78,7 +77,7 @@ class Sequence:
         to = tuple(f"{name}@{self.chance.choice(DOMAINS)}" for name in "xyz"[: self.chance.randint(1, 3)])
         message_id = await accepted_mail.accept(self.ctx, self.account_id, to=to)
         async with self.ctx.store.reading() as tx:
-            for one in await recipients.of_message(tx, self.account_id, message_id):
+            for one in await messages.recipients(tx, self.account_id, message_id):
                 self.model[self.account_id, message_id, one.id] = ExpectedRecipient()
 
     async def claim(self) -> None:
@@ -205,14 +204,16 @@ class Sequence:
             return
         account_id, message_id, _ = self.chance.choice(list(self.model))
         free = [one for key, one in self.model.items() if key[1] == message_id and not one.is_final and not one.worker]
-        done = await inspection.cancel(self.ctx, [queue_views.Filter(account_id=account_id, message_id=message_id)])
+        done = await queue_inspection.cancel(
+            self.ctx, [queue_views.Filter(account_id=account_id, message_id=message_id)]
+        )
         assert done.changed == len(free)
         for standing in free:
             standing.status = "failed"
 
     async def retry(self) -> None:
         waiting = [one for one in self._queued() if one.state == "waiting"]
-        done = await inspection.retry(self.ctx, [queue_views.Filter()])
+        done = await queue_inspection.retry(self.ctx, [queue_views.Filter()])
         assert done.changed == len(waiting)
         for standing in waiting:
             standing.is_ready = True
@@ -243,7 +244,7 @@ class Sequence:
         assert {row.recipient_id: (row.state, row.worker, row.attempt_count, row.lost_leases) for row in rows} == {
             name: (one.state, one.worker, one.attempts, one.lost_leases) for name, one in queued.items()
         }
-        assert (await consistency.run(self.ctx)).findings == []
+        assert (await operator_jobs.check_consistency(self.ctx)).findings == []
 
 
 @pytest.mark.parametrize("seed", profile.SEEDS)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from postroad.storage import store, suppressions
+from postroad.storage.engine import store
+from postroad.storage.mail import suppressions
 from tests.delivery import engine_harness
 from tests.reliability import delivery_harness, service_process, sinks
 from tests.reliability.sinks import Point

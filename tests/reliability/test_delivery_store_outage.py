@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from postroad.delivery import recorder
-from postroad.storage import sqlite_connection
+from postroad.delivery.record import recorder
+from postroad.storage.engine import sqlite
 from tests.delivery import engine_harness
 from tests.postgres_server import PostgresServer
 from tests.reliability import delivery_harness, service_process, sinks
@@ -110,7 +110,7 @@ async def test_a_stop_does_not_wait_for_workers_whose_results_have_no_room(monke
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 async def test_a_file_that_another_writer_holds_gets_every_result(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_connection, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.1)
     async with sinks.running() as sink:
         tables = delivery_harness.sections(sink)
         async with (

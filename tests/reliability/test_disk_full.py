@@ -13,7 +13,7 @@ import pytest
 import structlog
 
 from postroad.roles import maintenance, role
-from postroad.services.maintenance import gauges
+from postroad.services.operations import gauges
 from tests import contexts
 from tests.reliability import delivery_harness, disks, service_process, sinks, whole_service
 

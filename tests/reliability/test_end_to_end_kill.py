@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from postroad.model import events, mail
-from postroad.storage import recipients
+from postroad.model.events import events
+from postroad.model.mail import statuses
+from postroad.storage.mail import messages
 from tests import webhook_server
 from tests.reliability import delivery_harness, profile, service_process, sinks, webhook_processes
 
@@ -86,9 +87,9 @@ async def prove(
     for answer in callers.receipts.values():
         message_id = json.loads(answer.body)["id"]
         async with desk.ctx.store.reading() as tx:
-            found = await recipients.of_message(tx, callers.account.id, message_id)
+            found = await messages.recipients(tx, callers.account.id, message_id)
         assert len(found) == service_process.UNIQUE_RECIPIENTS
-        ended += [(message_id, one.id, events.OF_STATUS[mail.RecipientStatus(one.status)]) for one in found]
+        ended += [(message_id, one.id, events.OF_STATUS[statuses.RecipientStatus(one.status)]) for one in found]
     assert heard == sorted(ended)
     assert len(ended) == KILLS * MESSAGES * service_process.UNIQUE_RECIPIENTS
     assert {kind for *_, kind in heard} >= {events.EventType.DELIVERED, events.EventType.BOUNCED}

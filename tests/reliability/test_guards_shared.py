@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from postroad import errors
-from postroad.model import bounce_guard, mail, times
-from postroad.services import context
-from postroad.services.acceptance import submit_mime
-from postroad.services.accounts import registry as accounts
-from postroad.storage import accounts as stored_accounts
+from postroad import context, errors
+from postroad.mail.accept import submit_mime
+from postroad.model.bounces import bounce_guard
+from postroad.model.mail import statuses
+from postroad.model.units import times
+from postroad.services.accounts import account_registry as accounts
+from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail, bounce_counts
 from tests.contexts import SECOND, Clock
 from tests.delivery import engine_harness
@@ -44,7 +45,7 @@ async def hosts(
 
 async def send_raw(ctx: context.Context, account_id: str, count: int) -> None:
     """A finished message to so many, as it comes over SMTP."""
-    raw = mail.RawMessage(
+    raw = statuses.RawMessage(
         sender=submission_service.SENDER,
         recipients=tuple(f"person-{number}@example.net" for number in range(count)),
         content=b"From: shop@example.com\r\nSubject: Hello\r\n\r\nHello\r\n",

@@ -16,13 +16,13 @@ from typing import Protocol, TypeVar
 
 import httpx
 
-from postroad.model import caller
-from postroad.services import context
+from postroad import context
+from postroad.model.people import callers
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits
-from postroad.services.accounts import registry as accounts
-from postroad.services.auth import api_keys, credentials, users
-from postroad.services.domains import registry as domains
-from postroad.services.maintenance import consistency
+from postroad.services.domains import domain_registry as domains
+from postroad.services.operations import operator_jobs
+from postroad.services.people import api_keys, credentials, users
 from tests import contexts, webhook_server
 from tests.reliability import (
     delivery_harness,
@@ -256,7 +256,7 @@ async def test_warm_up_and_credits_are_exact_in_the_sum_of_all_listeners(
         assert await accepted(listeners, login, code="insufficient_credits") == FEW_CREDITS
         found = await accounts.find(ctx, account.id)
         assert (found.available, found.reserved) == (0, CAP + FEW_CREDITS)
-        assert (await consistency.run(ctx)).findings == []
+        assert (await operator_jobs.check_consistency(ctx)).findings == []
         assert await asyncio.gather(*(listener.stop() for listener in listeners)) == [0] * LISTENER_HOSTS
         assert [listener.errors() for listener in listeners] == [[]] * LISTENER_HOSTS
 
@@ -295,10 +295,10 @@ async def open_customer(
     """With an owner whose password is that of the tests."""
     account_id, kept = await submission_service.open_account(ctx)
     key, secret = await api_keys.create(
-        ctx, account_id, credential_id=None, name="key", scopes=frozenset({caller.Permission.SEND})
+        ctx, account_id, credential_id=None, name="key", scopes=frozenset({callers.Permission.SEND})
     )
     doomed, password = await credentials.create(ctx, account_id, "doomed")
-    await users.create(ctx, account_id, email=OWNER, password=contexts.PASSWORD, role=caller.Role.OWNER)
+    await users.create(ctx, account_id, email=OWNER, password=contexts.PASSWORD, role=callers.Role.OWNER)
     logins = (kept, (doomed.username, password))
     sessions = []
     for listener in listeners:

@@ -5,9 +5,9 @@ import time
 from pathlib import Path
 
 from postroad import errors
-from postroad.model import cursors, identifiers, times
-from postroad.services.maintenance import consistency
-from postroad.storage import partitions
+from postroad.model.units import cursors, identifiers, times
+from postroad.services.operations import operator_jobs
+from postroad.storage.operations import partitions
 from tests.reliability import whole_service
 
 SENDERS = 3
@@ -27,7 +27,7 @@ async def test_nothing_is_lost_or_doubled_while_partitions_change(clean_postgres
         await whole.finished()
         await whole.prove()
         async with whole_service.open_context(clean_postgres_url) as ctx:
-            assert (await consistency.run(ctx)).findings == []
+            assert (await operator_jobs.check_consistency(ctx)).findings == []
 
 
 async def send(whole: whole_service.WholeService, sender: int, done: asyncio.Event) -> int:

@@ -4,10 +4,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from postroad.services import context, return_path
-from postroad.services.accounts import registry as accounts
-from postroad.services.maintenance import cleanup
-from postroad.services.results import async_bounces
+from postroad import context
+from postroad.mail import return_path
+from postroad.mail.results import async_bounces
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.operations import cleanup
 from tests import reports
 from tests.delivery import bulk_queue, engine_harness
 from tests.reliability import delivery_harness, service_process, sinks

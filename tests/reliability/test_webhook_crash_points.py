@@ -12,11 +12,12 @@ from collections.abc import AsyncIterator, Callable
 import msgspec
 import pytest
 
-from postroad.services import context
-from postroad.services.webhooks import attempt as webhook_attempt
-from postroad.services.webhooks import client as webhook_client
-from postroad.storage import store, webhook_deliveries, webhooks
-from postroad.webhooks import recorder
+from postroad import context
+from postroad.network.http import guarded_client as webhook_client
+from postroad.services.webhooks import signed_requests as webhook_attempt
+from postroad.storage.engine import store
+from postroad.storage.webhook import webhook_deliveries, webhooks
+from postroad.webhooks import attempter
 from tests import contexts
 from tests.reliability import crashable_stores, faults, profile, webhook_processes
 from tests.reliability.faults import Moment
@@ -151,7 +152,7 @@ async def test_a_death_while_recording_has_recorded_and_logged_or_nothing_happen
             office.process.store.expect(fault)
             with contextlib.suppress(*store.UNAVAILABLE):
                 async with office.process.ctx.store.transaction() as tx:
-                    await recorder.record(
+                    await attempter.record(
                         tx, [ended_of(office.process.ctx, *one) for one in zip(claims, ANSWERS, strict=True)]
                     )
             await office.restart(fault)
@@ -207,7 +208,7 @@ def attempted(ctx: context.Context, answer: webhook_client.WebhookResponse) -> w
 
 def ended_of(
     ctx: context.Context, claimed: webhook_deliveries.Claimed, answer: webhook_client.WebhookResponse
-) -> recorder.CompletedAttempt:
+) -> attempter.CompletedAttempt:
     """What the dead worker was about to record."""
     now, state = ctx.clock(), webhook_deliveries.State
     result = webhook_deliveries.DeliveryUpdate(
@@ -219,7 +220,7 @@ def ended_of(
         due_at=now + 5 * contexts.SECOND,
         ended_at=now if answer.succeeded else None,
     )
-    return recorder.CompletedAttempt(
+    return attempter.CompletedAttempt(
         claimed,
         webhook_samples.webhook(url=BLOCKED_URL),
         result,

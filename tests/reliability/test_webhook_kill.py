@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from postroad.webhooks import dispatcher
+from postroad.webhooks import engine
 from tests import dns_server, webhook_server
 from tests.reliability import profile, service_process, webhook_processes
 from tests.webhook_server import OK
@@ -75,7 +75,7 @@ async def test_a_kill_between_claim_and_request_counts_an_attempt_and_sends_once
             await desk.prove(written, receiver)
             assert webhook_processes.copies(receiver) == {1: 1}
             assert await desk.statuses_and_attempts() == {("succeeded", 2, False): 1}
-            assert await logged_errors(desk) == [[dispatcher.WORKER_LOST, None]]
+            assert await logged_errors(desk) == [[engine.WORKER_LOST, None]]
 
 
 async def test_a_kill_before_the_answer_sends_again_with_the_same_bytes(url: str, tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ async def test_a_kill_before_the_answer_sends_again_with_the_same_bytes(url: str
         await desk.deliver_all()
         await desk.prove(written, receiver)
         assert webhook_processes.copies(receiver) == {2: 1}
-        assert await logged_errors(desk) == [[dispatcher.WORKER_LOST, None]]
+        assert await logged_errors(desk) == [[engine.WORKER_LOST, None]]
 
 
 async def test_a_kill_between_answer_and_record_sends_again_with_the_same_bytes(url: str, tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ async def test_a_kill_between_answer_and_record_sends_again_with_the_same_bytes(
         await desk.deliver_all()
         await desk.prove(written, receiver)
         assert webhook_processes.copies(receiver) == {2: 1}
-        assert await logged_errors(desk) == [[dispatcher.WORKER_LOST, None]]
+        assert await logged_errors(desk) == [[engine.WORKER_LOST, None]]
 
 
 async def test_a_kill_after_the_record_sends_nothing_twice(url: str, tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ async def test_a_death_in_the_middle_of_every_attempt_leaves_none_for_later(url:
         assert await service.stop() == 0
         assert len(receiver.requests) == attempts
         assert await desk.statuses_and_attempts() == {("failed", attempts, False): 1}
-        assert await logged_errors(desk) == [[dispatcher.WORKER_LOST] * attempts]
+        assert await logged_errors(desk) == [[engine.WORKER_LOST] * attempts]
         await desk.audit()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from postroad.webhooks import dispatcher
+from postroad.webhooks import engine
 from tests import webhook_server
 from tests.reliability import service_process, webhook_processes
 from tests.webhook_server import WebhookServer
@@ -77,6 +77,4 @@ async def test_what_a_killed_process_held_is_sent_by_the_others_when_its_leases_
         assert [service.errors() for service in services] == [[], [], []]
         await desk.prove(written, receiver)
         logs = await desk.attempts()
-        assert {
-            log[0].delivery_id for log in logs if dispatcher.WORKER_LOST in {attempt.error for attempt in log}
-        } == lost
+        assert {log[0].delivery_id for log in logs if engine.WORKER_LOST in {attempt.error for attempt in log}} == lost

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from postroad import errors
-from postroad.storage import retrying_commits, sqlite_connection
-from postroad.webhooks import engine, recorder
+from postroad.storage.engine import group_commit, sqlite
+from postroad.webhooks import attempter, engine
 from tests import contexts, webhook_server
 from tests.postgres_server import PostgresServer
 from tests.reliability import delivery_harness, service_process, webhook_processes
@@ -24,7 +24,7 @@ LATER = 60
 # The lease is longer than the store is away.
 LONG = webhook_processes.sections(lease_seconds=600, connections_per_account=IN_FLIGHT)
 SHORT = webhook_processes.sections(connections_per_account=IN_FLIGHT)
-RetryingCommits = retrying_commits.RetryingCommits[recorder.CompletedAttempt, bool]
+RetryingCommits = group_commit.RetryingCommits[attempter.CompletedAttempt, bool]
 SQLITE = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 
 
@@ -113,7 +113,7 @@ async def beside_a_writer(
     url: str, tables: dict[str, dict[str, object]], monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[tuple[webhook_processes.EndpointHarness, webhook_server.WebhookServer, Any]]:
     """An engine that soon gives up waiting for the file, and the context of another writer."""
-    monkeypatch.setattr(sqlite_connection, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.1)
     async with (
         webhook_server.running(tls=False) as receiver,
         webhook_processes.open_harness(url, tables, receiver.url) as desk,
@@ -131,13 +131,13 @@ def refusals(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     def count(
         self: RetryingCommits,
-        offer: retrying_commits._PendingItem[recorder.CompletedAttempt],
+        offer: group_commit._PendingItem[attempter.CompletedAttempt],
         trouble: errors.PostroadError,
     ) -> None:
         counted[offer.item.claimed.id] += 1
         make_later(self, offer, trouble)
 
-    monkeypatch.setattr(retrying_commits.RetryingCommits, "_retry_later", count)
+    monkeypatch.setattr(group_commit.RetryingCommits, "_retry_later", count)
     return counted
 
 

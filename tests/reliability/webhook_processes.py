@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from postroad.model import events, identifiers
-from postroad.services import context
-from postroad.services.maintenance import consistency
+from postroad import context
+from postroad.model.events import events
+from postroad.model.units import identifiers
+from postroad.services.operations import operator_jobs
 from postroad.services.webhooks import endpoints as services_endpoints
-from postroad.storage import store, webhook_attempts, webhook_deliveries, webhooks
+from postroad.storage.engine import store
+from postroad.storage.webhook import webhook_deliveries, webhooks
 from tests import webhook_server
 from tests.contexts import SECOND, Clock
 from tests.delivery import bulk_queue
@@ -136,13 +138,13 @@ class EndpointHarness:
             )
         return found[::-1]
 
-    async def attempts(self) -> list[list[webhook_attempts.Attempt]]:
+    async def attempts(self) -> list[list[webhook_deliveries.Attempt]]:
         """The log of each of them."""
         account_id, webhook_id = self.endpoint.account_id, self.endpoint.id
         ids = [delivery.id for delivery in await self.deliveries()]
-        logs: dict[str, list[webhook_attempts.Attempt]] = {delivery_id: [] for delivery_id in ids}
+        logs: dict[str, list[webhook_deliveries.Attempt]] = {delivery_id: [] for delivery_id in ids}
         async with self.ctx.store.scanning() as tx:
-            for attempt in await webhook_attempts.of_deliveries(tx, account_id, webhook_id, ids):
+            for attempt in await webhook_deliveries.attempts_of_deliveries(tx, account_id, webhook_id, ids):
                 logs[attempt.delivery_id].append(attempt)
         return [sorted(log, key=lambda attempt: attempt.number) for log in logs.values()]
 
@@ -173,7 +175,7 @@ class EndpointHarness:
 
     async def audit(self) -> None:
         """The store is consistent."""
-        assert (await consistency.run(self.ctx)).findings == []
+        assert (await operator_jobs.check_consistency(self.ctx)).findings == []
 
     async def prove(self, written: Sequence[str], receiver: WebhookServer) -> None:
         """All arrived and ended well: each with its own bytes, as often as its log says, never after a success.

@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from postroad.services import context
+from postroad import context
 from tests import webhook_server
 from tests.reliability import delivery_harness, service_process, sinks, submission_service, webhook_processes
 from tests.webhook_server import WebhookServer

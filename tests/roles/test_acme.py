@@ -10,11 +10,10 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from postroad import config
+from postroad import config, context
 from postroad.roles import composition, service
-from postroad.services import context
-from postroad.services.certificates import acme_certificate, renewal
-from postroad.storage import acme, certificates
+from postroad.services.operations import certificates as acme_certificate
+from postroad.storage.operations import certificates
 from tests import pebble_server
 from tests.api import app_server
 from tests.browser import skip_report
@@ -41,8 +40,8 @@ def lines() -> app_server.CapturedLog:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at the store and at the order more often."""
     monkeypatch.setattr(acme_certificate, "WATCH_SECONDS", 0.02)
-    monkeypatch.setattr(renewal, "SPREAD_SECONDS", 2)
-    monkeypatch.setattr(renewal, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(acme_certificate, "SPREAD_SECONDS", 2)
+    monkeypatch.setattr(acme_certificate, "POLL_SECONDS", 0.02)
 
 
 @pytest.fixture
@@ -135,7 +134,11 @@ async def test_a_certificate_is_obtained_used_by_all_listeners_and_renewed_witho
         await until(lines, "certificate_loaded")
         first = await serial_of(pebble.tls_port)
         assert first
-        renewed = await renewal.Renewer(ctx, lines.logger()).renew(is_forced=True) if challenge == "http-01" else None
+        renewed = (
+            await acme_certificate.Renewer(ctx, lines.logger()).renew(is_forced=True)
+            if challenge == "http-01"
+            else None
+        )
         if renewed is not None:
             assert renewed.error == ""
             await until(lines, "certificate_loaded", count=2)
@@ -145,14 +148,14 @@ async def test_a_certificate_is_obtained_used_by_all_listeners_and_renewed_witho
     assert row.error == ""
     assert row.due_at == row.expires_at - (row.expires_at - row.issued_at) // 3
     async with ctx.store.reading() as tx:
-        assert await acme.challenges(tx, challenge, now=0) == []
+        assert await certificates.challenges(tx, challenge, now=0) == []
     assert b"PRIVATE KEY" not in row.private_key
 
 
 async def test_a_name_that_cannot_be_validated_is_reported_and_not_tried_again_at_once(
     ctx: context.Context, lines: app_server.CapturedLog
 ) -> None:
-    renewer = renewal.Renewer(ctx, lines.logger())
+    renewer = acme_certificate.Renewer(ctx, lines.logger())
     refused = await renewer.renew()
     assert refused is not None
     assert (
@@ -166,7 +169,7 @@ async def test_a_name_that_cannot_be_validated_is_reported_and_not_tried_again_a
     assert row.due_at > ctx.clock() + 14 * 60 * 1_000_000
     assert await renewer.renew() is None
     async with ctx.store.reading() as tx:
-        assert await acme.challenges(tx, "http-01", now=0) == []
+        assert await certificates.challenges(tx, "http-01", now=0) == []
 
 
 async def test_an_authority_that_is_down_leaves_the_old_certificate_in_use(
@@ -181,7 +184,7 @@ async def test_an_authority_that_is_down_leaves_the_old_certificate_in_use(
                 await certificates.put(
                     tx, key(ctx), chain="old", private_key=b"old", issued_at=1, expires_at=2, due_at=ctx.clock()
                 )
-            failed = await renewal.Renewer(ctx, lines.logger()).renew()
+            failed = await acme_certificate.Renewer(ctx, lines.logger()).renew()
             row = await stored(ctx)
     assert failed is not None
     assert failed.error == f"{down.acme.directory} cannot be reached: ConnectionError"
@@ -193,7 +196,9 @@ async def test_two_hosts_make_one_order_and_both_use_its_certificate(
 ) -> None:
     async with serving(settings, lines, "api"), composition.open_context(settings) as other:
         hosts = [acme_certificate.AcmeCertificate(each, lines.logger()) for each in (ctx, other)]
-        results = await asyncio.gather(*(renewal.Renewer(each, lines.logger()).renew() for each in (ctx, other)))
+        results = await asyncio.gather(
+            *(acme_certificate.Renewer(each, lines.logger()).renew() for each in (ctx, other))
+        )
         assert [result is None for result in results].count(True) == 1
         assert events(lines).count("certificate_issued") == 1
         for host in hosts:
@@ -207,7 +212,7 @@ async def test_an_order_that_a_shutdown_interrupts_is_due_at_the_next_start(
     with socket.create_server(("127.0.0.1", 0)) as silent:
         waiting = with_acme(settings, directory=f"https://127.0.0.1:{silent.getsockname()[1]}/dir")
         async with composition.open_context(waiting) as ctx, asyncio.timeout(TIMEOUT_SECONDS):
-            order = asyncio.create_task(renewal.Renewer(ctx, lines.logger()).renew())
+            order = asyncio.create_task(acme_certificate.Renewer(ctx, lines.logger()).renew())
             connected, _ = await asyncio.to_thread(silent.accept)
             assert (await stored(ctx)).claimed_until > ctx.clock()
             order.cancel()

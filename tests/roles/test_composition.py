@@ -4,7 +4,7 @@ import pytest
 
 from postroad import config
 from postroad.roles import composition
-from postroad.services.accounts import registry as accounts
+from postroad.services.accounts import account_registry as accounts
 from tests import accepted_mail, contexts
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from postroad import config
-from postroad.roles import file_limit
+from postroad.roles import supervisor
 from tests.api import app_server
 
 
@@ -35,7 +35,7 @@ def limited(monkeypatch: pytest.MonkeyPatch, soft: int, hard: int) -> Limits:
 
 def test_the_soft_limit_is_raised_to_the_hard_one(monkeypatch: pytest.MonkeyPatch) -> None:
     limits, lines = limited(monkeypatch, 1024, 524_288), app_server.CapturedLog()
-    file_limit.raise_limit(config.load(environment={}), log=lines.logger())
+    supervisor.raise_limit(config.load(environment={}), log=lines.logger())
     assert (limits.now, lines.kept) == ((524_288, 524_288), [])
 
 
@@ -49,7 +49,7 @@ def test_a_limit_below_what_the_settings_need_is_a_warning(monkeypatch: pytest.M
         "webhooks": {"connections": 10},
         "database": {"connections": 5},
     }
-    file_limit.raise_limit(config.load(environment={}, overrides=overrides), log=lines.logger())
+    supervisor.raise_limit(config.load(environment={}, overrides=overrides), log=lines.logger())
     (line,) = lines.kept
     assert (line["event"], line["level"]) == ("file_limit_low", "warning")
     assert (line["limit"], line["needed"]) == (4096, 4000 + 30 + 20 + 10 + 5 + 256)
@@ -58,12 +58,12 @@ def test_a_limit_below_what_the_settings_need_is_a_warning(monkeypatch: pytest.M
 def test_no_limit_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     limited(monkeypatch, 1024, resource.RLIM_INFINITY)
     lines = app_server.CapturedLog()
-    file_limit.raise_limit(config.load(environment={}), log=lines.logger())
+    supervisor.raise_limit(config.load(environment={}), log=lines.logger())
     assert lines.kept == []
 
 
 async def test_a_process_without_free_files_says_so_once_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_limit, "CHECK_SECONDS", 0.001)
+    monkeypatch.setattr(supervisor, "FILE_CHECK_SECONDS", 0.001)
     lines, real, attempts = app_server.CapturedLog(), os.open, []
 
     def open_file(*arguments: Any) -> int:
@@ -73,7 +73,7 @@ async def test_a_process_without_free_files_says_so_once_in_a_while(monkeypatch:
         return real(*arguments)
 
     monkeypatch.setattr(os, "open", open_file)
-    async with file_limit.watched(lines.logger()), asyncio.timeout(60):
+    async with supervisor.watched_file_limit(lines.logger()), asyncio.timeout(60):
         while not lines.kept:
             await asyncio.sleep(0.001)
         await asyncio.sleep(0.05)

@@ -4,8 +4,8 @@ import asyncio
 import json
 
 from postroad import config
-from postroad.roles import composition, heartbeat, role
-from postroad.storage import processes
+from postroad.roles import background, composition, role
+from postroad.storage.operations import processes
 from tests import contexts
 from tests.api import app_server
 
@@ -30,7 +30,7 @@ async def test_a_process_is_in_the_store_while_it_runs(clean_sqlite_url: str) ->
             await processes.put(tx, dead)
         stopping = asyncio.Event()
         given = role.RoleContext(ctx, app_server.CapturedLog().logger(), stopping, no_metrics)
-        started = await heartbeat.start(given, names=["delivery", "webhooks"])
+        started = await background.start_heartbeat(given, names=["delivery", "webhooks"])
         working = asyncio.ensure_future(started.work())
         async with asyncio.timeout(TIMEOUT_SECONDS):
             while (found := await seen()) == [dead]:

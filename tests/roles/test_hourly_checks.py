@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from postroad import config
-from postroad.roles import hourly_checks, role, service, supervisor
-from postroad.services import context
+from postroad import config, context
+from postroad.roles import background, role, service, supervisor
 from tests import contexts, dns_server
 from tests.api import app_server
 
@@ -28,7 +27,7 @@ def settings(url: str, *, resolvers: Sequence[str] = (), **doctor: object) -> co
 async def test_a_process_exports_what_the_checks_of_its_host_found(
     clean_sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hourly_checks, "FIRST_SECONDS", 0)
+    monkeypatch.setattr(background, "FIRST_CHECKS_SECONDS", 0)
     found: list[context.Context] = []
 
     async def watch(role_context: role.RoleContext) -> role.Started:

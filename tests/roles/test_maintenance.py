@@ -8,11 +8,11 @@ import pytest
 import structlog
 from structlog.testing import LogCapture
 
-from postroad import config
+from postroad import config, context
 from postroad.protocol.reports import tls_report
 from postroad.roles import composition, maintenance, role
-from postroad.services import context
-from postroad.storage import clock, failure_counts, hourly_counts, notices, tls_reports
+from postroad.storage.mail import mail_counts, tls_policies
+from postroad.storage.operations import notices, processes
 from tests import contexts, dns_server
 from tests.storage import samples
 
@@ -58,7 +58,7 @@ async def run_until(ctx: context.Context, is_so: Callable[[], Any], *, lines: Lo
 
 async def add_report(ctx: context.Context, *, day: int) -> None:
     async with ctx.store.transaction() as tx:
-        await tls_reports.add(tx, day, {"example.net": {SUCCESS: 1}}, due_at={"example.net": 1})
+        await tls_policies.add_sessions(tx, day, {"example.net": {SUCCESS: 1}}, due_at={"example.net": 1})
 
 
 async def test_reports_that_are_due_are_sent(opened: Callable[[str], Any]) -> None:
@@ -103,9 +103,9 @@ async def test_what_time_causes_is_looked_for(opened: Callable[[str], Any], monk
     monkeypatch.setattr(maintenance, "WATCH_INTERVAL_SECONDS", 0)
     async with opened("") as ctx:
         async with ctx.store.transaction() as tx:
-            hour = hourly_counts.hour_of(ctx.clock())
-            blocked = failure_counts.FailureIncrement("acc_1", hour, "google", "ip_blocked", 10, 0)
-            await failure_counts.add(tx, [blocked])
+            hour = mail_counts.hour_of(ctx.clock())
+            blocked = mail_counts.FailureIncrement("acc_1", hour, "google", "ip_blocked", 10, 0)
+            await mail_counts.add_failures(tx, [blocked])
 
         async def is_told() -> bool:
             async with ctx.store.reading() as tx:
@@ -136,7 +136,7 @@ async def test_partitions_are_kept_unless_the_clock_is_wrong(
         async def of_the_database(_: object) -> int:
             return ctx.clock() + offset
 
-        monkeypatch.setattr(clock, "now", of_the_database)
+        monkeypatch.setattr(processes, "database_time", of_the_database)
         lines = LogCapture()
 
         async def is_said() -> bool:

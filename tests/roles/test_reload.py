@@ -9,12 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from postroad import config, errors, roles
+from postroad import config, context, errors, roles
 from postroad.protocol.smtp import values
-from postroad.roles import composition, reload
-from postroad.services import context, operator_mail
-from postroad.services.accounts import registry as accounts
-from postroad.storage import queue_views
+from postroad.roles import composition, supervisor
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.operations import operator_mail
+from postroad.storage.mail import queue_views
 from tests import accepted_mail, contexts
 from tests.api import app_server
 from tests.roles.test_supervisor import SECRET_KEY, run, with_role
@@ -33,7 +33,7 @@ def load(folder: Path, **sections: dict[str, object]) -> config.Settings:
 
 def read_again(ctx: context.Context, folder: Path, **sections: dict[str, object]) -> dict[str, object]:
     lines = app_server.CapturedLog()
-    reload.reload(ctx, lambda: load(folder, **sections), log=lines.logger())
+    supervisor.reload(ctx, lambda: load(folder, **sections), log=lines.logger())
     (line,) = lines.kept
     return line
 
@@ -122,8 +122,8 @@ def test_every_name_in_the_table_is_a_setting_and_documented() -> None:
     tables = config.defaults()
     page = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
     table = page.split("| setting | takes effect with |")[1].split("\n\n")[0]
-    assert set(re.findall(r"`\[?([\w.]+)\]?`", table)) == reload.RELOADED
-    for name in reload.RELOADED:
+    assert set(re.findall(r"`\[?([\w.]+)\]?`", table)) == supervisor.RELOADED
+    for name in supervisor.RELOADED:
         section, _, key = name.partition(".")
         assert section in tables
         assert not key or key in tables[section]

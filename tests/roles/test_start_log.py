@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from postroad import build_version, config, errors, roles
-from postroad.storage import migrations, open_store
+from postroad.storage.engine import migrations, open_store
 from tests import next_migration
 from tests.api import app_server
 from tests.roles.test_supervisor import SECRET_KEY, run, with_role

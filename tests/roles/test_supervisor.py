@@ -13,16 +13,15 @@ import httpx
 import msgspec
 import pytest
 
-from postroad import config, errors, roles
-from postroad.roles import frontend, listeners, maintenance, reload, service, supervisor
-from postroad.services import context
-from postroad.services.accounts import registry as accounts
-from postroad.services.domains import monitor
-from postroad.services.domains import registry as domains
-from postroad.services.maintenance import cleanup
-from postroad.services.notices import sender
-from postroad.storage import accounts as stored_accounts
-from postroad.storage import sessions
+from postroad import config, context, errors, roles
+from postroad.roles import frontend, listeners, maintenance, service, supervisor
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.domains import dns_checks
+from postroad.services.domains import domain_registry as domains
+from postroad.services.operations import cleanup
+from postroad.services.operations.notices import sender
+from postroad.storage.people import accounts as stored_accounts
+from postroad.storage.people import sessions
 from tests import dns_server
 from tests.api import app_server
 from tests.storage import samples
@@ -65,7 +64,7 @@ async def run(
     *,
     prepare: Callable[[context.Context], Awaitable[None]] | None = None,
     announce: Callable[[roles.Addresses], None] | None = None,
-    load: reload.Load | None = None,
+    load: supervisor.Load | None = None,
 ) -> None:
     async with asyncio.timeout(TIMEOUT_SECONDS):
         await service.run(settings, names, log=lines.logger(), load=load, prepare=prepare, announce=announce)
@@ -349,7 +348,7 @@ async def test_maintenance_tidies_up_while_dns_does_not_answer(
             await asyncio.sleep(0.01)
         role_context.stopping.set()
 
-    monkeypatch.setattr(monitor, "check_due", hang)
+    monkeypatch.setattr(dns_checks, "check_due", hang)
     await run(settings, with_role(monkeypatch, work), lines)
 
 
@@ -367,7 +366,7 @@ async def test_a_round_that_fails_is_logged_and_stops_nothing(
             await asyncio.sleep(0.01)
         role_context.stopping.set()
 
-    for module, name in ((monitor, "check_due"), (sender, "send_due")):
+    for module, name in ((dns_checks, "check_due"), (sender, "send_due")):
         monkeypatch.setattr(module, name, fail)
     with_role(monkeypatch, work)
     await run(settings, ["maintenance", "test"], lines)
@@ -384,7 +383,7 @@ async def test_maintenance_asks_no_dns_where_that_is_turned_off(
             await asyncio.sleep(0.01)
         role_context.stopping.set()
 
-    monkeypatch.setattr(monitor, "check_due", ask)
+    monkeypatch.setattr(dns_checks, "check_due", ask)
     with_role(monkeypatch, work)
     silent = msgspec.structs.replace(settings, domains=msgspec.structs.replace(settings.domains, check_hours=0))
     await run(silent, ["maintenance", "test"], lines)

@@ -13,10 +13,10 @@ from typing import Any, Final
 import httpx
 import msgspec
 
+from postroad import context
 from postroad.dashboard import application
-from postroad.model import caller
+from postroad.model.people import callers
 from postroad.roles import listeners
-from postroad.services import context
 from postroad.web import routing
 from tests.api.v1 import test_tenancy as api
 from tests.dashboard import browser_client
@@ -99,7 +99,7 @@ def route_calls(service: WholeService, tenant: Tenant) -> list[RouteCall]:
     site = browser_client.build_site(service.ctx.settings)
     things = COMMON | tenant.things
     # Operators only: tests/dashboard/operator.
-    customers = [route for route in application.routes(site) if route.permission is not caller.Permission.OPERATE]
+    customers = [route for route in application.routes(site) if route.permission is not callers.Permission.OPERATE]
     shown = [route for route in customers if pages.is_page(route) and route.path not in ENDLESS]
     return [
         *(RouteCall(route, is_page=False, path=_path(route, things)) for route in listeners.ROUTES),

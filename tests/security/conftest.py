@@ -12,8 +12,7 @@ import pytest
 import pytest_asyncio
 import trustme
 
-from postroad import config
-from postroad.services import context
+from postroad import config, context
 from tests import contexts, dns_server, webhook_server
 from tests.api.management import AccountClients, mine, served, switch, theirs
 from tests.contexts import clock, ctx

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import httpx
 
-from postroad.model import caller
-from postroad.services.accounts import registry as accounts
-from postroad.services.auth import users
+from postroad.model.people import callers
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import saved_views
+from postroad.services.people import users
 from tests import accepted_mail
 from tests.dashboard import sample_account
 from tests.delivery import engine_harness
@@ -91,7 +91,7 @@ async def settled(service: WholeService, mark: str) -> AsyncIterator[Tenant]:
     domain, email = f"{mark}.example", f"owner@{mark}.example"
     account = await accounts.create(service.ctx, f"{mark} Ltd")
     await accepted_mail.allow_sending(service.ctx, account.id, domain=domain, amount=1_000_000)
-    await users.create(service.ctx, account.id, email=email, password=PASSWORD, role=caller.Role.OWNER)
+    await users.create(service.ctx, account.id, email=email, password=PASSWORD, role=callers.Role.OWNER)
     token = (await log_in(service, email)).json()["token"]
     async with client(service) as http, client(service) as browser:
         answer = await browser.post("/login", data={"email": email, "password": PASSWORD})

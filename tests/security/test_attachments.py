@@ -19,7 +19,8 @@ from typing import Any
 
 import pytest
 
-from postroad.model import caller, limits
+from postroad.model.mail import limits
+from postroad.model.people import callers
 from tests import smtp_peers
 from tests.api import management
 from tests.reliability import profile
@@ -117,7 +118,7 @@ async def test_g5_names_make_no_files_and_are_served_under_generated_ones(
     by_http = sum(answer.status_code == 202 for answer in answers)
     assert len(arrived) == len(CONTENT_IDS) * len(PATH_NAMES) + by_http
     assert {name.partition(".db")[0] for name in below(tmp_path) - before} <= {"postroad"}
-    token = await management.token(service.ctx, service.account.id, caller.Role.OWNER)
+    token = await management.token(service.ctx, service.account.id, callers.Role.OWNER)
     for each in arrived:
         path = f"/v1/messages/{each.message.id}/raw"
         shown = await service.http.get(path, headers={"Authorization": f"Bearer {token}"}, auth=None)

@@ -16,9 +16,10 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from postroad.dashboard import cookies
-from postroad.model import caller
-from postroad.services.auth import installation_keys, passwords, users
+from postroad.dashboard.framework import cookies
+from postroad.keys import installation_keys
+from postroad.model.people import callers
+from postroad.services.people import passwords, users
 from tests import contexts
 from tests.delivery import engine_harness
 from tests.security import tenants
@@ -285,7 +286,9 @@ async def test_e13_fifty_log_ins_at_once_leave_the_others_alone(
     async with tenants.settled(service, "north") as north, tenants.client(service) as http:
         names = [f"person-{number}@north.example" for number in range(LOG_INS)]
         for name in names:
-            await users.create(service.ctx, north.account_id, email=name, password=PASSWORD, role=caller.Role.DEVELOPER)
+            await users.create(
+                service.ctx, north.account_id, email=name, password=PASSWORD, role=callers.Role.DEVELOPER
+            )
         monkeypatch.setattr(passwords, "_match", slow)
         bodies = [{"email": name, "password": PASSWORD} for name in names]
         under_way = [asyncio.create_task(http.post("/v1/auth/login", json=body)) for body in bodies]
@@ -333,7 +336,7 @@ async def test_e14_an_impossible_password_is_refused_before_it_is_hashed(
 async def test_e8_what_a_disabled_user_created_sends_no_more(service: WholeService) -> None:
     """E8: an API key, an SMTP credential, and an SMTP session that is open; until somebody else answers for them."""
     tokens = {}
-    for name, role in (("owner", caller.Role.OWNER), ("mallory", caller.Role.DEVELOPER)):
+    for name, role in (("owner", callers.Role.OWNER), ("mallory", callers.Role.DEVELOPER)):
         email = f"{name}@example.com"
         await users.create(service.ctx, service.account.id, email=email, password=PASSWORD, role=role)
         async with tenants.client(service) as http:

@@ -9,8 +9,8 @@ from typing import Final
 
 import httpx
 
-from postroad.model import caller
-from postroad.services.auth import users
+from postroad.model.people import callers
+from postroad.services.people import users
 from tests.security import tenants
 from tests.security.test_attachments import DEEP_BOMBS, MULTIPART, WIDE_BOMBS
 from tests.security.whole_service import BEGIN, HEADER, WholeService
@@ -58,7 +58,7 @@ async def test_g7_files_without_end_are_refused(service: WholeService) -> None:
 
 async def test_g7_of_a_bomb_a_bounded_part_is_shown(service: WholeService) -> None:
     """G7: depth, breadth and markup without end, on the message's page; others are answered meanwhile."""
-    role, email = caller.Role.READ_ONLY, "jo@example.com"
+    role, email = callers.Role.READ_ONLY, "jo@example.com"
     await users.create(service.ctx, service.account.id, email=email, password=tenants.PASSWORD, role=role)
     async with tenants.client(service) as browser:
         form = {"email": email, "password": tenants.PASSWORD}

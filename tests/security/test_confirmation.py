@@ -9,12 +9,12 @@ from collections.abc import Iterable
 
 import pytest
 
-from postroad import config
-from postroad.api import dangerous_endpoints
+from postroad import config, context
+from postroad.api import authentication
 from postroad.api.operator import routes as operator_routes
-from postroad.dashboard import application, dangerous_pages
+from postroad.dashboard import application
 from postroad.roles import listeners
-from postroad.services import context, operator_jobs, operator_state
+from postroad.services.operations import operator_jobs, operator_state
 from postroad.web import routing
 from tests.dashboard import browser_client
 
@@ -64,16 +64,16 @@ def endpoints() -> set[str]:
 
 
 def test_the_tables_name_routes_that_exist() -> None:
-    assert dangerous_pages.PAGES - pages() == set()
-    assert dangerous_endpoints.ENDPOINTS - endpoints() == set()
+    assert application.STEP_UP_ROUTES - pages() == set()
+    assert authentication.STEP_UP_ROUTES - endpoints() == set()
 
 
 def test_no_dangerous_route_is_missing() -> None:
     found = {label for label in pages() | endpoints() if DANGEROUS.search(label)}
-    assert found - HARMLESS == dangerous_pages.PAGES | dangerous_endpoints.ENDPOINTS
+    assert found - HARMLESS == application.STEP_UP_ROUTES | authentication.STEP_UP_ROUTES
     assert found >= HARMLESS
 
 
 @pytest.mark.parametrize("path", ["/emails", "/v1/webhook"])
 def test_the_interface_needs_none(path: str) -> None:
-    assert [label for label in dangerous_endpoints.ENDPOINTS if f"{label.split()[1]}/".startswith(f"{path}/")] == []
+    assert [label for label in authentication.STEP_UP_ROUTES if f"{label.split()[1]}/".startswith(f"{path}/")] == []

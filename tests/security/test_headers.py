@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from postroad.services import templates
+from postroad.services.templates import templates
 from tests.security.whole_service import ADA, BEGIN, HEADER, MESSAGE, WholeService
 
 VICTIM = "v@example.net"

@@ -13,8 +13,8 @@ import pytest
 
 from postroad.api.operator import routes as operator_routes
 from postroad.compat import applications
-from postroad.services import operator_jobs, operator_state
-from postroad.services.auth import api_keys
+from postroad.services.operations import operator_jobs, operator_state
+from postroad.services.people import api_keys
 from postroad.web import routing
 from tests import raw_http
 from tests.dashboard import sample_account

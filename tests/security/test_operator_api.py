@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from postroad.services.auth import operators
+from postroad.services.people import operators
 from tests.api.operator.conftest import ALL_ROUTES
 from tests.dashboard import sample_account
 from tests.security import tenants

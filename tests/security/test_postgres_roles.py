@@ -14,13 +14,13 @@ import asyncpg
 import pytest
 
 from postroad import config
-from postroad.model import caller
+from postroad.model.people import callers
 from postroad.roles import composition
-from postroad.services.accounts import registry as accounts
-from postroad.services.auth import users
-from postroad.services.maintenance import cleanup, partitions
-from postroad.storage import migrations, open_store, queries
-from postroad.storage import partitions as stored_partitions
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.operations import cleanup, partitions
+from postroad.services.people import users
+from postroad.storage.engine import migrations, open_store, queries
+from postroad.storage.operations import partitions as stored_partitions
 from tests import contexts, next_migration, warm_processes
 from tests.postgres_server import PostgresServer
 from tests.reliability import service_process, whole_service
@@ -91,7 +91,7 @@ async def test_mail_is_sent_delivered_and_reported_as_the_service_role(migrated:
         await whole.finished()
         await whole.prove()
         async with whole_service.open_context(service_url) as ctx:
-            role = caller.Role.OWNER
+            role = callers.Role.OWNER
             await users.create(ctx, whole.account_id, email="ada@example.com", password=PASSWORD, role=role)
         base = whole.service.base_url
         form = {"email": "ada@example.com", "password": PASSWORD}

@@ -11,15 +11,15 @@ from typing import Final
 import pytest
 
 import postroad
-from postroad.dashboard import cookies
-from postroad.services.auth import installation_keys
-from postroad.services.dkim import domain_keys
+from postroad.dashboard.framework import cookies
+from postroad.keys import installation_keys
+from postroad.mail.signing import domain_keys
 from tests import contexts
 from tests.dashboard import sample_account
 from tests.security import tenants, whole_service
 from tests.security.tenants import Tenant
 from tests.security.whole_service import WholeService
-from tests.services.auth import authenticator
+from tests.services.people import authenticator
 
 NEW: Final = "another long sentence"
 WRONG: Final = "a sentence that is wrong"

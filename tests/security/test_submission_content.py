@@ -10,7 +10,7 @@ import tracemalloc
 
 import pytest
 
-from postroad.model import limits
+from postroad.model.mail import limits
 from tests.network import recording_listener
 from tests.reliability import profile
 from tests.security.whole_service import (

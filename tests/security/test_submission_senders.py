@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from postroad.services.accounts import registry as accounts
-from postroad.services.auth import credentials
-from postroad.services.domains import registry as domains
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.domains import domain_registry as domains
+from postroad.services.people import credentials
 from tests import accepted_mail, smtp_peers
 from tests.delivery import engine_harness
 from tests.security.whole_service import ADA, BEGIN, MESSAGE, WholeService, hand_over, plain

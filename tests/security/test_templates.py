@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 import pytest
 
-from postroad.services import templates
+from postroad.services.templates import templates
 from tests.security import tenants
 from tests.security.tenants import Tenant
 from tests.security.whole_service import WholeService

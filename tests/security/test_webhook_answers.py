@@ -8,7 +8,7 @@ import gzip
 
 import pytest
 
-from postroad.model import times
+from postroad.model.units import times
 from postroad.services.webhooks import endpoints
 from tests.api.webhook_calls import DELIVERIES
 from tests.contexts import SECOND

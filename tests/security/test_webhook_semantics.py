@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 import stripe
 
-from postroad.model import times
-from postroad.services.maintenance import cleanup
-from postroad.services.webhooks import signing_secrets
-from postroad.storage import webhooks
-from postroad.webhooks import attempter, dispatcher
+from postroad.model.units import times
+from postroad.services.operations import cleanup
+from postroad.services.webhooks import signed_requests
+from postroad.storage.webhook import webhooks
+from postroad.webhooks import attempter, engine
 from tests import webhook_rows
 from tests.api.management import AccountClients
 from tests.api.webhook_calls import DELIVERIES, ROTATE, WEBHOOK, check_refusal, replay_of
@@ -93,7 +93,7 @@ async def test_the_bytes_that_are_sent_are_those_that_were_written_and_signed(
 async def test_c2_the_vector(scenario: WebhookScenario) -> None:
     await scenario.subscribe()
     endpoint, ctx = await scenario.endpoint(), scenario.harness.ctx
-    sealed = signing_secrets.encrypt(ctx, "whsec_test_secret", webhook_id=endpoint.id)
+    sealed = signed_requests.encrypt_secret(ctx, "whsec_test_secret", webhook_id=endpoint.id)
     async with ctx.store.transaction() as tx:
         await webhooks.remove_secrets(tx, endpoint.id)
         secret = webhooks.Secret(
@@ -268,7 +268,7 @@ async def test_an_attempt_of_a_dead_worker_counts_and_none_is_lost(
         delivery = await scenario.attempted(delivery_id, attempts=min(lost + 1, 7))
         assert await marker_is_delivered(scenario)
     assert delivery["attempt_count"] == min(lost + 1, 7)
-    assert [one["error"] for one in delivery["attempts"]][:lost] == [dispatcher.WORKER_LOST] * lost
+    assert [one["error"] for one in delivery["attempts"]][:lost] == [engine.WORKER_LOST] * lost
     assert delivery["status"] == ("failed" if lost == 7 else "succeeded")
     assert len(scenario.public.requests) == (0 if lost == 7 else 1)
 

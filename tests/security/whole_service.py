@@ -20,15 +20,14 @@ from typing import Any, Final
 import httpx
 import trustme
 
-from postroad import config, roles
+from postroad import config, context, roles
 from postroad.roles import composition, service
-from postroad.services import context
-from postroad.services.accounts import registry as accounts
-from postroad.services.auth import credentials
-from postroad.services.maintenance import consistency, gauges
-from postroad.storage import accounts as stored_accounts
-from postroad.storage import credentials as stored_credentials
-from postroad.storage import message_search, messages, recipients, search_conditions
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.operations import gauges, operator_jobs
+from postroad.services.people import credentials
+from postroad.storage.mail import message_search, messages
+from postroad.storage.people import accounts as stored_accounts
+from postroad.storage.people import credentials as stored_credentials
 from tests import accepted_mail, contexts, dns_server, smtp_peers
 from tests.api import app_server
 from tests.delivery import engine_harness
@@ -131,15 +130,15 @@ class WholeService:
 
     # What has come of it.
 
-    async def stored(self) -> Sequence[tuple[messages.Message, list[recipients.Recipient], bytes]]:
+    async def stored(self) -> Sequence[tuple[messages.Message, list[messages.Recipient], bytes]]:
         """The account's messages, oldest first."""
         async with self.ctx.store.reading() as tx:
-            everything = search_conditions.Filter(after="", before="~")
+            everything = message_search.Filter(after="", before="~")
             found = await message_search.page(tx, self.account.id, everything, limit=500)
             return [
                 (
                     each,
-                    await recipients.of_message(tx, self.account.id, each.id),
+                    await messages.recipients(tx, self.account.id, each.id),
                     await messages.body(tx, self.account.id, each.id) or b"",
                 )
                 for each in reversed(found)
@@ -152,7 +151,7 @@ class WholeService:
             return all(one.status in engine_harness.FINAL for _, reached, _ in await self.stored() for one in reached)
 
         await engine_harness.until(is_final)
-        assert (await consistency.run(self.ctx)).findings == []
+        assert (await operator_jobs.check_consistency(self.ctx)).findings == []
         stored = await self.stored()
         taken = {transaction.content: transaction for transaction in self.sink.transactions}
         assert len(stored) == len(self.sink.transactions) == len(taken)

@@ -2,10 +2,11 @@
 
 import dataclasses
 
-from postroad.model import actors
-from postroad.services import audit_log, context
-from postroad.storage import audit_log as stored
-from postroad.storage import users
+from postroad import context
+from postroad.model.people import callers
+from postroad.services import audit_log
+from postroad.storage.people import audit_log as stored
+from postroad.storage.people import users
 
 REQUEST = "req_" + "a" * 28
 ADDRESS = "192.0.2.1"
@@ -13,7 +14,7 @@ ADDRESS = "192.0.2.1"
 
 def as_user(ctx: context.Context, user: users.User) -> context.Context:
     """The same context, acting for this user."""
-    return dataclasses.replace(ctx, actor=actors.Actor(actors.Kind.PERSON, user.id, REQUEST, ADDRESS))
+    return dataclasses.replace(ctx, actor=callers.Actor(callers.ActorKind.PERSON, user.id, REQUEST, ADDRESS))
 
 
 async def entries(ctx: context.Context, account_id: str) -> list[stored.Entry]:

@@ -1,9 +1,9 @@
 """Mail on its way to its end: recipients of an accepted message, claimed, and the outcomes that end them."""
 
+from postroad import context
+from postroad.mail.results import outcomes
 from postroad.model.bounces import disposition
-from postroad.services import context
-from postroad.services.results import outcomes
-from postroad.storage import attempts, queue
+from postroad.storage.mail import attempts, queue
 from tests import accepted_mail
 from tests.contexts import SECOND
 

@@ -1,10 +1,9 @@
 """A service with a name server of its own, and zones that a customer would write."""
 
-from postroad import config
-from postroad.model.domain_records import RecordPurpose
-from postroad.services import context
-from postroad.services.dkim import domain_keys
-from postroad.storage import domains
+from postroad import config, context
+from postroad.mail.signing import domain_keys
+from postroad.model.domains.domain_records import RecordPurpose
+from postroad.storage.mail import domains
 from tests import dns_server
 from tests.contexts import SECRET_KEY
 

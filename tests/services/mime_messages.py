@@ -4,7 +4,7 @@ import email
 import email.policy
 from email.message import EmailMessage
 
-from postroad.model import mail
+from postroad.model.mail import statuses
 
 TRACE = "by mx.example.com with ESMTPSA id req_1; Fri, 15 Jan 2027 08:00:00 +0000"
 FROM = "From: Shop <shop@example.com>"
@@ -17,13 +17,13 @@ def raw(
     body: str = "Hi\r\n",
     sender: str = "bounces@example.com",
     to: tuple[str, ...] = ("ada@example.org",),
-) -> mail.RawMessage:
+) -> statuses.RawMessage:
     """A message with these header lines, which may be folded."""
     content = "".join(f"{field}\r\n" for field in fields) + "\r\n" + body
-    return mail.RawMessage(sender, to, content.encode(), TRACE)
+    return statuses.RawMessage(sender, to, content.encode(), TRACE)
 
 
-def plain(*more: str, body: str = "Hi\r\n", to: tuple[str, ...] = ("ada@example.org",)) -> mail.RawMessage:
+def plain(*more: str, body: str = "Hi\r\n", to: tuple[str, ...] = ("ada@example.org",)) -> statuses.RawMessage:
     """A message as it should be, with these header lines besides."""
     return raw(FROM, TO, SUBJECT, *more, body=body, to=to)
 

@@ -5,7 +5,7 @@ import hashlib
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa, utils
 
-from postroad.services.dkim import domain_keys
+from postroad.mail.signing import domain_keys
 
 UNUSABLE = domain_keys.SigningKey("broken", b"not a key")
 

@@ -5,23 +5,26 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from postroad import config, errors
-from postroad.model import actors, caller, identifiers
-from postroad.services import audit_log, context, templates
+from postroad import config, context, errors
+from postroad.model.people import callers
+from postroad.model.units import identifiers
+from postroad.services import audit_log
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits as services_credits
-from postroad.services.accounts import registry as accounts
-from postroad.services.auth import api_keys, authentication, credentials
-from postroad.services.auth import users as account_users
-from postroad.services.domains import registry as domains
-from postroad.services.maintenance import cleanup
-from postroad.services.queue import inspection
-from postroad.services.suppressions import registry as suppressions
+from postroad.services.domains import domain_registry as domains
+from postroad.services.messages import queue_inspection
+from postroad.services.operations import cleanup
+from postroad.services.people import api_keys, authentication, credentials
+from postroad.services.people import users as account_users
 from postroad.services.suppressions import suppression_csv
+from postroad.services.suppressions import suppression_list as suppressions
+from postroad.services.templates import templates
 from postroad.services.webhooks import delivery_log, endpoints
-from postroad.storage import accounts as stored_accounts
-from postroad.storage import domains as stored_domains
-from postroad.storage import queue_views, users
-from postroad.storage import suppressions as stored_suppressions
+from postroad.storage.mail import domains as stored_domains
+from postroad.storage.mail import queue_views
+from postroad.storage.mail import suppressions as stored_suppressions
+from postroad.storage.people import accounts as stored_accounts
+from postroad.storage.people import users
 from tests import accepted_mail, queue_steps, webhook_rows
 from tests.contexts import PASSWORD, Clock
 from tests.services.audit_entries import ADDRESS, REQUEST, as_user, entries, summaries
@@ -44,7 +47,7 @@ async def new_words(ctx: context.Context, account_id: str, work: Work) -> list[t
 
 async def use_credentials(ctx: context.Context, account_id: str) -> None:
     credential, password = await credentials.create(ctx, account_id, "Shop")
-    scopes = frozenset({caller.Permission.SEND})
+    scopes = frozenset({callers.Permission.SEND})
     key, secret = await api_keys.create(ctx, account_id, credential_id=None, name="Till", scopes=scopes)
     await api_keys.revoke(ctx, account_id, key.id)
     await credentials.revoke(ctx, account_id, credential.id)
@@ -182,7 +185,7 @@ async def test_an_entry_has_the_name_of_the_user_at_that_time(
     ctx: context.Context, account: stored_accounts.Account, owner: users.User
 ) -> None:
     other, _ = await account_users.create(
-        ctx, account.id, email="other@example.com", password=PASSWORD, role=caller.Role.OWNER
+        ctx, account.id, email="other@example.com", password=PASSWORD, role=callers.Role.OWNER
     )
     await templates.put(as_user(ctx, other), account.id, "welcome", subject="x", text="x", html=None)
     await account_users.remove(as_user(ctx, owner), account.id, other.id)
@@ -197,7 +200,7 @@ async def test_an_entry_has_the_name_of_the_user_at_that_time(
 async def test_what_the_service_does_by_itself_is_its_own(
     ctx: context.Context, account: stored_accounts.Account
 ) -> None:
-    service = dataclasses.replace(ctx, actor=actors.SERVICE)
+    service = dataclasses.replace(ctx, actor=callers.SERVICE)
     await templates.put(service, account.id, "welcome", subject="x", text="x", html=None)
     kinds = {entry.action: (entry.actor_kind, entry.actor) for entry in await entries(ctx, account.id)}
     assert kinds["template.saved"] == ("service", "postroad")
@@ -288,9 +291,9 @@ async def test_a_queue_command_is_one_entry_for_each_account(
             (key,) = await queue_steps.claim(ctx, place.id)
             await queue_steps.defer(ctx, key)
     everything = [queue_views.Filter()]
-    assert (await inspection.retry(ctx, everything)).changed == 3
-    assert (await inspection.retry(ctx, everything)).changed == 0
-    assert (await inspection.cancel(ctx, everything)).changed == 3
+    assert (await queue_inspection.retry(ctx, everything)).changed == 3
+    assert (await queue_inspection.retry(ctx, everything)).changed == 0
+    assert (await queue_inspection.cancel(ctx, everything)).changed == 3
     about_mail = [
         [words for words in await summaries(ctx, one.id) if "message." in words[0]] for one in (account, other)
     ]

@@ -7,7 +7,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from postroad.services import csv_rows
+from postroad.protocol.text import csv_rows
 
 # What a spreadsheet takes for the beginning of a formula.
 ACTIVE = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"

@@ -6,15 +6,15 @@ import dataclasses
 import msgspec
 import pytest
 
-from postroad import errors
-from postroad.services import context, repeat_rate
-from postroad.services.accounts import registry as accounts
-from postroad.storage import accounts as stored_accounts
-from postroad.storage import users
+from postroad import context, errors
+from postroad.services import usage_limits
+from postroad.services.accounts import account_registry as accounts
+from postroad.storage.people import accounts as stored_accounts
+from postroad.storage.people import users
 from tests.contexts import SECOND, Clock
 from tests.services.audit_entries import as_user
 
-RETRIES, REPLAYS = repeat_rate.Kind.RETRIES, repeat_rate.Kind.REPLAYS
+RETRIES, REPLAYS = usage_limits.Repeat.RETRIES, usage_limits.Repeat.REPLAYS
 
 
 def with_rate(ctx: context.Context, *, rate: int, burst: int) -> context.Context:
@@ -28,12 +28,12 @@ def person(ctx: context.Context, owner: users.User) -> context.Context:
     return with_rate(as_user(ctx, owner), rate=2, burst=4)
 
 
-async def repeat(ctx: context.Context, account_id: str, kind: repeat_rate.Kind = RETRIES) -> int:
+async def repeat(ctx: context.Context, account_id: str, kind: usage_limits.Repeat = RETRIES) -> int:
     """0 when a request is allowed, else the time to wait."""
     try:
         async with ctx.store.transaction() as tx:
             await stored_accounts.lock(tx, [account_id])
-            await repeat_rate.take(ctx, tx, account_id, kind)
+            await usage_limits.take_repeat(ctx, tx, account_id, kind)
     except errors.RateLimited as refusal:
         return refusal.retry_after or -1
     return 0
@@ -72,7 +72,7 @@ async def test_what_is_refused_later_in_its_transaction_does_not_count(
     async def in_vain() -> None:
         async with person.store.transaction() as tx:
             await stored_accounts.lock(tx, [account.id])
-            await repeat_rate.take(person, tx, account.id, RETRIES)
+            await usage_limits.take_repeat(person, tx, account.id, RETRIES)
             raise errors.Conflict("nothing waits")
 
     for _ in range(8):
@@ -90,6 +90,6 @@ async def test_a_refusal_says_the_limit_and_what_to_do(
 ) -> None:
     slow = with_rate(person, rate=1, burst=1)
     async with slow.store.transaction() as tx:
-        await repeat_rate.take(slow, tx, account.id, REPLAYS)
+        await usage_limits.take_repeat(slow, tx, account.id, REPLAYS)
         with pytest.raises(errors.RateLimited, match=r"^more than 1 replays per second; wait for Retry-After seconds$"):
-            await repeat_rate.take(slow, tx, account.id, REPLAYS)
+            await usage_limits.take_repeat(slow, tx, account.id, REPLAYS)

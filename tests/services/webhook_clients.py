@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
 from postroad import config
-from postroad.services.webhooks import client as webhook_client
+from postroad.network.http import guarded_client as webhook_client
 from tests import dns_server, webhook_server
 
 PUBLIC: Final = webhook_server.PUBLIC

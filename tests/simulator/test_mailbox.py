@@ -2,7 +2,7 @@
 
 import inspect
 
-from postroad.network import smtp_policy
+from postroad.network.smtp import smtp_server
 from postroad.protocol.smtp import values
 from postroad.services.messages import dev_inbox
 from postroad.simulator import mailbox
@@ -18,7 +18,7 @@ def new_policy(
     return mailbox.MailboxPolicy(mail or new_inbox(), deferrals or mailbox.Deferrals(), slow_seconds=0)
 
 
-def code(verdict: smtp_policy.PolicyDecision) -> int:
+def code(verdict: smtp_server.PolicyDecision) -> int:
     assert isinstance(verdict, values.Reply)
     return verdict.code
 

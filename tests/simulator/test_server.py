@@ -9,9 +9,9 @@ from typing import TypeVar
 import pytest
 import pytest_asyncio
 
-from postroad.services import context
+from postroad import context
 from postroad.services.messages import dev_inbox
-from postroad.simulator import server
+from postroad.simulator import mailbox
 
 T = TypeVar("T")
 MESSAGE = b"From: a@example.org\r\nSubject: Hello\r\n\r\n.dots\r\n"
@@ -40,7 +40,7 @@ class SimulatorHarness:
 async def harness() -> AsyncIterator[SimulatorHarness]:
     mail = dev_inbox.Inbox(clock=context.system_clock, entropy=bytes)
     problems: list[Exception] = []
-    async with server.serve(mail, host="127.0.0.1", port=0, failed=problems.append, slow_seconds=0.01) as address:
+    async with mailbox.serve(mail, host="127.0.0.1", port=0, failed=problems.append, slow_seconds=0.01) as address:
         yield SimulatorHarness(address, mail, problems)
     assert problems == []
 
@@ -84,7 +84,7 @@ async def test_dropping_hangs_up_in_data(harness: SimulatorHarness) -> None:
 async def test_an_address_that_is_taken_is_an_error_for_who_starts_it(harness: SimulatorHarness) -> None:
     host, port = harness.address
     with pytest.raises(OSError, match="in use"):
-        async with server.serve(harness.mail, host=host, port=port, failed=harness.problems.append):
+        async with mailbox.serve(harness.mail, host=host, port=port, failed=harness.problems.append):
             pass
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from postroad.storage import open_store, sqlite
-from postroad.storage.store import Store
+from postroad.storage.engine import open_store, sqlite
+from postroad.storage.engine.store import Store
 from tests.contexts import database_url
 from tests.storage import group_commits
 

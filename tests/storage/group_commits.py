@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 from postroad import errors
-from postroad.storage import group_commit
-from postroad.storage.store import Store, Transaction
+from postroad.storage.engine import group_commit
+from postroad.storage.engine.store import Store, Transaction
 
 
 @dataclass

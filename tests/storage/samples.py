@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from postroad.storage import accounts, ledger, logins, messages, recipients, sessions
-from postroad.storage.store import Row, Store, Transaction
+from postroad.storage.engine.store import Row, Store, Transaction
+from postroad.storage.mail import messages
+from postroad.storage.people import accounts, sessions, users
 
 NOW = 1_800_000_000_000_000
 
@@ -41,7 +42,7 @@ def message(message_id: str, account_id: str = "acc_1", **changes: Any) -> messa
     return messages.NewMessage(**(values | changes))
 
 
-def recipient(message_id: str, number: int = 0, account_id: str = "acc_1", **changes: Any) -> recipients.NewRecipient:
+def recipient(message_id: str, number: int = 0, account_id: str = "acc_1", **changes: Any) -> messages.NewRecipient:
     values: dict[str, Any] = {
         "message_id": message_id,
         "id": f"rcp_{message_id}_{number}",
@@ -50,25 +51,31 @@ def recipient(message_id: str, number: int = 0, account_id: str = "acc_1", **cha
         "email_key": f"person{number}@example.org",
         "domain": "example.org",
     }
-    return recipients.NewRecipient(**(values | changes))
+    return messages.NewRecipient(**(values | changes))
 
 
 def entry(
-    entry_id: str, account_id: str, *, available: int, reserved: int = 0, kind: str = ledger.Kind.GRANT, **more: Any
-) -> ledger.Entry:
+    entry_id: str,
+    account_id: str,
+    *,
+    available: int,
+    reserved: int = 0,
+    kind: str = accounts.LedgerKind.GRANT,
+    **more: Any,
+) -> accounts.LedgerEntry:
     values: dict[str, Any] = {"id": entry_id, "account_id": account_id, "kind": kind, "created_at": NOW}
-    return ledger.Entry(**(values | more), available=available, reserved=reserved)
+    return accounts.LedgerEntry(**(values | more), available=available, reserved=reserved)
 
 
-def reservation(message_id: str, recipients: int = 1) -> ledger.Entry:
+def reservation(message_id: str, recipients: int = 1) -> accounts.LedgerEntry:
     return entry("led_1", "acc_1", kind="reserve", available=-recipients, reserved=recipients, message_id=message_id)
 
 
-def login(login_id: str = "lgn_1", **changes: Any) -> logins.Login:
+def login(login_id: str = "lgn_1", **changes: Any) -> users.Login:
     """A login; `changes` to its fields."""
     email = f"{login_id}@example.com"
     fields = {"email": email, "email_key": email, "password_hash": "hash", "tokens_valid_from": NOW, "created_at": NOW}
-    return logins.Login(login_id, **{**fields, **changes})
+    return users.Login(login_id, **{**fields, **changes})
 
 
 def session(session_id: str = "tok_1", **changes: Any) -> sessions.Session:
@@ -94,7 +101,7 @@ async def add_account(tx: Transaction, account_id: str = "acc_1", *, credits: in
     """An account, and its first credits with the entry that belongs to them."""
     await accounts.insert(tx, account_id, name=f"name of {account_id}", now=NOW)
     if credits:
-        await ledger.record(tx, [entry(f"led_first_{account_id}", account_id, available=credits)])
+        await accounts.record_entries(tx, [entry(f"led_first_{account_id}", account_id, available=credits)])
 
 
 async def count(store: Store, table: str) -> int:

@@ -1,8 +1,8 @@
 """Messages that differ in every way that a search can ask for, and what is true of each, in words of Python."""
 
-from postroad.storage import attempts, messages, queue, recipients, search_conditions
-from postroad.storage.search_conditions import Condition, Kind
-from postroad.storage.store import Store
+from postroad.storage.engine.store import Store
+from postroad.storage.mail import attempts, message_search, messages, queue
+from postroad.storage.mail.message_search import Condition, Kind
 from tests.storage import samples
 
 SENDERS = ("shop@example.com", "news@example.com")
@@ -43,7 +43,7 @@ MESSAGES = [
 ]
 
 
-def second_recipient(message: messages.NewMessage) -> recipients.NewRecipient:
+def second_recipient(message: messages.NewMessage) -> messages.NewRecipient:
     number = number_of(message)
     domain = ("example.org", "gmail.com")[number % 2]
     name = f"person{1 + number % 3}@{domain}"
@@ -63,20 +63,20 @@ async def fill(store: Store) -> None:
     waiting = [one for one in people if one.id not in ended]
     async with store.transaction() as tx:
         await messages.insert(tx, [*MESSAGES, foreign])
-        await recipients.insert(tx, [*people, foreign_one])
+        await messages.insert_recipients(tx, [*people, foreign_one])
         sizes = {one.message_id: 1 for one in people}
         await queue.insert(tx, [*waiting, foreign_one], sizes, now=samples.NOW)
         final = [("acc_1", m.id, status_of(m), "settled", samples.NOW) for m in MESSAGES if status_of(m) != "queued"]
         await messages.finish(tx, final)
         tried = [m for m in MESSAGES if result_of(m)[0] != "queued"]
-        await recipients.record(tx, [update(m) for m in tried])
+        await messages.record_results(tx, [update(m) for m in tried])
         await attempts.insert(tx, [attempt(m) for m in tried if result_of(m)[4]])
 
 
-def update(message: messages.NewMessage) -> recipients.RecipientUpdate:
+def update(message: messages.NewMessage) -> messages.RecipientUpdate:
     status, code, *_ = result_of(message)
     key = ("acc_1", message.id, second_recipient(message).id)
-    return recipients.RecipientUpdate(*key, status, "reserved", 1, code, "a reply", None, None)
+    return messages.RecipientUpdate(*key, status, "reserved", 1, code, "a reply", None, None)
 
 
 def attempt(message: messages.NewMessage) -> attempts.Attempt:
@@ -152,7 +152,7 @@ def facts_of_recipients(message: messages.NewMessage) -> list[dict[Kind, set[obj
     return [first, other]  # type: ignore[list-item]
 
 
-def passes(message: messages.NewMessage, chosen: search_conditions.Filter) -> bool:
+def passes(message: messages.NewMessage, chosen: message_search.Filter) -> bool:
     """Clauses that are only about recipients are true of one of them together, the others each by itself."""
     shared = [clause for clause in chosen.clauses if all(is_of_recipient(one) for one in clause)]
     return (
@@ -166,4 +166,4 @@ def passes(message: messages.NewMessage, chosen: search_conditions.Filter) -> bo
 
 
 def is_of_recipient(one: Condition) -> bool:
-    return one.kind in search_conditions._OF_RECIPIENT and not one.is_negated
+    return one.kind in message_search._OF_RECIPIENT and not one.is_negated

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from postroad.storage import accounts
-from postroad.storage.store import Store
+from postroad.storage.engine.store import Store
+from postroad.storage.people import accounts
 from tests.storage import samples
 
 

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from postroad.storage import approvals
-from postroad.storage.approvals import State
-from postroad.storage.store import Store
+from postroad.storage.engine.store import Store
+from postroad.storage.people import approvals
+from postroad.storage.people.approvals import State
 
 ROW = approvals.Approval(
     "apr_1", "acc_1", "key_1", "cred_1", "k", b"\x00hash", bool(1), bool(0), b"{}", 3, "req_1", State.PENDING, 7

@@ -1,7 +1,8 @@
 """What was said in attempts: stored once, and deleted with its message."""
 
-from postroad.storage import attempts, messages, retention
-from postroad.storage.store import Store
+from postroad.storage.engine.store import Store
+from postroad.storage.mail import attempts, messages
+from postroad.storage.operations import retention
 from tests.storage import samples
 from tests.storage.test_retention import attempt
 

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from postroad.storage import attempts, recipients
-from postroad.storage.store import Store
+from postroad.storage.engine.store import Store
+from postroad.storage.mail import attempts, messages
 from tests.storage import samples
 
 NOW = 1_800_000_000_000_000
@@ -104,7 +104,7 @@ async def test_the_latest_refusals_of_an_account_come_newest_first_with_their_ad
     await insert(store, *rows, attempt("rcp_9", started_at=NOW + 9, account_id="acc_2"))
     async with store.transaction() as tx:
         known = [samples.recipient("em_1", place, id=f"rcp_{place}") for place in range(len(verdicts))]
-        await recipients.insert(tx, known)
+        await messages.insert_recipients(tx, known)
         found = await attempts.latest_refused(tx, "acc_1", limit=3)
         assert await attempts.latest_refused(tx, "acc_3", limit=3) == []
     assert [one.recipient_id for one in found] == ["rcp_5", "rcp_4", "rcp_2"]

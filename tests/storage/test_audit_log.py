@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from postroad.storage import audit_log
-from postroad.storage.store import Store
+from postroad.storage.engine.store import Store
+from postroad.storage.people import audit_log
 from tests.storage import samples
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from postroad.storage import acme, certificates
-from postroad.storage.store import Store
+from postroad.storage.engine.store import Store
+from postroad.storage.operations import certificates
 
 KEY = certificates.Key("https://ca.example/dir", "mail.example.com,mx.example.com")
 
@@ -41,23 +41,27 @@ async def test_a_failed_order_is_due_later_and_keeps_the_old_certificate(store: 
 
 
 async def test_the_first_account_of_a_directory_stays(store: Store) -> None:
-    first = acme.Account("https://ca.example/dir", b"one", "https://ca.example/1")
+    first = certificates.AcmeAccount("https://ca.example/dir", b"one", "https://ca.example/1")
     async with store.transaction() as tx:
-        await acme.put_account(tx, first)
-        await acme.put_account(tx, acme.Account("https://ca.example/dir", b"two", "https://ca.example/2"))
-        assert await acme.account(tx, "https://ca.example/dir") == first
-        assert await acme.account(tx, "https://other.example/dir") is None
+        await certificates.put_account(tx, first)
+        await certificates.put_account(
+            tx, certificates.AcmeAccount("https://ca.example/dir", b"two", "https://ca.example/2")
+        )
+        assert await certificates.acme_account(tx, "https://ca.example/dir") == first
+        assert await certificates.acme_account(tx, "https://other.example/dir") is None
 
 
 @pytest.mark.parametrize("kind", ["http-01", "tls-alpn-01"])
 async def test_challenges_are_there_until_their_order_ends_or_they_expire(store: Store, kind: str) -> None:
-    one, two = (acme.StoredChallenge(f"token-{number}", "mail.example.com", kind, "proof", 200) for number in (1, 2))
+    one, two = (
+        certificates.StoredChallenge(f"token-{number}", "mail.example.com", kind, "proof", 200) for number in (1, 2)
+    )
     async with store.transaction() as tx:
-        await acme.put_challenges(tx, [one, two])
-        assert await acme.challenges(tx, kind, now=199) == [one, two]
-        assert await acme.challenge(tx, "token-1", now=199) == one
-        assert await acme.challenge(tx, "token-1", now=200) is None
-        await acme.remove_challenges(tx, ["token-1"], now=100)
-        assert await acme.challenges(tx, kind, now=0) == [two]
-        await acme.remove_challenges(tx, [], now=200)
-        assert await acme.challenges(tx, kind, now=0) == []
+        await certificates.put_challenges(tx, [one, two])
+        assert await certificates.challenges(tx, kind, now=199) == [one, two]
+        assert await certificates.challenge(tx, "token-1", now=199) == one
+        assert await certificates.challenge(tx, "token-1", now=200) is None
+        await certificates.remove_challenges(tx, ["token-1"], now=100)
+        assert await certificates.challenges(tx, kind, now=0) == [two]
+        await certificates.remove_challenges(tx, [], now=200)
+        assert await certificates.challenges(tx, kind, now=0) == []

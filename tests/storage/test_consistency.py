@@ -2,8 +2,10 @@
 
 import pytest
 
-from postroad.storage import consistency, credentials, idempotency, ledger, messages, queue, recipients
-from postroad.storage.store import Store
+from postroad.storage.engine.store import Store
+from postroad.storage.mail import messages, queue
+from postroad.storage.operations import consistency
+from postroad.storage.people import accounts, credentials
 from tests.storage import samples, webhook_samples
 from tests.storage.test_credentials import credential
 
@@ -76,10 +78,12 @@ async def _a_message_with_all_that_belongs_to_it(store: Store) -> None:
         await credentials.insert(tx, credential("cred_1"))
         await messages.insert(tx, [samples.message("em_1", recipient_count=2, tags=("tag",), metadata='{"a":"b"}')])
         both = [samples.recipient("em_1", 0), samples.recipient("em_1", 1)]
-        await recipients.insert(tx, both)
+        await messages.insert_recipients(tx, both)
         await queue.insert(tx, both, {"em_1": 4}, now=samples.NOW)
-        await ledger.record(tx, [reserve])
-        await idempotency.insert(tx, [idempotency.NewKey("cred_1", "key", "acc_1", b"hash", "em_1", 1)])
+        await accounts.record_entries(tx, [reserve])
+        await messages.insert_idempotency_keys(
+            tx, [messages.NewIdempotencyKey("cred_1", "key", "acc_1", b"hash", "em_1", 1)]
+        )
     await _add_a_webhook(store)
 
 

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from postroad.storage import credentials
-from postroad.storage.store import ConstraintViolated, Store
+from postroad.storage.engine.store import ConstraintViolated, Store
+from postroad.storage.people import credentials
 from tests.storage import samples
 
 

@@ -13,7 +13,7 @@ from typing import Final
 import asyncpg
 import pytest
 
-from postroad.storage import queries
+from postroad.storage.engine import queries
 
 SCALING: Final = Path(__file__).parents[2] / "docs" / "scaling.md"
 COLUMN: Final = "account_id"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from postroad.storage import domains
-from postroad.storage.store import ConstraintViolated, Store
+from postroad.storage.engine.store import ConstraintViolated, Store
+from postroad.storage.mail import domains
 from tests.storage import samples
 
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from postroad import errors
-from postroad.storage import access_version, group_commit
-from postroad.storage.store import ConstraintViolated, Store, Transaction
+from postroad.storage.engine import group_commit
+from postroad.storage.engine.store import ConstraintViolated, Store, Transaction
+from postroad.storage.people import credentials
 from tests.storage import samples
 from tests.storage.group_commits import (
     HOPELESS,
@@ -158,16 +159,16 @@ async def test_a_store_that_fails_raises_for_everyone_and_is_tried_again_by_the_
 async def test_a_store_that_failed_is_tried_with_a_small_transaction_until_it_works(gate: Gate, ledger: Ledger) -> None:
     gate.opened.set()
     commit = commit_on(gate, ledger)
-    await commit.recover(access_version.bump)
+    await commit.recover(credentials.bump_access_version)
     assert gate.transactions == 0  # as long as nothing failed, there is nothing to try
     gate.trouble = errors.ServiceUnavailable("away")
     with pytest.raises(errors.ServiceUnavailable):
         await commit.submit(1)
     with pytest.raises(errors.ServiceUnavailable):
-        await commit.recover(access_version.bump)
+        await commit.recover(credentials.bump_access_version)
     gate.trouble = None
-    await commit.recover(access_version.bump)
-    await commit.recover(access_version.bump)
+    await commit.recover(credentials.bump_access_version)
+    await commit.recover(credentials.bump_access_version)
     assert gate.transactions == 3
     assert await commit.submit(1) == 10
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from postroad.storage import group_commit
-from postroad.storage.store import Store
+from postroad.storage.engine import group_commit
+from postroad.storage.engine.store import Store
 from tests.storage.group_commits import Commit, Gate, Ledger, commit_on, results, submit_all
 
 # Longer than any test runs: what waits for it does not end by itself.

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from postroad.storage import group_commit
-from postroad.storage.store import Store
+from postroad.storage.engine import group_commit
+from postroad.storage.engine.store import Store
 from tests.storage.group_commits import Gate, Ledger, commit_on, hold_first, results
 
 # A number names its party by its hundreds.

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from postroad import errors
-from postroad.storage.store import Store, Transaction
+from postroad.storage.engine.store import Store, Transaction
 from tests.storage import samples
 from tests.storage.group_commits import STOPPED, Gate, Ledger, commit_on, hold_first, results, submit_all
 

@@ -4,28 +4,28 @@ import asyncio
 
 import pytest
 
-from postroad.model import times
-from postroad.storage import hourly_counts
-from postroad.storage.store import Store
+from postroad.model.units import times
+from postroad.storage.engine.store import Store
+from postroad.storage.mail import mail_counts
 from tests.storage.conftest import Reopen
 
-CountIncrement, BucketTotal = hourly_counts.CountIncrement, hourly_counts.BucketTotal
+CountIncrement, BucketTotal = mail_counts.CountIncrement, mail_counts.BucketTotal
 ALL = {"from_hour": 0, "until_hour": 1000, "hours": 1000}
 
 
-async def count(store: Store, *rows: hourly_counts.CountIncrement) -> None:
+async def count(store: Store, *rows: mail_counts.CountIncrement) -> None:
     async with store.transaction() as tx:
-        await hourly_counts.add(tx, rows)
+        await mail_counts.add_hourly(tx, rows)
 
 
-async def summed(store: Store, account_id: str = "acc_1", **window: int) -> list[hourly_counts.BucketTotal]:
+async def summed(store: Store, account_id: str = "acc_1", **window: int) -> list[mail_counts.BucketTotal]:
     async with store.scanning() as tx:
-        found = await hourly_counts.sums(tx, account_id, **(ALL | window))
+        found = await mail_counts.hourly_sums(tx, account_id, **(ALL | window))
     return sorted(found, key=lambda one: (one.bucket, one.provider))
 
 
 def test_an_hour_begins_with_its_first_microsecond() -> None:
-    assert [hourly_counts.hour_of(7 * times.HOUR + more) for more in (-1, 0, times.HOUR - 1)] == [6, 7, 7]
+    assert [mail_counts.hour_of(7 * times.HOUR + more) for more in (-1, 0, times.HOUR - 1)] == [6, 7, 7]
 
 
 async def test_rows_add_up_by_account_hour_and_provider(store: Store) -> None:
@@ -50,8 +50,8 @@ async def test_a_provider_has_the_results_and_the_mean_delivery_time_of_all_acco
         CountIncrement(account_id="acc_2", hour=6, provider="yahoo", deferred=2),
     )
     async with store.scanning() as tx:
-        google, yahoo = await hourly_counts.by_provider(tx, from_hour=5)
-    assert google == hourly_counts.ProviderTotal("google", 0, 4, 1, 0, 1, 40)
+        google, yahoo = await mail_counts.hourly_by_provider(tx, from_hour=5)
+    assert google == mail_counts.ProviderTotal("google", 0, 4, 1, 0, 1, 40)
     assert (google.attempts, google.mean_delivery_time) == (6, 10)
     assert (yahoo.attempts, yahoo.mean_delivery_time) == (2, None)
 
@@ -70,7 +70,7 @@ async def test_the_bytes_of_accounts_are_those_of_their_messages_and_recipients_
         CountIncrement(account_id="acc_2", hour=6, messages=1, recipients=1, message_bytes=50),
     )
     async with store.scanning() as tx:
-        found = await hourly_counts.bytes_by_account(tx, from_hour=5, recipient_bytes=10)
+        found = await mail_counts.bytes_by_account(tx, from_hour=5, recipient_bytes=10)
     assert found == {"acc_1": 3_000_000_740, "acc_2": 60}
 
 
@@ -90,7 +90,7 @@ async def test_what_is_undone_counts_nothing(store: Store) -> None:
 
     async def fail() -> None:
         async with store.transaction() as tx:
-            await hourly_counts.add(tx, [CountIncrement(account_id="acc_1", hour=5, messages=10)])
+            await mail_counts.add_hourly(tx, [CountIncrement(account_id="acc_1", hour=5, messages=10)])
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -115,14 +115,14 @@ async def test_counts_from_an_hour_on_are_those_of_all_providers(store: Store) -
         CountIncrement(account_id="acc_1", hour=6, provider="others", delivered=4, bounced=5, failed=6),
     )
     async with store.reading() as tx:
-        assert await hourly_counts.since(tx, "acc_1", from_hour=5) == (1, 2, 7, 5, 6, 1)
-        assert await hourly_counts.since(tx, "acc_1", from_hour=7) == (None,) * 6
+        assert await mail_counts.hourly_since(tx, "acc_1", from_hour=5) == (1, 2, 7, 5, 6, 1)
+        assert await mail_counts.hourly_since(tx, "acc_1", from_hour=7) == (None,) * 6
 
 
 async def test_old_hours_are_swept_some_at_a_time_and_the_others_stay(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hourly_counts, "SWEEP_ROWS", 3)
+    monkeypatch.setattr(mail_counts, "HOURLY_SWEEP_ROWS", 3)
     await count(
         store,
         *(CountIncrement(account_id=f"acc_{number}", hour=hour, messages=1) for number in (1, 2) for hour in (1, 2, 3)),
@@ -130,7 +130,7 @@ async def test_old_hours_are_swept_some_at_a_time_and_the_others_stay(
     removed = []
     for _ in range(3):
         async with store.transaction() as tx:
-            removed.append(await hourly_counts.sweep(tx, until_hour=2))
+            removed.append(await mail_counts.sweep_hourly(tx, until_hour=2))
     assert removed == [3, 1, 0]
     assert [one.messages for one in await summed(store)] == [1]
 

@@ -2,30 +2,32 @@
 
 import pytest
 
-from postroad.storage import idempotency
-from postroad.storage.store import Store
+from postroad.storage.engine.store import Store
+from postroad.storage.mail import messages
 from tests.storage import samples
 
 
-def key(text: str, *, credential: str = "cred_1", message: str = "em_1", expires_at: int = 100) -> idempotency.NewKey:
-    return idempotency.NewKey(credential, text, "acc_1", message.encode(), message, expires_at)
+def key(
+    text: str, *, credential: str = "cred_1", message: str = "em_1", expires_at: int = 100
+) -> messages.NewIdempotencyKey:
+    return messages.NewIdempotencyKey(credential, text, "acc_1", message.encode(), message, expires_at)
 
 
-async def write(store: Store, *keys: idempotency.NewKey) -> None:
+async def write(store: Store, *keys: messages.NewIdempotencyKey) -> None:
     async with store.transaction() as tx:
-        await idempotency.insert(tx, keys)
+        await messages.insert_idempotency_keys(tx, keys)
 
 
 async def test_keys_are_found_within_their_credential_and_until_they_expire(store: Store) -> None:
     await write(store, key("a"), key("a", credential="cred_2", message="em_2"), key("b", expires_at=50))
     wanted = [("cred_1", "a"), ("cred_2", "a"), ("cred_1", "b"), ("cred_1", "c")]
     async with store.reading() as tx:
-        found = await idempotency.find(tx, wanted, now=50)
-        assert await idempotency.find(tx, wanted, now=100) == {}
-        assert await idempotency.find(tx, [], now=0) == {}
+        found = await messages.idempotency_keys(tx, wanted, now=50)
+        assert await messages.idempotency_keys(tx, wanted, now=100) == {}
+        assert await messages.idempotency_keys(tx, [], now=0) == {}
     assert found == {
-        ("cred_1", "a"): idempotency.StoredKey(b"em_1", "em_1"),
-        ("cred_2", "a"): idempotency.StoredKey(b"em_2", "em_2"),
+        ("cred_1", "a"): messages.StoredIdempotencyKey(b"em_1", "em_1"),
+        ("cred_2", "a"): messages.StoredIdempotencyKey(b"em_2", "em_2"),
     }
 
 
@@ -33,17 +35,17 @@ async def test_a_key_may_be_used_again_when_it_has_expired(store: Store) -> None
     await write(store, key("a", expires_at=10))
     await write(store, key("a", message="em_2", expires_at=110))
     async with store.reading() as tx:
-        found = await idempotency.find(tx, [("cred_1", "a")], now=50)
-    assert found == {("cred_1", "a"): idempotency.StoredKey(b"em_2", "em_2")}
+        found = await messages.idempotency_keys(tx, [("cred_1", "a")], now=50)
+    assert found == {("cred_1", "a"): messages.StoredIdempotencyKey(b"em_2", "em_2")}
     assert await samples.count(store, "idempotency_keys") == 1
 
 
 async def test_a_sweep_removes_what_has_expired_some_at_a_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     await write(store, *[key(f"{number:02}", expires_at=number) for number in range(20)])
-    monkeypatch.setattr(idempotency, "SWEEP_ROWS", 6)
+    monkeypatch.setattr(messages, "IDEMPOTENCY_SWEEP_ROWS", 6)
     swept = []
     for _ in range(4):
         async with store.transaction() as tx:
-            swept.append(await idempotency.sweep(tx, now=9))
+            swept.append(await messages.sweep_idempotency_keys(tx, now=9))
     assert swept == [6, 4, 0, 0]
     assert await samples.count(store, "idempotency_keys") == 10

@@ -2,8 +2,8 @@
 
 import pytest
 
-from postroad.storage import ledger
-from postroad.storage.store import ConstraintViolated, Store
+from postroad.storage.engine.store import ConstraintViolated, Store
+from postroad.storage.people import accounts
 from tests.storage import samples
 
 
@@ -11,14 +11,14 @@ async def test_entries_and_balances_move_together(store: Store) -> None:
     async with store.transaction() as tx:
         await samples.add_account(tx, "acc_1")
         await samples.add_account(tx, "acc_2")
-        await ledger.record(
+        await accounts.record_entries(
             tx,
             [
                 samples.entry("led_1", "acc_1", available=100),
                 samples.entry("led_2", "acc_2", available=5),
-                samples.entry("led_3", "acc_1", available=-30, reserved=30, kind=ledger.Kind.RESERVE),
-                samples.entry("led_4", "acc_1", available=10, reserved=-10, kind=ledger.Kind.RELEASE),
-                samples.entry("led_5", "acc_1", available=0, reserved=-5, kind=ledger.Kind.SETTLE),
+                samples.entry("led_3", "acc_1", available=-30, reserved=30, kind=accounts.LedgerKind.RESERVE),
+                samples.entry("led_4", "acc_1", available=10, reserved=-10, kind=accounts.LedgerKind.RELEASE),
+                samples.entry("led_5", "acc_1", available=0, reserved=-5, kind=accounts.LedgerKind.SETTLE),
             ],
         )
     assert await samples.balances(store, "acc_1") == (80, 15)
@@ -27,7 +27,7 @@ async def test_entries_and_balances_move_together(store: Store) -> None:
 
 async def test_nothing_is_recorded_for_nothing(store: Store) -> None:
     async with store.transaction() as tx:
-        await ledger.record(tx, [])
+        await accounts.record_entries(tx, [])
     assert await samples.count(store, "ledger") == 0
 
 
@@ -37,7 +37,7 @@ async def test_a_move_below_zero_is_refused_with_its_entry(store: Store, availab
         await samples.add_account(tx, credits=10)
     with pytest.raises(ConstraintViolated):
         async with store.transaction() as tx:
-            await ledger.record(tx, [samples.entry("led_1", "acc_1", available=available, reserved=reserved)])
+            await accounts.record_entries(tx, [samples.entry("led_1", "acc_1", available=available, reserved=reserved)])
     assert await samples.balances(store, "acc_1") == (10, 0)
     assert await samples.count(store, "ledger") == 1
 
@@ -45,7 +45,7 @@ async def test_a_move_below_zero_is_refused_with_its_entry(store: Store, availab
 async def test_an_entry_of_an_unknown_kind_is_refused(store: Store) -> None:
     with pytest.raises(ConstraintViolated):
         async with store.transaction() as tx:
-            await ledger.record(tx, [samples.entry("led_1", "acc_1", available=1, kind="gift")])
+            await accounts.record_entries(tx, [samples.entry("led_1", "acc_1", available=1, kind="gift")])
 
 
 async def test_pages_go_back_in_time_within_one_account(store: Store) -> None:
@@ -56,7 +56,7 @@ async def test_pages_go_back_in_time_within_one_account(store: Store) -> None:
     async with store.transaction() as tx:
         await samples.add_account(tx, "acc_1")
         await samples.add_account(tx, "acc_2", credits=1)
-        await ledger.record(tx, entries)
+        await accounts.record_entries(tx, entries)
     async with store.scanning() as tx:
-        assert await ledger.page(tx, "acc_1", before="led_~", limit=3) == [entries[4], entries[3], entries[2]]
-        assert await ledger.page(tx, "acc_1", before="led_2", limit=3) == [entries[1], entries[0]]
+        assert await accounts.entries(tx, "acc_1", before="led_~", limit=3) == [entries[4], entries[3], entries[2]]
+        assert await accounts.entries(tx, "acc_1", before="led_2", limit=3) == [entries[1], entries[0]]

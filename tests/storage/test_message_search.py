@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from postroad.model import mail
-from postroad.storage import message_search, messages, search_conditions
-from postroad.storage.search_conditions import Clause, Condition, Kind
-from postroad.storage.sqlite import SqliteStore
-from postroad.storage.store import Store
+from postroad.model.mail import statuses
+from postroad.storage.engine.sqlite import SqliteStore
+from postroad.storage.engine.store import Store
+from postroad.storage.mail import message_search, messages
+from postroad.storage.mail.message_search import Clause, Condition, Kind
 from tests.storage import samples, searched_messages
 from tests.storage.searched_messages import MESSAGES, passes
 
@@ -47,11 +47,11 @@ async def full(store: Store) -> Store:
     return store
 
 
-def chosen_by(*clauses: Clause, after: str = "em_003", before: str = "em_045") -> search_conditions.Filter:
-    return search_conditions.Filter(after=after, before=before, clauses=clauses)
+def chosen_by(*clauses: Clause, after: str = "em_003", before: str = "em_045") -> message_search.Filter:
+    return message_search.Filter(after=after, before=before, clauses=clauses)
 
 
-def combinations() -> list[search_conditions.Filter]:
+def combinations() -> list[message_search.Filter]:
     """Each filter absent, common and selective, with each other."""
     values = itertools.product(
         (None, Condition(Kind.STATUS, "queued"), Condition(Kind.STATUS, "failed")),
@@ -70,7 +70,7 @@ def singles() -> list[Condition]:
     """A condition of each kind, as it is and negated."""
     plain = [
         *(Condition(kind, value) for kind, value in VALUES.items()),
-        *(Condition(Kind.OUTCOME, outcome) for outcome in mail.RecipientStatus),
+        *(Condition(Kind.OUTCOME, outcome) for outcome in statuses.RecipientStatus),
         Condition(Kind.SOURCE, "smtp"),
         Condition(Kind.SENDER_DOMAIN, "@example.com"),
         Condition(Kind.SENDER_DOMAIN, f"@{'x' * 60}"),
@@ -97,7 +97,7 @@ def singles() -> list[Condition]:
     return [*plain, *(dataclasses.replace(one, is_negated=True) for one in plain)]
 
 
-async def listed(store: Store, chosen: search_conditions.Filter, *, examined: int) -> tuple[list[str], int]:
+async def listed(store: Store, chosen: message_search.Filter, *, examined: int) -> tuple[list[str], int]:
     """All pages and all counts, each with few entries to look at."""
     seen: list[str] = []
     counted = 0
@@ -114,7 +114,7 @@ async def listed(store: Store, chosen: search_conditions.Filter, *, examined: in
             chosen = dataclasses.replace(chosen, before=plan.floor)
 
 
-async def check(store: Store, chosen: search_conditions.Filter) -> None:
+async def check(store: Store, chosen: message_search.Filter) -> None:
     expected = [m.id for m in reversed(MESSAGES) if passes(m, chosen)]
     for examined in (99, 7):
         found, counted = await listed(store, chosen, examined=examined)
@@ -159,7 +159,7 @@ async def test_what_is_asked_of_recipients_is_true_of_one_and_the_same(full: Sto
 async def plan_of(
     store: Store, *conditions: Condition, most: int, is_test: int | None = None
 ) -> tuple[str, str | None]:
-    chosen = search_conditions.Filter(
+    chosen = message_search.Filter(
         after="", before="em_~", is_test=is_test, clauses=tuple((one,) for one in conditions)
     )
     async with store.scanning() as tx:
@@ -224,7 +224,7 @@ async def test_live_and_test_messages_are_listed_apart_and_tests_by_their_own_in
     tests = [samples.message(f"em_{number:03}x", is_test=1) for number in (5, 30, 47)]
     async with full.transaction() as tx:
         await messages.insert(tx, tests)
-        live = search_conditions.Filter(after="", before="em_~", is_test=0)
+        live = message_search.Filter(after="", before="em_~", is_test=0)
         newest = await message_search.page(tx, "acc_1", live, limit=2)
         test = dataclasses.replace(live, is_test=1)
         plan = await message_search.plan(tx, "acc_1", test, limit=9)

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from postroad.storage import message_search, messages, recipients, search_conditions
-from postroad.storage.search_conditions import Kind
-from postroad.storage.store import ConstraintViolated, Store
+from postroad.storage.engine.store import ConstraintViolated, Store
+from postroad.storage.mail import message_search, messages
+from postroad.storage.mail.message_search import Kind
 from tests.storage import samples
 
 KINDS = {
@@ -28,8 +28,8 @@ async def page(store: Store, account_id: str = "acc_1", *, limit: int = 10, **ch
 
 
 async def page_of(store: Store, account_id: str, chosen: Mapping[str, str], *, limit: int = 10) -> Sequence[str]:
-    conditions = [search_conditions.Condition(KINDS[name], value) for name, value in chosen.items() if name in KINDS]
-    wanted = search_conditions.Filter(
+    conditions = [message_search.Condition(KINDS[name], value) for name, value in chosen.items() if name in KINDS]
+    wanted = message_search.Filter(
         after=chosen.get("after", ""),
         before=chosen.get("before", "em_~"),
         clauses=tuple((one,) for one in conditions),
@@ -86,7 +86,7 @@ async def test_filters_narrow_a_page_alone_and_together(store: Store) -> None:
     )
     async with store.transaction() as tx:
         people = [samples.recipient("em_1", 0), samples.recipient("em_1", 1), samples.recipient("em_2", 1)]
-        await recipients.insert(tx, [*people, samples.recipient("em_4", 1, "acc_2")])
+        await messages.insert_recipients(tx, [*people, samples.recipient("em_4", 1, "acc_2")])
     expected: list[tuple[dict[str, str], list[str]]] = [
         ({}, ["em_3", "em_2", "em_1"]),
         ({"status": "queued"}, ["em_3", "em_2", "em_1"]),

@@ -8,9 +8,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from postroad.storage import access_version, ledger, messages, migrations, open_store, recipients
-from postroad.storage.sqlite import SqliteStore
-from postroad.storage.store import ConstraintViolated, Store
+from postroad.storage.engine import migrations, open_store
+from postroad.storage.engine.sqlite import SqliteStore
+from postroad.storage.engine.store import ConstraintViolated, Store
+from postroad.storage.mail import messages
+from postroad.storage.people import accounts, credentials
 from tests import next_migration
 from tests.storage import samples
 from tests.storage.conftest import Reopen
@@ -66,12 +68,12 @@ async def test_an_empty_database_gets_everything_once(empty: Store) -> None:
     assert (await migrations.apply(empty)).migrations == known
     await migrations.require_current(empty)
     async with empty.transaction() as tx:
-        await access_version.bump(tx)
+        await credentials.bump_access_version(tx)
     assert (await migrations.apply(empty)).migrations == []
     await migrations.require_current(empty)
     assert await samples.count(empty, "schema_migrations") == len(known)
     async with empty.reading() as tx:
-        assert await access_version.version(tx) == 1
+        assert await credentials.access_version(tx) == 1
 
 
 async def test_hosts_that_start_together_migrate_once(database_url: str, reopen: Reopen) -> None:
@@ -126,7 +128,7 @@ async def test_a_migration_that_fails_leaves_nothing_of_itself_or_of_those_befor
         await migrations.apply(store)
     assert await tables(store) == before
     async with store.transaction() as tx:
-        await access_version.bump(tx)
+        await credentials.bump_access_version(tx)
 
 
 @pytest.mark.parametrize("migrate", [True, False])
@@ -198,8 +200,8 @@ async def test_the_rules_of_what_every_message_writes_hold(store: Store, change:
     async with store.transaction() as tx:
         await samples.add_account(tx, credits=10)
         await messages.insert(tx, [samples.message("em_1")])
-        await recipients.insert(tx, [samples.recipient("em_1")])
-        await ledger.record(tx, [samples.reservation("em_1")])
+        await messages.insert_recipients(tx, [samples.recipient("em_1")])
+        await accounts.record_entries(tx, [samples.reservation("em_1")])
     with pytest.raises(ConstraintViolated):
         async with store.transaction() as tx:
             await tx.run_script(f"UPDATE {change} = 'another'")

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from postroad import errors
-from postroad.storage import migrations, postgres, sqlite
-from postroad.storage import open_store as storage_open_store
+from postroad.storage.engine import migrations, postgres, sqlite
+from postroad.storage.engine import open_store as storage_open_store
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ import re
 
 import asyncpg
 
-from postroad.storage import open_store, partitions, queries
+from postroad.storage.engine import open_store, queries
+from postroad.storage.operations import partitions
 
 TABLES = {
     "messages": "id",

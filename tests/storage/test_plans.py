@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from postroad.storage import open_store, partitions, postgres, queries
+from postroad.storage.engine import open_store, postgres, queries
+from postroad.storage.operations import partitions
 
 # What messages and their events go through, and what finds rows of the queue by their names. The rest is about small
 # tables, or asked for by people in scans, which are planned with what the tables hold by then.

@@ -8,9 +8,11 @@ import asyncpg
 import pytest
 
 from postroad import errors
-from postroad.storage import access_version, accounts, open_store, postgres, queue
-from postroad.storage.postgres import PostgresStore
-from postroad.storage.store import Store, Transaction, TransactionAborted
+from postroad.storage.engine import open_store, postgres
+from postroad.storage.engine.postgres import PostgresStore
+from postroad.storage.engine.store import Store, Transaction, TransactionAborted
+from postroad.storage.mail import queue
+from postroad.storage.people import accounts, credentials
 from tests.postgres_server import PostgresServer
 from tests.storage import samples
 
@@ -30,18 +32,18 @@ async def store(clean_postgres_url: str) -> AsyncIterator[PostgresStore]:
 
 async def bump(store: Store) -> None:
     async with store.transaction() as tx:
-        await access_version.bump(tx)
+        await credentials.bump_access_version(tx)
 
 
 async def version(store: Store) -> int:
     async with store.reading() as tx:
-        return await access_version.version(tx)
+        return await credentials.access_version(tx)
 
 
 async def ask_in_each_kind(store: Store) -> None:
     for kind in ("transaction", "reading", "looking_up", "scanning"):
         async with getattr(store, kind)() as tx:
-            await access_version.version(tx)
+            await credentials.access_version(tx)
 
 
 async def administer(url: str, statement: str) -> None:
@@ -70,7 +72,7 @@ async def test_an_outage_is_reported_as_such_and_survived_without_a_restart() ->
             for kind in ("transaction", "reading", "looking_up", "scanning"):
                 with pytest.raises(errors.ServiceUnavailable):
                     async with getattr(store, kind)() as tx:
-                        await access_version.version(tx)
+                        await credentials.access_version(tx)
             await asyncio.to_thread(server.start)
             await recovers(store)
         await bump(store)
@@ -84,10 +86,10 @@ async def test_an_outage_in_the_middle_of_a_transaction_undoes_it() -> None:
 
         async def write(*, statement_after: bool) -> None:
             async with store.transaction() as tx:
-                await access_version.bump(tx)
+                await credentials.bump_access_version(tx)
                 await asyncio.to_thread(server.stop)
                 if statement_after:
-                    await access_version.bump(tx)
+                    await credentials.bump_access_version(tx)
 
         # Without a statement after it, it is the commit that fails, and that could have gone either way.
         for statement_after, reported in ((True, "nothing was accepted"), (False, "did not confirm")):
@@ -130,9 +132,9 @@ async def test_a_connection_killed_within_a_transaction_undoes_it(
 ) -> None:
     async def write() -> None:
         async with store.transaction() as tx:
-            await access_version.bump(tx)
+            await credentials.bump_access_version(tx)
             await administer(clean_postgres_url, KILL_THE_OTHERS)
-            await access_version.bump(tx)
+            await credentials.bump_access_version(tx)
 
     with pytest.raises(errors.ServiceUnavailable):
         await write()
@@ -145,7 +147,7 @@ async def test_the_first_error_is_the_one_that_is_raised_when_the_connection_is_
 ) -> None:
     async def fail() -> None:
         async with store.transaction() as tx:
-            await access_version.bump(tx)
+            await credentials.bump_access_version(tx)
             await administer(clean_postgres_url, KILL_THE_OTHERS)
             raise KeyError
 
@@ -174,7 +176,7 @@ async def test_a_transaction_that_the_server_has_aborted_is_not_taken_for_commit
 
     async def write() -> None:
         async with store.transaction() as tx:
-            await access_version.bump(tx)
+            await credentials.bump_access_version(tx)
             assert isinstance(tx, postgres.PostgresTransaction)
             with contextlib.suppress(asyncpg.PostgresSyntaxError):
                 await tx._connection.execute("SELEKT")  # without the adapter's knowledge
@@ -293,7 +295,7 @@ async def test_who_waits_for_a_connection_in_use_waits_longer_than_for_a_server(
 
     async def look_up() -> int:
         async with store.looking_up() as tx:
-            return await access_version.version(tx)
+            return await credentials.access_version(tx)
 
     monkeypatch.setattr(postgres, "CONNECT_SECONDS", 0.01)
     async with store.looking_up():
@@ -311,9 +313,9 @@ async def test_a_connection_in_use_does_not_keep_a_store_open_for_ever(
 
     async def hold() -> None:
         async with store.transaction() as tx:
-            await access_version.bump(tx)
+            await credentials.bump_access_version(tx)
             await store.close()
-            await access_version.bump(tx)
+            await credentials.bump_access_version(tx)
 
     with pytest.raises(errors.ServiceUnavailable):
         await hold()

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from postroad.storage import accounts, backup_file, open_store, postgres_backup
+from postroad.storage.engine import backup_files, open_store, postgres_backup
+from postroad.storage.people import accounts
 from tests.postgres_server import PostgresServer
 from tests.storage import samples
 
@@ -58,7 +59,7 @@ async def test_what_was_there_is_kept_aside_and_comes_back_when_a_restore_fails(
     assert not await postgres_backup.is_empty(postgres_url)
 
     # In place of what is there, nothing can be restored; nor does half of it stay.
-    with pytest.raises(backup_file.BackupError, match=r"^pg_restore failed: .*already exists"):
+    with pytest.raises(backup_files.BackupError, match=r"^pg_restore failed: .*already exists"):
         await postgres_backup.restore(target, file)
     aside = await postgres_backup.move_aside(postgres_url, stamp="1")
     assert aside == "before_restore_1"
@@ -82,13 +83,13 @@ async def test_an_archive_of_something_else_and_a_server_that_does_not_answer_ar
     postgres_url: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "backup"
-    with pytest.raises(backup_file.BackupError, match="is not a backup of Postroad: tables are missing"):
+    with pytest.raises(backup_files.BackupError, match="is not a backup of Postroad: tables are missing"):
         await postgres_backup.dump(postgres_backup.Target.of(postgres_url), file)
     file.write_bytes(b"PGDMP and no more")
-    with pytest.raises(backup_file.BackupError, match=r"^pg_restore failed: "):
+    with pytest.raises(backup_files.BackupError, match=r"^pg_restore failed: "):
         await postgres_backup.verify(file)
     away = f"postgresql://postgres@/mail?host={tmp_path}"
-    with pytest.raises(backup_file.BackupError, match=r"^pg_dump failed: "):
+    with pytest.raises(backup_files.BackupError, match=r"^pg_dump failed: "):
         await postgres_backup.dump(postgres_backup.Target.of(away), file)
-    with pytest.raises(backup_file.BackupError, match=r"^the database cannot be reached: "):
+    with pytest.raises(backup_files.BackupError, match=r"^the database cannot be reached: "):
         await postgres_backup.is_empty(away)

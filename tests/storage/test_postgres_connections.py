@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from postroad import errors
-from postroad.storage import access_version, open_store, postgres_connections, postgres_wakeups
-from postroad.storage.store import Store
+from postroad.storage.engine import open_store, postgres, postgres_connections
+from postroad.storage.engine.store import Store
+from postroad.storage.people import credentials
 from tests.postgres_pair import LoopbackServer, Pair
 from tests.storage import samples
 
@@ -17,12 +18,12 @@ BY_KEY = "force_generic_plan"
 
 async def bump(store: Store) -> None:
     async with store.transaction() as tx:
-        await access_version.bump(tx)
+        await credentials.bump_access_version(tx)
 
 
 async def version(store: Store) -> int:
     async with store.reading() as tx:
-        return await access_version.version(tx)
+        return await credentials.access_version(tx)
 
 
 def test_a_url_is_divided_into_one_for_each_server() -> None:
@@ -130,9 +131,9 @@ async def test_lookups_see_what_others_change_between_them(fixture: str, request
     """Without a transaction, and through a pooler in one that has no snapshot of its own."""
     store = await open_store.open_current(request.getfixturevalue(fixture), migrate=True)
     async with store.looking_up() as tx:
-        before = await access_version.version(tx)
+        before = await credentials.access_version(tx)
         await bump(store)
-        assert await access_version.version(tx) > before
+        assert await credentials.access_version(tx) > before
     await store.close()
 
 
@@ -141,8 +142,8 @@ async def test_nobody_listens_through_pgbouncer_and_wakeups_are_sent_through_it(
 ) -> None:
     heard = asyncio.Event()
     async with (
-        postgres_wakeups.connected(clean_postgres_url) as direct,
-        postgres_wakeups.connected(bouncer_url) as pooled,
+        postgres.connected_wakeups(clean_postgres_url) as direct,
+        postgres.connected_wakeups(bouncer_url) as pooled,
     ):
         assert await direct.listen({"postroad_test": heard.set})
         assert not await pooled.listen({"postroad_test": heard.set})

@@ -4,12 +4,12 @@ import asyncpg
 import pytest
 
 from postroad import errors
-from postroad.storage import postgres_errors
-from postroad.storage.store import ConstraintViolated, TransactionAborted
+from postroad.storage.engine import postgres_connections
+from postroad.storage.engine.store import ConstraintViolated, TransactionAborted
 
 
 def translate(failure: Exception) -> BaseException:
-    with pytest.raises(Exception) as raised, postgres_errors.translated():
+    with pytest.raises(Exception) as raised, postgres_connections.translated():
         raise failure
     return raised.value
 

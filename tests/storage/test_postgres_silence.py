@@ -7,8 +7,9 @@ import asyncpg
 import pytest
 
 from postroad import errors
-from postroad.storage import access_version, open_store, postgres
-from postroad.storage.store import Store
+from postroad.storage.engine import open_store, postgres
+from postroad.storage.engine.store import Store
+from postroad.storage.people import credentials
 from tests.chaos import networks
 
 CONNECTIONS = 5
@@ -20,7 +21,7 @@ async def all_ask_at_once(store: Store) -> None:
 
     async def ask() -> None:
         async with store.transaction() as tx:
-            await access_version.version(tx)
+            await credentials.access_version(tx)
             await together.wait()
 
     await asyncio.gather(*(ask() for _ in range(CONNECTIONS)))
@@ -60,7 +61,7 @@ async def test_a_connection_that_is_closed_between_two_steps_of_a_statement_is_a
             patch.setattr(asyncpg.Connection, "_get_statement", prepare_and_lose)
             with pytest.raises(errors.ServiceUnavailable):
                 async with getattr(store, kind)() as tx:
-                    await access_version.version(tx)
+                    await credentials.access_version(tx)
         async with getattr(store, kind)() as tx:
-            assert await access_version.version(tx) == 0
+            assert await credentials.access_version(tx) == 0
     await store.close()

@@ -8,15 +8,15 @@ import asyncpg
 import pytest
 from asyncpg import connection as asyncpg_connection
 
-from postroad import config
+from postroad import config, context
 from postroad.model.bounces import disposition
 from postroad.roles import composition
-from postroad.services import context
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits
-from postroad.services.accounts import registry as accounts
-from postroad.services.auth import api_keys, authentication, credentials
-from postroad.services.domains import registry as domains
-from postroad.storage import messages, postgres_writes, queries
+from postroad.services.domains import domain_registry as domains
+from postroad.services.people import api_keys, authentication, credentials
+from postroad.storage.engine import postgres, queries
+from postroad.storage.mail import messages
 from tests import accepted_mail, contexts
 from tests.services import claimed_mail
 
@@ -43,7 +43,7 @@ WORD: Final = re.compile(r"[a-z_]+")
     ],
 )
 def test_the_tables_of_a_statement_are_known(statement: str, expected: set[str]) -> None:
-    assert postgres_writes.tables_of(statement) == expected
+    assert postgres.tables_of(statement) == expected
 
 
 async def test_no_table_of_any_query_is_overlooked(clean_postgres_url: str) -> None:
@@ -58,12 +58,12 @@ async def test_no_table_of_any_query_is_overlooked(clean_postgres_url: str) -> N
             continue
         text = re.sub(r"--.*|'[^']*'|\bAS \w+(?:\s\([^)]*\))?|\w+\.\w+|\w+\(", "", statement)
         named = set(WORD.findall(text)) & tables - columns
-        assert named <= postgres_writes.tables_of(statement), name
+        assert named <= postgres.tables_of(statement), name
         assert not re.search(r"\bFROM\s+\w+(?: AS \w+)?,\s+\w", text), f"{name}: a table after a comma is not seen"
 
 
 def test_one_change_is_sent_as_it_is() -> None:
-    assert postgres_writes.combine(("DELETE FROM a WHERE id = $1;",)) == "DELETE FROM a WHERE id = $1;"
+    assert postgres.combine(("DELETE FROM a WHERE id = $1;",)) == "DELETE FROM a WHERE id = $1;"
 
 
 def test_several_changes_become_one_statement_with_the_arguments_of_all() -> None:
@@ -72,7 +72,7 @@ def test_several_changes_become_one_statement_with_the_arguments_of_all() -> Non
         "-- All of b.\nUPDATE b SET c = $2 WHERE d = $1;",
         "DELETE FROM e WHERE f = $1;",
     )
-    assert postgres_writes.combine(statements) == (
+    assert postgres.combine(statements) == (
         "WITH change_1 AS (\nINSERT INTO a VALUES ($1, $2)\n), "
         "change_2 AS (\n-- All of b.\nUPDATE b SET c = $4 WHERE d = $3\n), "
         "change_3 AS (\nDELETE FROM e WHERE f = $5\n) SELECT"

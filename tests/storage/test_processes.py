@@ -1,7 +1,7 @@
 """Processes that report themselves: the last report counts, and those that stop reporting are deleted."""
 
-from postroad.storage import processes
-from postroad.storage.store import Store
+from postroad.storage.engine.store import Store
+from postroad.storage.operations import processes
 
 NOW = 1_800_000_000_000_000
 

@@ -12,9 +12,11 @@ import asyncpg
 import pytest
 
 import postroad
-from postroad.storage import account_removal, consistency, logins, open_store, queries, sealed_values
-from postroad.storage.sqlite import SqliteStore
-from postroad.storage.store import ConstraintViolated, Store
+from postroad.storage.engine import open_store, queries
+from postroad.storage.engine.sqlite import SqliteStore
+from postroad.storage.engine.store import ConstraintViolated, Store
+from postroad.storage.operations import consistency, installation_key, retention
+from postroad.storage.people import users
 
 SOURCE = Path(postroad.__file__).parent
 # These run statements; everybody else asks for queries by their names.
@@ -33,13 +35,13 @@ ENGINES = {
 ASKING = {"fetch", "fetch_one", "fetch_many", "execute", "execute_many", "execute_later"}
 # A name that is put together in the code, and what it can become.
 COMPOSED = {
-    "account_removal.{}": [f"account_removal.{table}" for table in (*account_removal.TABLES, "idempotency_keys")],
+    "account_removal.{}": [f"account_removal.{table}" for table in (*retention.ACCOUNT_TABLES, "idempotency_keys")],
     "consistency.{}": [f"consistency.{check}" for check in consistency.CHECKS],
-    "sealed_values.{}": [f"sealed_values.{table}" for table in sealed_values.TABLES],
-    "sealed_values.replace_{}": [f"sealed_values.replace_{table}" for table in sealed_values.TABLES],
+    "sealed_values.{}": [f"sealed_values.{table}" for table in installation_key.ENCRYPTED_TABLES],
+    "sealed_values.replace_{}": [f"sealed_values.replace_{table}" for table in installation_key.ENCRYPTED_TABLES],
 }
 # Once in the life of a database: the `store` of these tests has lived through it. Those about partitions change the
-# schema of PostgreSQL (tests/services/maintenance/test_partitions.py).
+# schema of PostgreSQL (tests/services/operations/test_partitions.py).
 RUN_ELSEWHERE = {
     "migrations.create_table",
     *(f"partitions.{name}" for name in ("bound", "expire", "is_bounded", "is_permitted", "late", "of_table")),
@@ -132,7 +134,7 @@ SAMPLES: dict[str, Any] = {"text": "x", "int8": 1, "int4": 1, "bytea": b"x"}
 @functools.cache
 def asked() -> list[tuple[str, str]]:
     """The name of each query that the code asks, and the method that asks it."""
-    return [(name, "execute") for name in logins.OF_A_LOGIN] + [
+    return [(name, "execute") for name in users.OF_A_LOGIN] + [
         (name, node.func.attr)
         for path in set(SOURCE.rglob("*.py")) - ENGINES
         if any(f".{method}(" in (text := path.read_text(encoding="utf-8")) for method in ASKING)

@@ -4,19 +4,19 @@ from collections.abc import Sequence
 
 import msgspec
 
-from postroad.storage import queue, recipients
-from postroad.storage.store import Store
+from postroad.storage.engine.store import Store
+from postroad.storage.mail import messages, queue
 
 NOW = 1_800_000_000_000_000
 LEASE = NOW + 60_000_000
 
 
-def recipient(number: int, *, domain: str = "example.org", account: str = "acc_1") -> recipients.NewRecipient:
+def recipient(number: int, *, domain: str = "example.org", account: str = "acc_1") -> messages.NewRecipient:
     email = f"Person{number}@{domain}"
-    return recipients.NewRecipient(f"em_{account}_{number}", f"rcp_{number:04}", account, email, email.lower(), domain)
+    return messages.NewRecipient(f"em_{account}_{number}", f"rcp_{number:04}", account, email, email.lower(), domain)
 
 
-async def fill(store: Store, rows: Sequence[recipients.NewRecipient], *, now: int = NOW) -> None:
+async def fill(store: Store, rows: Sequence[messages.NewRecipient], *, now: int = NOW) -> None:
     async with store.transaction() as tx:
         await queue.insert(tx, rows, {row.message_id: 1234 for row in rows}, now=now)
 
@@ -68,9 +68,7 @@ async def test_what_is_to_be_sent_later_is_ready_at_its_time_and_knows_when_it_e
 
 async def test_the_bytes_of_an_account_are_those_of_its_live_mail_with_each_message_once(store: Store) -> None:
     one, live = recipient(1), recipient(2, account="acc_2")
-    other = recipients.NewRecipient(
-        one.message_id, "rcp_0009", "acc_1", "b@example.net", "b@example.net", "example.net"
-    )
+    other = messages.NewRecipient(one.message_id, "rcp_0009", "acc_1", "b@example.net", "b@example.net", "example.net")
     test = recipient(3)
     async with store.transaction() as tx:
         sizes = {one.message_id: 1000, live.message_id: 500, test.message_id: 7000}

@@ -1,8 +1,8 @@
 """Recipients with a time of their own: urgent ones are listed and claimed apart, and what has expired is found."""
 
-from postroad.model import times
-from postroad.storage import messages, queue, recipients
-from postroad.storage.store import Store
+from postroad.model.units import times
+from postroad.storage.engine.store import Store
+from postroad.storage.mail import messages, queue
 from tests.storage import samples
 
 NOW = 1_800_000_000_000_000
@@ -117,8 +117,8 @@ async def test_an_expired_recipient_comes_with_the_last_reply_and_no_more_than_t
     async with store.transaction() as tx:
         await samples.add_account(tx)
         await messages.insert(tx, [samples.message(name) for name in names])
-        await recipients.insert(tx, [samples.recipient(name) for name in names])
-        await recipients.record(tx, [deferred("em_1")])
+        await messages.insert_recipients(tx, [samples.recipient(name) for name in names])
+        await messages.record_results(tx, [deferred("em_1")])
     await fill(store, dict.fromkeys(names, MINUTE))
     (one,) = await claim_expired(store, NOW + MINUTE, limit=1)
     (other,) = await claim_expired(store, NOW + MINUTE, limit=1)
@@ -126,8 +126,8 @@ async def test_an_expired_recipient_comes_with_the_last_reply_and_no_more_than_t
     assert found == {"em_1": (451, "not today"), "em_2": (None, None)}
 
 
-def deferred(message_id: str) -> recipients.RecipientUpdate:
+def deferred(message_id: str) -> messages.RecipientUpdate:
     row = samples.recipient(message_id)
-    return recipients.RecipientUpdate(
+    return messages.RecipientUpdate(
         row.account_id, row.message_id, row.id, "deferred", "reserved", 1, 451, "not today", None, None
     )

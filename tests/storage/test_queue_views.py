@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from postroad.storage import accounts, messages, queue, queue_views, recipients
-from postroad.storage.store import Store
+from postroad.storage.engine.store import Store
+from postroad.storage.mail import messages, queue, queue_views
+from postroad.storage.people import accounts
 from tests.storage import samples
 from tests.storage.conftest import Reopen
 
@@ -22,7 +23,7 @@ async def add(store: Store, *recipient_ids: str, account_id: str = "acc_1", mess
             await samples.add_account(tx, account_id)
         await messages.insert(tx, [samples.message(message_id, account_id)])
         new = [samples.recipient(message_id, 0, account_id, id=recipient_id) for recipient_id in recipient_ids]
-        await recipients.insert(tx, new)
+        await messages.insert_recipients(tx, new)
         await queue.insert(tx, new, {message_id: 100}, now=NOW)
 
 
@@ -62,7 +63,7 @@ async def test_a_domain_is_found_with_the_sender_domains_that_have_their_own_sch
     async with store.transaction() as tx:
         await samples.add_account(tx, "acc_2")
         await messages.insert(tx, [samples.message("em_2", "acc_2")])
-        await recipients.insert(tx, new)
+        await messages.insert_recipients(tx, new)
         await queue.insert(tx, new, {"em_2": 100}, now=NOW, routed={"em_2": ("shop.example", "")})
     async with store.scanning() as tx:
         assert await queue_views.domains(tx, queue_views.Filter(domain="example.org"), limit=9) == [("example.org", 2)]

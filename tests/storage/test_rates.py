@@ -1,8 +1,8 @@
 """Shared request rates on both engines: written once a batch, found again, deleted when full."""
 
-from postroad.model import throttle
-from postroad.storage import rates
-from postroad.storage.store import Store
+from postroad.model.delivery import throttle
+from postroad.storage.engine.store import Store
+from postroad.storage.people import rates
 
 ONE = rates.Rate("cred_1", "acc_1", throttle.SharedBucket(full_at=2_000, seen_at=1_000))
 TWO = rates.Rate("cred_2", "acc_1", throttle.SharedBucket(full_at=3_000, seen_at=1_500))

@@ -2,8 +2,9 @@
 
 import asyncio
 
-from postroad.storage import async_bounces, attempts, messages, recipients, resends, retention
-from postroad.storage.store import Store
+from postroad.storage.engine.store import Store
+from postroad.storage.mail import attempts, messages
+from postroad.storage.operations import retention
 from tests.storage import samples
 
 TABLES = (
@@ -18,9 +19,9 @@ TABLES = (
 )
 
 
-def bounce(message_id: str, received_at: int = 1) -> async_bounces.AsyncBounce:
+def bounce(message_id: str, received_at: int = 1) -> attempts.AsyncBounce:
     place = ("acc_1", message_id, f"rcp_{message_id}_0", received_at)
-    return async_bounces.AsyncBounce(*place, "failed", "5.1.1", "address", "no such user")
+    return attempts.AsyncBounce(*place, "failed", "5.1.1", "address", "no such user")
 
 
 def attempt(message_id: str) -> attempts.Attempt:
@@ -44,11 +45,11 @@ def attempt(message_id: str) -> attempts.Attempt:
 async def write(store: Store, message_id: str, *, ended_at: int | None, account_id: str = "acc_1") -> None:
     async with store.transaction() as tx:
         await messages.insert(tx, [samples.message(message_id, account_id, tags=("a", "b"), metadata='{"a":"b"}')])
-        await recipients.insert(tx, [samples.recipient(message_id, 0, account_id)])
+        await messages.insert_recipients(tx, [samples.recipient(message_id, 0, account_id)])
         if account_id == "acc_1":
             await attempts.insert(tx, [attempt(message_id)])
-            await async_bounces.insert(tx, [bounce(message_id)])
-            await resends.insert(tx, account_id, resend_of=message_id, message_id="em_9")
+            await attempts.insert_async_bounces(tx, [bounce(message_id)])
+            await messages.insert_resend(tx, account_id, resend_of=message_id, message_id="em_9")
         if ended_at is not None:
             await messages.finish(tx, [(account_id, message_id, "delivered", "settled", ended_at)])
 
@@ -96,10 +97,10 @@ async def test_a_report_that_comes_while_its_message_goes_is_not_left_behind(sto
             await retention.remove_messages(tx, ended_before=10)
 
     async with store.transaction() as tx:
-        assert len(await async_bounces.addressees(tx, "acc_1", "em_1")) == 1
+        assert len(await attempts.addressees(tx, "acc_1", "em_1")) == 1
         removing = asyncio.create_task(remove())
         # It has to wait for us. Were it not to, this would be time enough for it to end.
         await asyncio.wait([removing], timeout=0.3)
-        await async_bounces.insert(tx, [bounce("em_1", received_at=2)])
+        await attempts.insert_async_bounces(tx, [bounce("em_1", received_at=2)])
     await removing
     assert await left(store) == [0] * len(TABLES)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from postroad import errors
-from postroad.storage import retrying_commits
-from postroad.storage.store import ConstraintViolated, Store
+from postroad.storage.engine import group_commit
+from postroad.storage.engine.store import ConstraintViolated, Store
 from tests.storage import samples
 from tests.storage.group_commits import POISON, Commit, Gate, Ledger, commit_on, hold_first
 
@@ -25,7 +25,7 @@ class Owner:
     refused: list[tuple[int, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.retrying: retrying_commits.RetryingCommits[int, int] = retrying_commits.RetryingCommits(
+        self.retrying: group_commit.RetryingCommits[int, int] = group_commit.RetryingCommits(
             self.commit,
             settled=lambda number, outcome: self.settled.append((number, outcome)),
             refused=lambda waiting, trouble: self.refused.append((waiting, trouble.code)),
@@ -63,7 +63,7 @@ async def timers(monkeypatch: pytest.MonkeyPatch) -> Timers:
     real = loop.call_later
 
     def call_later(delay: float, callback: Callable[..., object], *arguments: object) -> asyncio.TimerHandle:
-        if getattr(callback, "__func__", None) is not retrying_commits.RetryingCommits._attempt:
+        if getattr(callback, "__func__", None) is not group_commit.RetryingCommits._attempt:
             return real(delay, callback, *arguments)  # a database driver's
         seen.waits.append(delay)
         seen.handles.append(real(TIMEOUT_SECONDS if seen.are_held else 0, callback, *arguments))
@@ -143,7 +143,7 @@ async def test_a_line_that_is_full_is_trouble_as_well(gate: Gate, ledger: Ledger
     assert await owner.close() == 0
     assert owner.settled == [(1, 10), (2, 20)]
     assert await first == 0
-    assert timers.waits[0] == retrying_commits.FIRST_WAIT_SECONDS
+    assert timers.waits[0] == group_commit.FIRST_WAIT_SECONDS
 
 
 async def test_a_bug_is_reported_once_and_hurts_no_neighbour(store: Store, ledger: Ledger, timers: Timers) -> None:
@@ -159,7 +159,7 @@ async def test_a_bug_is_reported_once_and_hurts_no_neighbour(store: Store, ledge
 async def test_an_outage_is_logged_once_a_second_with_the_number_of_those_who_wait(
     gate: Gate, ledger: Ledger, timers: Timers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retrying_commits, "REPORT_INTERVAL_SECONDS", TIMEOUT_SECONDS)  # a busy machine may be slow
+    monkeypatch.setattr(group_commit, "REPORT_INTERVAL_SECONDS", TIMEOUT_SECONDS)  # a busy machine may be slow
     gate.trouble = AWAY
     owner = Owner(commit_on(gate, ledger))
     owner.offer(range(30))
@@ -222,7 +222,7 @@ async def test_an_item_counts_until_its_owner_was_notified_even_when_the_owner_h
         counts.append(made.waiting)
         raise RuntimeError("a bug")
 
-    made = retrying_commits.RetryingCommits(commit_on(store, ledger), settled=fail, refused=lambda *_: None)
+    made = group_commit.RetryingCommits(commit_on(store, ledger), settled=fail, refused=lambda *_: None)
     made.submit(1)
     assert await made.close(seconds=TIMEOUT_SECONDS) == 0
     assert counts == [1]

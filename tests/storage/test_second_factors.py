@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from postroad.storage import logins, second_factors
-from postroad.storage.store import Store
+from postroad.storage.engine.store import Store
+from postroad.storage.people import second_factors, users
 
 LOGIN, OTHER = "lgn_1", "lgn_2"
 
@@ -14,7 +14,7 @@ LOGIN, OTHER = "lgn_1", "lgn_2"
 async def _logins(store: Store) -> None:
     async with store.transaction() as tx:
         for login_id in (LOGIN, OTHER):
-            await logins.insert(tx, logins.Login(login_id, "jo@example.com", "jo@example.com", "hash", 1, 1))
+            await users.insert_login(tx, users.Login(login_id, "jo@example.com", "jo@example.com", "hash", 1, 1))
 
 
 async def confirmed(store: Store, *, step: int = 10) -> None:

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from postroad.storage import sessions
-from postroad.storage.store import Store
+from postroad.storage.engine.store import Store
+from postroad.storage.people import sessions
 from tests.storage import samples
 
 

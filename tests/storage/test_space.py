@@ -3,9 +3,10 @@
 import apsw
 import pytest
 
-from postroad.storage import messages, space
-from postroad.storage.sqlite import SqliteStore
-from postroad.storage.store import Store
+from postroad.storage.engine.sqlite import SqliteStore
+from postroad.storage.engine.store import Store
+from postroad.storage.mail import messages
+from postroad.storage.operations import space
 from tests.storage import samples
 
 

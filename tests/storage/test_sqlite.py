@@ -12,8 +12,10 @@ import apsw
 import pytest
 
 from postroad import errors
-from postroad.storage import access_version, messages, open_store, sqlite, sqlite_connection
-from postroad.storage.sqlite import SqliteStore
+from postroad.storage.engine import open_store, sqlite
+from postroad.storage.engine.sqlite import SqliteStore
+from postroad.storage.mail import messages
+from postroad.storage.people import credentials
 from tests.storage import samples
 
 pytestmark = pytest.mark.usefixtures("real_disk")
@@ -96,12 +98,12 @@ def file_of(store: SqliteStore) -> Path:
 
 async def bump(store: SqliteStore) -> None:
     async with store.transaction() as tx:
-        await access_version.bump(tx)
+        await credentials.bump_access_version(tx)
 
 
 async def version(store: SqliteStore) -> int:
     async with store.reading() as tx:
-        return await access_version.version(tx)
+        return await credentials.access_version(tx)
 
 
 async def test_settings_are_in_force_on_every_connection(sqlite_store: SqliteStore) -> None:
@@ -117,7 +119,7 @@ async def test_settings_are_in_force_on_every_connection(sqlite_store: SqliteSto
         for view in (tx, look, scan):
             assert await view.fetch("test.journal") == [("wal",)]
             assert await view.fetch("test.flush") == [(2,)]  # FULL
-            assert await view.fetch("test.size") == [(sqlite_connection.WAL_BYTES,)]
+            assert await view.fetch("test.size") == [(sqlite.WAL_BYTES,)]
         assert [(await view.fetch("test.checkpoint"))[0][0] for view in (tx, look, scan)] == [0, 4000, 4000]
         # What runs on the event loop must not sleep there, and does not copy the log either.
         assert [(await view.fetch("test.busy"))[0][0] for view in (tx, look, scan)] == [0, 100, 5000]
@@ -167,7 +169,7 @@ async def test_a_write_lock_of_another_process_is_waited_for(sqlite_store: Sqlit
 async def test_a_write_lock_held_too_long_is_a_temporary_failure(
     sqlite_store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_connection, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.1)
     with held_by_another_process(file_of(sqlite_store), "BEGIN IMMEDIATE"):
         for _ in range(2):
             with pytest.raises(errors.TemporaryFailure):
@@ -236,7 +238,7 @@ async def test_a_scan_that_takes_too_long_is_interrupted(
             with pytest.raises(errors.TemporaryFailure):
                 await scan()
     async with sqlite_store.scanning() as tx:
-        assert await access_version.version(tx) == 0
+        assert await credentials.access_version(tx) == 0
 
 
 async def test_a_cancelled_scan_keeps_its_connection_until_its_thread_is_done(sqlite_store: SqliteStore) -> None:
@@ -256,7 +258,7 @@ async def test_a_cancelled_scan_keeps_its_connection_until_its_thread_is_done(sq
         async with contextlib.AsyncExitStack() as stack:
             scans = [sqlite_store.scanning(f"acc_{number}") for number in range(sqlite.SCANS)]
             views = [await stack.enter_async_context(scan) for scan in scans]
-            assert await asyncio.gather(*[access_version.version(view) for view in views]) == [0] * sqlite.SCANS
+            assert await asyncio.gather(*[credentials.access_version(view) for view in views]) == [0] * sqlite.SCANS
 
 
 async def test_whoever_waits_too_long_for_a_turn_gets_an_error(
@@ -278,7 +280,7 @@ async def test_whoever_waits_too_long_for_a_turn_gets_an_error(
 async def test_a_connection_on_which_a_view_failed_is_not_used_again(sqlite_store: SqliteStore) -> None:
     samples.teach(sqlite_store, wrong="SELEKT")
     async with sqlite_store.reading() as tx:
-        await access_version.version(tx)
+        await credentials.access_version(tx)
     (connection,) = sqlite_store._lookups.idle
     with pytest.raises(apsw.SQLError):
         async with sqlite_store.reading() as tx:
@@ -295,12 +297,12 @@ async def test_what_is_still_in_use_when_a_store_is_closed_may_end_and_is_let_go
     monkeypatch.setattr(sqlite, "CLOSE_SECONDS", 0.05)
     async with sqlite_store.transaction() as tx, sqlite_store.reading() as look, sqlite_store.scanning() as scan:
         await asyncio.wait_for(sqlite_store.close(), 60)
-        await access_version.bump(tx)
-        assert await access_version.version(look) == await access_version.version(scan) == 0
+        await credentials.bump_access_version(tx)
+        assert await credentials.access_version(look) == await credentials.access_version(scan) == 0
     assert sqlite_store._lookups.idle == sqlite_store._scans.idle == []
     with pytest.raises(errors.ServiceUnavailable):
         await bump(sqlite_store)
-    with contextlib.closing(sqlite_connection.connect(file_of(sqlite_store))) as connection:
+    with contextlib.closing(sqlite.connect(file_of(sqlite_store))) as connection:
         assert connection.execute("SELECT version FROM access_version").fetchall() == [(1,)]
 
 
@@ -323,7 +325,7 @@ async def test_scans_that_overlap_without_end_do_not_let_the_log_grow_without_en
     async def scan() -> None:
         while True:
             async with sqlite_store.scanning() as tx:
-                await access_version.version(tx)
+                await credentials.access_version(tx)
                 for _ in range(3):
                     async with written:
                         await written.wait()
@@ -351,14 +353,14 @@ async def test_commits_in_their_thread_and_look_ups_on_the_loop_do_not_disturb_e
 ) -> None:
     async def write(number: int) -> None:
         async with sqlite_store.transaction() as tx:
-            await access_version.bump(tx)
+            await credentials.bump_access_version(tx)
             await messages.insert(tx, [samples.message(f"em_{number}")])
 
     async def look() -> None:
         async with sqlite_store.reading() as tx:
-            before = await access_version.version(tx)
+            before = await credentials.access_version(tx)
             await asyncio.sleep(0)
-            assert await access_version.version(tx) == before
+            assert await credentials.access_version(tx) == before
 
     async def scan() -> None:
         samples.teach(sqlite_store, both="SELECT version, (SELECT COUNT(*) FROM messages) FROM access_version")

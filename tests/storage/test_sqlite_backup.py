@@ -6,8 +6,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from postroad.storage import backup_file, messages, open_store, sqlite_backup
-from postroad.storage.sqlite import SqliteStore
+from postroad.storage.engine import backup_files, open_store, sqlite_backup
+from postroad.storage.engine.sqlite import SqliteStore
+from postroad.storage.mail import messages
 from tests.storage import samples
 
 
@@ -37,7 +38,7 @@ async def test_a_copy_has_what_was_there_when_it_began(
 
     await fill(sqlite_store, count=20)
     monkeypatch.setattr(sqlite_backup, "PAGES_PER_STEP", 30)
-    monkeypatch.setattr(backup_file, "sync", write_and_sync)
+    monkeypatch.setattr(backup_files, "sync", write_and_sync)
     target = tmp_path / "copy"
     contents = await asyncio.to_thread(sqlite_backup.copy, sqlite_store._path, target)
     assert contents.counts["messages"] == 20
@@ -54,10 +55,10 @@ async def test_damage_is_noticed(sqlite_store: SqliteStore, tmp_path: Path) -> N
     with target.open("r+b") as file:
         file.seek(8 * 4096)
         file.write(b"\xff" * 200)
-    with pytest.raises(backup_file.BackupError, match=r"copy is damaged: |malformed"):
+    with pytest.raises(backup_files.BackupError, match=r"copy is damaged: |malformed"):
         sqlite_backup.verify(target)
     target.write_bytes(target.read_bytes()[: 10 * 4096])
-    with pytest.raises(backup_file.BackupError):
+    with pytest.raises(backup_files.BackupError):
         sqlite_backup.verify(target)
 
 
@@ -66,10 +67,10 @@ def test_another_database_is_refused(tmp_path: Path) -> None:
     connection = apsw.Connection(str(file))
     connection.execute("CREATE TABLE accounts (id)")
     connection.close()
-    with pytest.raises(backup_file.BackupError, match="is not a database of Postroad: tables are missing"):
+    with pytest.raises(backup_files.BackupError, match="is not a database of Postroad: tables are missing"):
         sqlite_backup.verify(file)
     file.write_bytes(b"no database at all")
-    with pytest.raises(backup_file.BackupError, match="other: "):
+    with pytest.raises(backup_files.BackupError, match="other: "):
         sqlite_backup.verify(file)
 
 
@@ -78,7 +79,7 @@ async def test_a_database_in_use_is_not_locked_and_one_that_is_not_is_whole_with
 ) -> None:
     path = sqlite_store._path
     await fill(sqlite_store, count=1)
-    with pytest.raises(backup_file.BackupError, match="is in use; stop the service"), sqlite_backup.locked(path):
+    with pytest.raises(backup_files.BackupError, match="is in use; stop the service"), sqlite_backup.locked(path):
         pass
     await sqlite_store.close()
     with sqlite_backup.locked(path):

@@ -7,8 +7,8 @@ import apsw
 import pytest
 
 from postroad import errors
-from postroad.storage import sqlite, sqlite_connection, sqlite_log
-from postroad.storage.sqlite import SqliteStore
+from postroad.storage.engine import sqlite
+from postroad.storage.engine.sqlite import SqliteStore
 
 # A commit of that many octets is 50 pages.
 OCTETS = 200_000
@@ -24,8 +24,8 @@ async def write(store: SqliteStore, number: int) -> int:
 
 @pytest.fixture
 async def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqliteStore:
-    monkeypatch.setattr(sqlite_connection, "CHECKPOINT_PAGES", 2 * PAGES)
-    monkeypatch.setattr(sqlite_log, "MAX_PAGES", 6 * PAGES)
+    monkeypatch.setattr(sqlite, "CHECKPOINT_PAGES", 2 * PAGES)
+    monkeypatch.setattr(sqlite, "MAX_PAGES", 6 * PAGES)
     opened = SqliteStore(tmp_path / "postroad.db")
     async with opened.transaction() as tx:
         await tx.run_script("CREATE TABLE test (number INTEGER, content BLOB)")

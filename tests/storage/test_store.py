@@ -9,15 +9,16 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from postroad import errors
-from postroad.storage import access_version, accounts, ledger, messages
-from postroad.storage.store import ConstraintViolated, Store, Transaction, TransactionAborted
+from postroad.storage.engine.store import ConstraintViolated, Store, Transaction, TransactionAborted
+from postroad.storage.mail import messages
+from postroad.storage.people import accounts, credentials
 from tests.storage import samples
 from tests.storage.conftest import Reopen
 
 
 async def version(store: Store) -> int:
     async with store.reading() as tx:
-        return await access_version.version(tx)
+        return await credentials.access_version(tx)
 
 
 async def test_a_transaction_is_seen_by_others_after_its_end_and_not_before(store: Store) -> None:
@@ -40,7 +41,7 @@ async def test_an_error_of_the_block_undoes_it_and_passes_through_unchanged(stor
         async with getattr(store, kind)() as tx:
             if kind == "transaction":
                 await samples.add_account(tx)
-            await access_version.version(tx)
+            await credentials.access_version(tx)
             raise failure
 
     for failure in (ValueError(), TimeoutError(), OSError(), ConnectionResetError(), KeyError(), errors.NotFound("")):
@@ -94,9 +95,9 @@ async def test_transactions_cancelled_anywhere_are_whole_or_nothing_and_leak_no_
 
     async def read() -> None:
         async with store.reading() as tx:
-            await access_version.version(tx)
+            await credentials.access_version(tx)
         async with store.looking_up() as tx:
-            await access_version.version(tx)
+            await credentials.access_version(tx)
         async with store.scanning() as tx:
             await accounts.page(tx, after="", limit=10)
 
@@ -125,7 +126,7 @@ async def test_transactions_cancelled_anywhere_are_whole_or_nothing_and_leak_no_
 async def test_transactions_of_one_process_come_one_after_the_other_on_the_same_row(store: Store) -> None:
     async def bump() -> None:
         async with store.transaction() as tx:
-            await access_version.bump(tx)
+            await credentials.bump_access_version(tx)
 
     await asyncio.gather(*[bump() for _ in range(40)])
     assert await version(store) == 40
@@ -137,7 +138,7 @@ async def test_a_violated_rule_undoes_its_transaction_and_does_not_kill_the_stor
 
     async def violate() -> None:
         async with store.transaction() as tx:
-            await access_version.bump(tx)
+            await credentials.bump_access_version(tx)
             await tx.execute("test.wrong")
 
     columns = "id, name, status, suspended_reason, available, reserved, created_at"
@@ -154,7 +155,7 @@ async def test_a_violated_rule_undoes_its_transaction_and_does_not_kill_the_stor
     assert await version(store) == 0
     assert await samples.count(store, "accounts") == 1
     async with store.transaction() as tx:
-        await access_version.bump(tx)
+        await credentials.bump_access_version(tx)
     assert await version(store) == 1
 
 
@@ -185,7 +186,7 @@ async def test_an_overlooked_failure_is_never_committed(store: Store) -> None:
 
     async def overlook(mistake: Callable[[Transaction], Awaitable[None]]) -> None:
         async with store.transaction() as tx:
-            await access_version.bump(tx)
+            await credentials.bump_access_version(tx)
             with contextlib.suppress(Exception):
                 await mistake(tx)
 
@@ -199,7 +200,7 @@ async def test_an_overlooked_failure_is_never_committed(store: Store) -> None:
 async def test_a_failure_of_a_change_that_is_sent_later_is_raised_and_undoes_everything(store: Store) -> None:
     async def violate() -> None:
         async with store.transaction() as tx:
-            await access_version.bump(tx)
+            await credentials.bump_access_version(tx)
             await tx.execute_later("ledger.insert", TWICE)
 
     async with store.transaction() as tx:
@@ -216,12 +217,12 @@ async def test_a_change_that_is_sent_later_is_seen_by_what_follows_and_comes_bef
     async with store.transaction() as tx:
         await samples.add_account(tx)
         for number in range(3):
-            await ledger.record(tx, [samples.entry(f"led_{number}", "acc_1", available=2)])
-            await ledger.record(tx, [samples.entry(f"led_{number}b", "acc_1", available=-1)])
+            await accounts.record_entries(tx, [samples.entry(f"led_{number}", "acc_1", available=2)])
+            await accounts.record_entries(tx, [samples.entry(f"led_{number}b", "acc_1", available=-1)])
             account = await accounts.by_id(tx, "acc_1")
             assert account is not None
             assert account.available == number + 1
-            assert len(await ledger.page(tx, "acc_1", before="led_~", limit=99)) == 2 * (number + 1)
+            assert len(await accounts.entries(tx, "acc_1", before="led_~", limit=99)) == 2 * (number + 1)
     assert await samples.balances(store, "acc_1") == (3, 0)
 
 
@@ -252,13 +253,13 @@ async def test_closing_waits_for_what_is_under_way(store: Store, reopen: Reopen)
         async with store.transaction() as tx:
             await entered.wait()
             await go_on.wait()
-            await access_version.bump(tx)
+            await credentials.bump_access_version(tx)
 
     async def look(kind: str) -> int:
         async with getattr(store, kind)() as view:
             await entered.wait()
             await go_on.wait()
-            return await access_version.version(view)
+            return await credentials.access_version(view)
 
     tasks = [asyncio.create_task(write()), *[asyncio.create_task(look(kind)) for kind in ("reading", "scanning")]]
     await entered.wait()
@@ -274,7 +275,7 @@ async def test_a_closed_store_leaves_nothing_behind_to_be_reported(
     store: Store, recwarn: pytest.WarningsRecorder
 ) -> None:
     async with store.scanning() as tx:
-        await access_version.version(tx)
+        await credentials.access_version(tx)
     await store.close()
     gc.collect()
     assert not recwarn.list

@@ -6,8 +6,9 @@ import random
 import pytest
 
 from postroad import errors
-from postroad.storage import accounts, ledger, messages
-from postroad.storage.store import ConstraintViolated, Store
+from postroad.storage.engine.store import ConstraintViolated, Store
+from postroad.storage.mail import messages
+from postroad.storage.people import accounts
 from tests.storage import samples
 from tests.storage.conftest import Reopen
 
@@ -50,7 +51,7 @@ async def test_batches_of_any_length_are_written_and_found(store: Store, rows: i
             "ledger.insert",
             [(e.id, e.account_id, e.kind, e.available, e.reserved, None, None, e.created_at) for e in written],
         )
-        assert await ledger.page(tx, "acc_1", before="led_z", limit=1000) == written[::-1]
+        assert await accounts.entries(tx, "acc_1", before="led_z", limit=1000) == written[::-1]
         wanted = [("acc_1",)] * rows + [("acc_9",)]
         found = await tx.fetch_many("accounts.lock", wanted)
         assert {row[0] for row in found} == ({"acc_1"} if rows else set())
@@ -73,7 +74,7 @@ async def test_nulls_are_added_in_bulk(store: Store) -> None:
     async with store.transaction() as tx:
         await tx.add_rows("ledger", names, rows)
     async with store.reading() as tx:
-        entries = await ledger.page(tx, "acc_1", before="led_~", limit=10)
+        entries = await accounts.entries(tx, "acc_1", before="led_~", limit=10)
     assert [(entry.note, entry.message_id) for entry in reversed(entries)] == [(note, None) for note in notes]
 
 
@@ -104,7 +105,7 @@ async def test_nulls_and_texts_mix_in_a_column_of_a_batch(store: Store) -> None:
     async with store.transaction() as tx:
         await tx.execute_many("ledger.insert", rows)
     async with store.reading() as tx:
-        entries = await ledger.page(tx, "acc_1", before="led_z", limit=10)
+        entries = await accounts.entries(tx, "acc_1", before="led_z", limit=10)
     assert [entry.note for entry in reversed(entries)] == notes
     assert [entry.message_id for entry in reversed(entries)] == notes
 
@@ -168,7 +169,7 @@ async def test_ledger_and_balances_agree_after_random_moves_of_many_at_once(stor
         try:
             async with others[number % 2].transaction() as tx:
                 await accounts.lock(tx, chosen)
-                await ledger.record(tx, entries)
+                await accounts.record_entries(tx, entries)
         except ConstraintViolated:
             return False
         return True
@@ -203,7 +204,7 @@ async def test_batches_over_the_same_accounts_wait_for_each_other_instead_of_dea
         async with stores[number % 3].transaction() as tx:
             if is_locked:
                 await accounts.lock(tx, chosen)
-            await ledger.record(tx, entries)
+            await accounts.record_entries(tx, entries)
 
     await asyncio.gather(*[reserve(number, is_locked=number % 2 == 0) for number in range(60)])
     totals = [await samples.balances(store, name) for name in names]

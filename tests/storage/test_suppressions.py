@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from postroad.storage import suppressions
-from postroad.storage.store import ConstraintViolated, Store
+from postroad.storage.engine.store import ConstraintViolated, Store
+from postroad.storage.mail import suppressions
 from tests.storage import samples
 
 

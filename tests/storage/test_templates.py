@@ -1,7 +1,7 @@
 """Templates: put under an alias, replaced in place, listed by alias."""
 
-from postroad.storage import templates
-from postroad.storage.store import Store
+from postroad.storage.engine.store import Store
+from postroad.storage.mail import templates
 
 
 def template(

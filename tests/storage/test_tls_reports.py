@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from postroad.protocol.reports import tls_report
-from postroad.storage import tls_reports
-from postroad.storage.store import Store
+from postroad.storage.engine.store import Store
+from postroad.storage.mail import tls_policies
 from tests.storage import samples
 from tests.storage.conftest import Reopen
 
@@ -23,17 +23,19 @@ def failure(number: int = 0) -> tls_report.Result:
 async def add(store: Store, *, day: int = DAY, due_at: int = 100, **sessions: dict[tls_report.Result, int]) -> None:
     named = {f"{name}.example": results for name, results in sessions.items()}
     async with store.transaction() as tx:
-        await tls_reports.add(tx, day, named, due_at=dict.fromkeys(named, due_at))
+        await tls_policies.add_sessions(tx, day, named, due_at=dict.fromkeys(named, due_at))
 
 
-async def claim(store: Store, *, now: int = 100, until: int = 200, limit: int = 10) -> list[tls_reports.DueReport]:
+async def claim(store: Store, *, now: int = 100, until: int = 200, limit: int = 10) -> list[tls_policies.DueReport]:
     async with store.transaction() as tx:
-        return sorted(await tls_reports.claim_due(tx, now=now, until=until, limit=limit), key=lambda one: one.domain)
+        return sorted(
+            await tls_policies.claim_due_report(tx, now=now, until=until, limit=limit), key=lambda one: one.domain
+        )
 
 
-async def sessions(store: Store, report: tls_reports.DueReport) -> dict[tls_report.Result, int]:
+async def sessions(store: Store, report: tls_policies.DueReport) -> dict[tls_report.Result, int]:
     async with store.reading() as tx:
-        return await tls_reports.sessions(tx, report)
+        return await tls_policies.sessions(tx, report)
 
 
 async def test_results_are_added_up_by_day_and_domain(store: Store) -> None:
@@ -41,7 +43,7 @@ async def test_results_are_added_up_by_day_and_domain(store: Store) -> None:
     await add(store, one={SUCCESS: 4}, due_at=999)
     await add(store, day=DAY + 1, one={SUCCESS: 9}, due_at=999)
     one, two = await claim(store)
-    assert one == tls_reports.DueReport(DAY, "one.example", 200, 1, "")
+    assert one == tls_policies.DueReport(DAY, "one.example", 200, 1, "")
     assert await sessions(store, one) == {SUCCESS: 7, failure(): 1}
     assert await sessions(store, two) == {SUCCESS: 1}
 
@@ -68,18 +70,20 @@ async def test_a_postponed_report_remembers_who_has_got_it(store: Store) -> None
     await add(store, one={SUCCESS: 1})
     (report,) = await claim(store)
     async with store.transaction() as tx:
-        await tls_reports.postpone(tx, report, due_at=500, done=["mailto:a@example.org", "https://example.org/"])
+        await tls_policies.postpone_report(
+            tx, report, due_at=500, done=["mailto:a@example.org", "https://example.org/"]
+        )
     assert await claim(store, now=499) == []
     (again,) = await claim(store, now=500, until=600)
     assert again.sent.split("\n") == ["mailto:a@example.org", "https://example.org/"]
     async with store.transaction() as tx:
-        await tls_reports.remove(tx, again)
+        await tls_policies.remove_report(tx, again)
     assert await claim(store, now=10_000) == []
     assert await sessions(store, again) == {}
 
 
 async def test_a_domain_with_ever_new_results_has_a_bound(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tls_reports, "MAX_RESULTS", 3)
+    monkeypatch.setattr(tls_policies, "MAX_RESULTS", 3)
     for number in range(6):
         await add(store, one={failure(number): 1})
     await add(store, one={failure(0): 5, failure(5): 5})
@@ -88,7 +92,7 @@ async def test_a_domain_with_ever_new_results_has_a_bound(store: Store, monkeypa
 
 
 async def test_a_tenant_with_ever_new_domains_has_a_bound(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tls_reports, "MAX_REPORTS_PER_DAY", 2)
+    monkeypatch.setattr(tls_policies, "MAX_REPORTS_PER_DAY", 2)
     for number in range(5):
         named: dict[str, Any] = {f"domain{number}": {SUCCESS: 1}}
         await add(store, **named)
@@ -101,8 +105,8 @@ async def test_a_tenant_with_ever_new_domains_has_a_bound(store: Store, monkeypa
 
 
 async def test_the_names_below_one_zone_leave_reports_for_others(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tls_reports, "MAX_REPORTS_PER_DAY", 20)
-    monkeypatch.setattr(tls_reports, "MIN_REPORTS_PER_ZONE", 2)
+    monkeypatch.setattr(tls_policies, "MAX_REPORTS_PER_DAY", 20)
+    monkeypatch.setattr(tls_policies, "MIN_REPORTS_PER_ZONE", 2)
     names: dict[str, Any]
     for batch in range(5):
         names = {f"w{batch}{number}.a.hostile": {SUCCESS: 1} for number in range(8)}
@@ -119,6 +123,6 @@ async def test_old_reports_are_swept_with_their_results(store: Store) -> None:
     await add(store, one={SUCCESS: 1, failure(): 1})
     await add(store, day=DAY + 1, one={SUCCESS: 1})
     async with store.transaction() as tx:
-        assert await tls_reports.sweep(tx, until_day=DAY - 1) == 0
-        assert await tls_reports.sweep(tx, until_day=DAY) == 3
+        assert await tls_policies.sweep_reports(tx, until_day=DAY - 1) == 0
+        assert await tls_policies.sweep_reports(tx, until_day=DAY) == 3
     assert [report.day for report in await claim(store)] == [DAY + 1]

@@ -1,7 +1,7 @@
 """Users: the members of accounts."""
 
-from postroad.storage import logins, users
-from postroad.storage.store import Store
+from postroad.storage.engine.store import Store
+from postroad.storage.people import users
 from tests.storage import samples
 
 
@@ -35,7 +35,7 @@ async def test_the_users_of_a_login_are_found_and_joined_with_the_first_one(stor
     async with store.transaction() as tx:
         for number in (1, 2):
             await users.insert(tx, person(f"usr_{number}", account_id=f"acc_{number}"), email_key="one")
-        await logins.insert(tx, samples.login("lgn_1"))
+        await users.insert_login(tx, samples.login("lgn_1"))
         await users.set_login(tx, "usr_1", login_id="lgn_1", now=samples.NOW + 7)
         await users.set_login(tx, "usr_1", login_id="lgn_2", now=samples.NOW + 9)
         await users.set_login(tx, "usr_1", login_id="lgn_1", now=samples.NOW + 9)

@@ -4,8 +4,9 @@ import asyncio
 
 import msgspec
 
-from postroad.storage import open_store, webhook_deliveries, webhooks
-from postroad.storage.store import Store
+from postroad.storage.engine import open_store
+from postroad.storage.engine.store import Store
+from postroad.storage.webhook import webhook_deliveries, webhooks
 from tests.storage.conftest import Reopen
 from tests.storage.webhook_samples import (
     LEASE,

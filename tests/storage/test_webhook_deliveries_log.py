@@ -5,9 +5,10 @@ import asyncio
 import msgspec
 import pytest
 
-from postroad.model import cursors, identifiers
-from postroad.storage import open_store, webhook_attempts, webhook_deliveries, webhooks
-from postroad.storage.store import ConstraintViolated, Store
+from postroad.model.units import cursors, identifiers
+from postroad.storage.engine import open_store
+from postroad.storage.engine.store import ConstraintViolated, Store
+from postroad.storage.webhook import webhook_deliveries, webhooks
 from tests.storage import samples
 from tests.storage.webhook_samples import LAST, NOW, add, attempt, claim, delivery, log, record, result, webhook
 
@@ -143,7 +144,7 @@ async def test_what_ended_long_ago_goes_with_its_attempts_some_at_a_time_the_old
     assert await sweep(store, ended_before=NOW) == 0
     assert await log(store) == kept
     async with store.reading() as tx:
-        left = await webhook_attempts.of_deliveries(tx, "acc_1", "whk_1", [one.id for one in kept])
+        left = await webhook_deliveries.attempts_of_deliveries(tx, "acc_1", "whk_1", [one.id for one in kept])
     assert len(left) == await samples.count(store, "webhook_attempts") == 6
 
 
@@ -189,7 +190,7 @@ async def test_a_sweep_on_postgres_waits_for_nobody_and_leaves_no_attempt_behind
             async with other.transaction() as tx:
                 await webhooks.remove(tx, "whk_1", now=NOW)
                 await webhooks.forget(tx, "whk_1")
-            await webhook_attempts.insert(recorder, [attempt(delivery(1))])
+            await webhook_deliveries.insert_attempts(recorder, [attempt(delivery(1))])
         assert await samples.count(one, "webhooks") == 1
         assert await sweep_removed(other) == 1
         assert await samples.count(one, "webhook_attempts") == 0

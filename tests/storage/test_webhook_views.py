@@ -1,7 +1,7 @@
 """Counts of pending webhook deliveries: by state and enabled flag, without those of removed endpoints."""
 
-from postroad.storage import webhook_views, webhooks
-from postroad.storage.store import Store
+from postroad.storage.engine.store import Store
+from postroad.storage.webhook import webhook_views, webhooks
 from tests.storage.webhook_samples import LEASE, NOW, add, claim, delivery, webhook
 
 

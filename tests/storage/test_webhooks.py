@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from postroad.storage import webhooks
-from postroad.storage.store import ConstraintViolated, Store
+from postroad.storage.engine.store import ConstraintViolated, Store
+from postroad.storage.webhook import webhooks
 from tests.storage import samples
 from tests.storage.webhook_samples import NOW, SECOND, add, delivery, secret, webhook
 

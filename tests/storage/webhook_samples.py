@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from postroad.model import identifiers
-from postroad.storage import webhook_attempts, webhook_deliveries, webhooks
-from postroad.storage.store import Store
+from postroad.model.units import identifiers
+from postroad.storage.engine.store import Store
+from postroad.storage.webhook import webhook_deliveries, webhooks
 from tests.storage import samples
 
 NOW = samples.NOW
@@ -63,7 +63,7 @@ def delivery(
     return webhook_deliveries.Delivery(**(values | changes))
 
 
-def attempt(of: webhook_deliveries.Delivery, number: int = 1, **changes: Any) -> webhook_attempts.Attempt:
+def attempt(of: webhook_deliveries.Delivery, number: int = 1, **changes: Any) -> webhook_deliveries.Attempt:
     values: dict[str, Any] = {
         "account_id": of.account_id,
         "webhook_id": of.webhook_id,
@@ -75,7 +75,7 @@ def attempt(of: webhook_deliveries.Delivery, number: int = 1, **changes: Any) ->
         "response_body": "später",
         "error": None,
     }
-    return webhook_attempts.Attempt(**(values | changes))
+    return webhook_deliveries.Attempt(**(values | changes))
 
 
 def result(of: webhook_deliveries.Claimed, *, worker: str = "w1", **changes: Any) -> webhook_deliveries.DeliveryUpdate:
@@ -101,7 +101,9 @@ async def add(store: Store, *rows: Any) -> None:
             elif isinstance(row, webhooks.Secret):
                 await webhooks.add_secret(tx, row, hint="whsec_…abcd")
         await webhook_deliveries.insert(tx, [row for row in rows if isinstance(row, webhook_deliveries.Delivery)])
-        await webhook_attempts.insert(tx, [row for row in rows if isinstance(row, webhook_attempts.Attempt)])
+        await webhook_deliveries.insert_attempts(
+            tx, [row for row in rows if isinstance(row, webhook_deliveries.Attempt)]
+        )
 
 
 async def claim(

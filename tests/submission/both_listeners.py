@@ -12,7 +12,8 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from postroad.services import context, templates
+from postroad import context
+from postroad.services.templates import templates
 from postroad.web import application
 from tests.api.management import served, switch
 from tests.submission.submission_server import ADA, SENDER, SubmissionServer, send

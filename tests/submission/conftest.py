@@ -7,10 +7,9 @@ import pytest
 import pytest_asyncio
 import trustme
 
-from postroad import config
-from postroad.services import context
-from postroad.services.auth import credentials
-from postroad.storage import accounts
+from postroad import config, context
+from postroad.services.people import credentials
+from postroad.storage.people import accounts
 from tests import accepted_mail, contexts
 from tests.api import app_server
 from tests.contexts import account, clock, ctx, database_url

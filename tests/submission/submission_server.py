@@ -12,9 +12,10 @@ from typing import Any
 import aiosmtplib
 import trustme
 
-from postroad.services import context
-from postroad.services.certificates import listener_certificates
-from postroad.storage import accounts, credentials, message_search, messages, recipients, search_conditions
+from postroad import context
+from postroad.services.operations import certificates
+from postroad.storage.mail import message_search, messages
+from postroad.storage.people import accounts, credentials
 from postroad.submission import listeners as submission_listeners
 from tests.api import app_server
 
@@ -103,13 +104,13 @@ class SubmissionServer:
 
     async def stored(self) -> list["Stored"]:
         """What was accepted of the account, newest first."""
-        everything = search_conditions.Filter(after="", before="~")
+        everything = message_search.Filter(after="", before="~")
         async with self.ctx.store.reading() as tx:
             found = await message_search.page(tx, self.account.id, everything, limit=100)
             return [
                 Stored(
                     message,
-                    [each.email for each in await recipients.of_message(tx, self.account.id, message.id)],
+                    [each.email for each in await messages.recipients(tx, self.account.id, message.id)],
                     await messages.body(tx, self.account.id, message.id) or b"",
                 )
                 for message in found
@@ -159,7 +160,7 @@ async def running(
     ctx: context.Context, *, lines: app_server.CapturedLog
 ) -> AsyncIterator[Mapping[str, tuple[str, int]]]:
     """The listeners that the settings name, until the block ends; gives their addresses by the key of their setting."""
-    certificate = listener_certificates.load(ctx.settings, "submission")
+    certificate = certificates.load(ctx.settings, "submission")
     listeners = submission_listeners.listeners(ctx, name=NAME, certificate=certificate, log=lines.logger())
     for listener in listeners.values():
         await listener.start(HOST, 0)

@@ -6,9 +6,9 @@ import aiosmtplib
 import pytest
 
 from postroad import errors
-from postroad.services.auth import authentication
+from postroad.services.people import authentication
 from tests.contexts import Clock
-from tests.services.auth.test_schemes import basic
+from tests.services.people.test_schemes import basic
 from tests.submission.submission_server import SubmissionServer, send
 
 HERE = "127.0.0.1"

@@ -1,4 +1,6 @@
-"""Every limit of `model/limits.py` at its boundary and one beyond, over HTTP and over SMTP: one table holds at both."""
+"""Every limit of `model/mail/limits.py` at its boundary and one beyond, over HTTP and over SMTP: one table holds at
+both.
+"""
 
 import dataclasses
 import json
@@ -7,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from postroad.model import limits
+from postroad.model.mail import limits
 from tests.contexts import Clock
 from tests.submission.both_listeners import ALIAS, Listeners, Mime, both, database_url, served, switch
 

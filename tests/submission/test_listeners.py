@@ -12,10 +12,9 @@ import msgspec
 import pytest
 import trustme
 
-from postroad import config
+from postroad import config, context
 from postroad.roles import composition
-from postroad.services import context
-from postroad.services.certificates import listener_certificates
+from postroad.services.operations import certificates
 from postroad.submission import listeners
 from tests.api import app_server
 from tests.contexts import Clock
@@ -109,13 +108,13 @@ async def test_without_a_certificate_there_is_no_tls(settings: config.Settings, 
 def test_a_certificate_that_cannot_be_read_is_named(settings: config.Settings, tmp_path: Path) -> None:
     missing = changed(settings, tls_certificate=str(tmp_path / "nowhere.pem"))
     with pytest.raises(config.ConfigError, match=r"submission\.tls_certificate: .*nowhere\.pem cannot be read"):
-        listener_certificates.load(missing, "submission")
+        certificates.load(missing, "submission")
 
 
 async def test_a_renewed_certificate_is_used_without_a_restart(
     ctx: context.Context, settings: config.Settings, tmp_path: Path, lines: app_server.CapturedLog
 ) -> None:
-    certificate = listener_certificates.load(settings, "submission")
+    certificate = certificates.load(settings, "submission")
     assert certificate is not None
     listener = listeners.listeners(ctx, name=NAME, certificate=certificate, log=lines.logger())["tls_listen"]
     await listener.start(HOST, 0)
@@ -134,7 +133,7 @@ async def test_a_renewed_certificate_is_used_without_a_restart(
 async def test_a_certificate_that_cannot_be_used_is_a_warning_and_the_old_one_stays(
     ctx: context.Context, certificate: submission_server.Files, lines: app_server.CapturedLog, authority: trustme.CA
 ) -> None:
-    loaded = listener_certificates.load(ctx.settings, "submission")
+    loaded = certificates.load(ctx.settings, "submission")
     listener = listeners.listeners(ctx, name=NAME, certificate=loaded, log=lines.logger())["tls_listen"]
     await listener.start(HOST, 0)
     try:
@@ -151,7 +150,7 @@ async def test_a_stranger_has_a_limited_time_to_log_in(
     ctx: context.Context, lines: app_server.CapturedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listeners, "LOGIN_SECONDS", 0)
-    certificate = listener_certificates.load(ctx.settings, "submission")
+    certificate = certificates.load(ctx.settings, "submission")
     listener = listeners.listeners(ctx, name=NAME, certificate=certificate, log=lines.logger())["listen"]
     await listener.start(HOST, 0)
     try:
@@ -195,7 +194,7 @@ async def test_one_connection_too_many_is_refused_temporarily(
 async def test_a_stop_lets_idle_sessions_go_and_finishes_what_is_under_way(
     ctx: context.Context, server: SubmissionServer, lines: app_server.CapturedLog
 ) -> None:
-    certificate = listener_certificates.load(ctx.settings, "submission")
+    certificate = certificates.load(ctx.settings, "submission")
     listener = listeners.listeners(ctx, name=NAME, certificate=certificate, log=lines.logger())["listen"]
     await listener.start(HOST, 0)
     host, port = listener.address

@@ -10,12 +10,12 @@ import pytest_asyncio
 import trustme
 
 from postroad import config, errors
-from postroad.model import mail, send_request
+from postroad.mail.accept import stored_space, submit, submit_mime
+from postroad.model.mail import send_request, statuses
 from postroad.roles import composition
-from postroad.services.acceptance import stored_space, submit, submit_mime
-from postroad.services.accounts import registry as accounts
-from postroad.services.auth import credentials
-from postroad.services.domains import registry as domains
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.domains import domain_registry as domains
+from postroad.services.people import credentials
 from tests import accepted_mail
 from tests.api import app_server
 from tests.contexts import Clock
@@ -221,7 +221,7 @@ async def guarded(
 async def test_too_many_messages_over_http_or_smtp_are_refused_temporarily(guarded: SubmissionServer) -> None:
     who = accepted_mail.caller_of(guarded.account.id, credential_id=guarded.credential.id)
     request = send_request.SendRequest(sender=SENDER, to=(ADA,), subject="By HTTP", text="Hello")
-    await submit.submit(guarded.ctx, who, request, request_id="req_" + "0" * 28, source=mail.Source.API, key=None)
+    await submit.submit(guarded.ctx, who, request, request_id="req_" + "0" * 28, source=statuses.Source.API, key=None)
     async with guarded.client() as client:
         await send(client)
     reported = await refusal(guarded)

@@ -6,7 +6,7 @@ import pytest
 
 from postroad import errors
 from postroad.protocol.smtp import server_replies, values
-from postroad.submission import replies
+from postroad.submission import session
 
 REQUEST_ID = "req_" + "0" * 28
 TEMPORARY = {408, 429, 500, 503}
@@ -23,8 +23,8 @@ def test_a_refusal_is_the_reply_of_its_class_with_code_word_sentence_and_request
     kind: type[errors.PostroadError],
 ) -> None:
     arguments = {"allowed": ("GET",)} if kind is errors.MethodNotAllowed else {}
-    reply = replies.refusal(kind("no such luck", **arguments), request_id=REQUEST_ID)  # type: ignore[arg-type]
-    assert replies.status_of(reply) == kind.smtp_reply
+    reply = session.refusal(kind("no such luck", **arguments), request_id=REQUEST_ID)  # type: ignore[arg-type]
+    assert session.status_of(reply) == kind.smtp_reply
     assert reply.text.startswith(f"{kind.code}: no such luck")
     assert reply.text.endswith(f"({REQUEST_ID})")
     assert re.fullmatch(r"[45]\d\d", str(reply.code))
@@ -36,18 +36,18 @@ def test_a_refusal_is_the_reply_of_its_class_with_code_word_sentence_and_request
 
 
 def test_a_verb_may_have_a_better_reply_than_the_error() -> None:
-    reply = replies.refusal(errors.Unauthorized("log in"), request_id=REQUEST_ID, smtp_reply="530 5.7.0")
+    reply = session.refusal(errors.Unauthorized("log in"), request_id=REQUEST_ID, smtp_reply="530 5.7.0")
     assert (reply.code, reply.enhanced) == (530, "5.7.0")
 
 
 def test_a_refusal_says_how_long_to_wait() -> None:
-    reply = replies.refusal(errors.RateLimited("too fast", retry_after=7), request_id=REQUEST_ID)
+    reply = session.refusal(errors.RateLimited("too fast", retry_after=7), request_id=REQUEST_ID)
     assert reply.text == f"rate_limited: too fast; Retry-After: 7 ({REQUEST_ID})"
 
 
 def test_a_long_sentence_in_any_script_is_a_well_formed_reply() -> None:
     sentence = "the domain bücher.example is not yours\r\n250 2.0.0 queued " * 40
-    octets = server_replies.encode(replies.refusal(errors.Forbidden(sentence), request_id=REQUEST_ID))
+    octets = server_replies.encode(session.refusal(errors.Forbidden(sentence), request_id=REQUEST_ID))
     lines = octets.split(b"\r\n")
     assert lines.pop() == b""
     assert len(lines) > 1
@@ -58,8 +58,8 @@ def test_a_long_sentence_in_any_script_is_a_well_formed_reply() -> None:
 
 
 def test_the_protocols_own_refusals_have_code_words_too() -> None:
-    assert replies.error_of(values.Reply(552, "large", "5.3.4")).code == "payload_too_large"
-    assert replies.error_of(values.Reply(550, "bare", "5.6.0")).code == "invalid_request"
+    assert session.error_of(values.Reply(552, "large", "5.3.4")).code == "payload_too_large"
+    assert session.error_of(values.Reply(550, "bare", "5.6.0")).code == "invalid_request"
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_the_protocols_own_refusals_have_code_words_too() -> None:
     [(False, False, "ESMTPA"), (True, False, "ESMTPSA"), (False, True, "UTF8SMTPA"), (True, True, "UTF8SMTPSA")],
 )
 def test_a_message_shows_how_it_was_submitted(*, is_secure: bool, is_utf8: bool, protocol: str) -> None:
-    assert replies.protocol_of(is_secure=is_secure, is_utf8=is_utf8) == protocol
+    assert session.protocol_of(is_secure=is_secure, is_utf8=is_utf8) == protocol
 
 
 @pytest.mark.parametrize("reply", [server_replies.NO_ROOM, values.Reply(451, "Too many large messages", "4.3.2")])
 def test_a_content_for_which_there_is_no_room_is_a_temporary_failure(reply: values.Reply) -> None:
-    error = replies.error_of(reply)
+    error = session.error_of(reply)
     assert (type(error), error.retry_after) == (errors.TemporaryFailure, 60)
-    assert replies.is_about_content(reply)
-    assert not replies.is_about_content(server_replies.TOO_MANY_RECIPIENTS)
+    assert session.is_about_content(reply)
+    assert not session.is_about_content(server_replies.TOO_MANY_RECIPIENTS)

@@ -10,10 +10,10 @@ import aiosmtplib
 import pytest
 
 from postroad import errors
-from postroad.concurrency import response_delays
-from postroad.model import identifiers
-from postroad.services.acceptance import submit_mime
-from postroad.services.auth import credentials
+from postroad.concurrency import fairness
+from postroad.mail.accept import submit_mime
+from postroad.model.units import identifiers
+from postroad.services.people import credentials
 from postroad.submission import session
 from tests.contexts import Clock
 from tests.submission.submission_server import ADA, CLIENT, MESSAGE, NAME, SENDER, SubmissionServer, send
@@ -295,8 +295,8 @@ async def test_what_happens_is_counted(server: SubmissionServer) -> None:
 async def test_a_flood_of_refusals_waits_for_its_replies_and_others_do_not(
     server: SubmissionServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(response_delays.RATES, response_delays.Pace.REFUSALS, 1)
-    monkeypatch.setattr(response_delays, "BURST", 1)
+    monkeypatch.setitem(fairness.DELAY_RATES, fairness.Pace.REFUSALS, 1)
+    monkeypatch.setattr(fairness, "DELAY_BURST", 1)
     delayed, is_over = asyncio.Event(), asyncio.Event()
 
     async def wait(_seconds: float) -> None:

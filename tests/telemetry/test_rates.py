@@ -1,12 +1,12 @@
 """What a process does in a second, with what its frontends do."""
 
-from postroad.telemetry import metrics, rates
+from postroad.telemetry import metrics
 
 
 def test_rates_are_the_growth_since_the_last_reading() -> None:
     counted, now = metrics.Metrics(), [10.0]
     counted.accepted.add("api")
-    meter = rates.RateMeter(counted, lambda: now[0])
+    meter = metrics.RateMeter(counted, lambda: now[0])
     for _ in range(6):
         counted.accepted.add("api")
     counted.accepted.add("smtp")
@@ -31,7 +31,7 @@ def test_rates_are_the_growth_since_the_last_reading() -> None:
 def test_a_frontend_that_was_started_anew_makes_no_rate_negative() -> None:
     counted, now = metrics.Metrics(), [10.0]
     counted.others["frontend"] = {"postroad_messages_accepted_total": {("api",): [300]}}
-    meter = rates.RateMeter(counted, lambda: now[0])
+    meter = metrics.RateMeter(counted, lambda: now[0])
     counted.others.clear()
     now[0] += 1
     assert meter.read()["accepted"] == 0.0

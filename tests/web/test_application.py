@@ -12,9 +12,9 @@ import pytest
 
 from postroad import errors
 from postroad.agents import api_calls
-from postroad.concurrency import response_delays
-from postroad.model import caller, login_throttle
-from postroad.network import http_limits
+from postroad.concurrency import fairness
+from postroad.model.people import callers, login_rules
+from postroad.network.http import http_messages
 from postroad.web import application, routing
 from tests import raw_http
 from tests.api import app_server
@@ -106,21 +106,21 @@ ROUTES = (
         "POST",
         "/notes",
         show,
-        permission=caller.Permission.SEND,
+        permission=callers.Permission.SEND,
         body=Note,
         body_limit=LIMIT,
         idempotent=True,
     ),
-    route("GET", "/notes", show, permission=caller.Permission.VIEW, query=Filter),
-    route("GET", "/notes/{id}", show, permission=caller.Permission.READ),
-    route("POST", "/notes/{id}/change", show, permission=caller.Permission.CHANGE),
+    route("GET", "/notes", show, permission=callers.Permission.VIEW, query=Filter),
+    route("GET", "/notes/{id}", show, permission=callers.Permission.READ),
+    route("POST", "/notes/{id}/change", show, permission=callers.Permission.CHANGE),
     route("GET", "/public", show),
     route("POST", "/replay", replay, responses={202: bytes}),
-    route("POST", "/replayed", replay, permission=caller.Permission.SEND, idempotent=True, responses={202: bytes}),
-    route("POST", "/accepted/{status}", accept, permission=caller.Permission.SEND, idempotent=True),
+    route("POST", "/replayed", replay, permission=callers.Permission.SEND, idempotent=True, responses={202: bytes}),
+    route("POST", "/accepted/{status}", accept, permission=callers.Permission.SEND, idempotent=True),
     route("GET", "/count/{name}", count, responses={204: None}),
-    route("GET", "/counted/{name}", count, permission=caller.Permission.VIEW, responses={204: None}),
-    route("GET", "/file", show, pace=response_delays.Pace.FILES),
+    route("GET", "/counted/{name}", count, permission=callers.Permission.VIEW, responses={204: None}),
+    route("GET", "/file", show, pace=fairness.Pace.FILES),
     route("GET", "/probe", unavailable, is_probe=True),
     route("GET", "/fail", fail),
     route("GET", "/wait", wait, responses={204: None}),
@@ -387,7 +387,7 @@ async def test_the_end_of_the_grace_time_is_answered_as_unavailable() -> None:
 
 
 async def test_a_connection_too_many_hears_the_error_object() -> None:
-    limits, context = http_limits.Limits(connections=1), {"started": asyncio.Event(), "go_on": asyncio.Event()}
+    limits, context = http_messages.Limits(connections=1), {"started": asyncio.Event(), "go_on": asyncio.Event()}
     async with (
         app_server.running(ROUTES, limits=limits, context=context) as opened,
         raw_http.connect(opened.address) as first,
@@ -430,23 +430,23 @@ async def test_the_lifespan_of_another_server_is_followed() -> None:
 
 ACCOUNT = "acc_test"
 STRANGER = "127.0.0.1"
-REFUSALS, REQUESTS, FILES = response_delays.Pace
+REFUSALS, REQUESTS, FILES = fairness.Pace
 
 
-def exhaust(delays: response_delays.ResponseDelays, party: str, pace: response_delays.Pace) -> None:
+def exhaust(delays: fairness.ResponseDelays, party: str, pace: fairness.Pace) -> None:
     """Ask for what many connections would have asked for by now, so that the next one waits for long."""
-    limit = response_delays.MAX_SECONDS - 1
+    limit = fairness.MAX_DELAY_SECONDS - 1
     while True:
-        networks = login_throttle.networks_around(party)
+        networks = login_rules.networks_around(party)
         if (delays.of_account(party, pace) if party == ACCOUNT else delays.of_stranger(networks, pace)) >= limit:
             return
 
 
 @pytest.fixture
-def delays(monkeypatch: pytest.MonkeyPatch) -> response_delays.ResponseDelays:
+def delays(monkeypatch: pytest.MonkeyPatch) -> fairness.ResponseDelays:
     """Of two active accounts, and so long that a test ends before."""
-    monkeypatch.setattr(response_delays, "MAX_SECONDS", raw_http.TIMEOUT_SECONDS)
-    made = response_delays.ResponseDelays()
+    monkeypatch.setattr(fairness, "MAX_DELAY_SECONDS", raw_http.TIMEOUT_SECONDS)
+    made = fairness.ResponseDelays()
     made.note_account(ACCOUNT)
     made.note_account("acc_other")
     return made
@@ -467,7 +467,7 @@ def delays(monkeypatch: pytest.MonkeyPatch) -> response_delays.ResponseDelays:
     ],
 )
 async def test_a_flood_waits_for_its_answers_and_others_do_not(
-    flood: bytes, status: int, party: str, pace: response_delays.Pace, delays: response_delays.ResponseDelays
+    flood: bytes, status: int, party: str, pace: fairness.Pace, delays: fairness.ResponseDelays
 ) -> None:
     async with (
         app_server.running(ROUTES, delays=delays, grace_seconds=0) as opened,
@@ -498,7 +498,7 @@ async def test_a_request_whose_client_has_gone_while_it_waited_is_not_handled(
     party: str,
     kind: str,
     status: int | None,
-    delays: response_delays.ResponseDelays,
+    delays: fairness.ResponseDelays,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     happened: list[str] = []
@@ -529,14 +529,14 @@ async def test_a_request_whose_client_has_gone_while_it_waited_is_not_handled(
 
 
 async def test_an_account_with_too_many_requests_in_progress_is_refused_before_the_work(
-    delays: response_delays.ResponseDelays, monkeypatch: pytest.MonkeyPatch
+    delays: fairness.ResponseDelays, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handled: list[str] = []
     # Time stands still: else a slow machine would be back within the pace.
     stopped = time.monotonic()
     monkeypatch.setattr(delays, "_clock", lambda: stopped)
     async with app_server.running(ROUTES, context=handled, delays=delays) as opened:
-        while delays.of_account(ACCOUNT, REQUESTS) < response_delays.MAX_SECONDS:
+        while delays.of_account(ACCOUNT, REQUESTS) < fairness.MAX_DELAY_SECONDS:
             pass
         refused = await raw_http.exchange(opened.address, get("/counted/1", MEMBER))
         assert_refused(refused, 429, "rate_limited", "too many requests at once")
@@ -546,17 +546,17 @@ async def test_an_account_with_too_many_requests_in_progress_is_refused_before_t
 
 
 async def test_reading_a_message_waits_and_is_never_refused_for_its_number(
-    delays: response_delays.ResponseDelays, monkeypatch: pytest.MonkeyPatch
+    delays: fairness.ResponseDelays, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`GET /emails/{id}` answers 200, 401 and 404."""
     async with app_server.running(ROUTES, delays=delays) as opened:
-        while delays.of_account(ACCOUNT, REQUESTS) < response_delays.MAX_SECONDS:
+        while delays.of_account(ACCOUNT, REQUESTS) < fairness.MAX_DELAY_SECONDS:
             pass
-        monkeypatch.setattr(response_delays, "MAX_SECONDS", 0.01)
+        monkeypatch.setattr(fairness, "MAX_DELAY_SECONDS", 0.01)
         assert (await raw_http.exchange(opened.address, get("/notes/1", MEMBER))).status == 200
 
 
-async def test_a_part_of_another_request_is_not_counted(delays: response_delays.ResponseDelays) -> None:
+async def test_a_part_of_another_request_is_not_counted(delays: fairness.ResponseDelays) -> None:
     async with app_server.running(ROUTES, delays=delays) as opened:
         exhaust(delays, ACCOUNT, REQUESTS)
         api = api_calls.LocalApi(

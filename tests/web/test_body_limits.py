@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from postroad import errors
-from postroad.model import caller
-from postroad.network import http_limits
-from postroad.web import body_limits, routing
+from postroad.model.people import callers
+from postroad.network.http import http_messages
+from postroad.web import request_reader, routing
 from tests import passing_time, raw_http
 from tests.api import app_server
 
@@ -48,7 +48,7 @@ class Handling:
                 handler=self.take,
                 summary="",
                 tag="",
-                permission=caller.Permission.SEND,
+                permission=callers.Permission.SEND,
                 body=Note,
                 body_limit=4 * 1024 * 1024,
                 idempotent=True,
@@ -63,10 +63,10 @@ async def post(opened: app_server.AppServer, note: dict[str, str], *, key: str =
 
 def places(monkeypatch: pytest.MonkeyPatch, *, arriving: int, handled: int) -> None:
     """So many places, and nobody waits for one that is taken."""
-    monkeypatch.setattr(body_limits, "MAX_RECEIVING", arriving)
-    monkeypatch.setattr(body_limits, "MIN_RECEIVING", 1)
-    monkeypatch.setattr(body_limits, "MAX_PROCESSING", handled)
-    monkeypatch.setattr(body_limits, "SLOT_TIMEOUT_SECONDS", 0)
+    monkeypatch.setattr(request_reader, "MAX_RECEIVING", arriving)
+    monkeypatch.setattr(request_reader, "MIN_RECEIVING", 1)
+    monkeypatch.setattr(request_reader, "MAX_PROCESSING", handled)
+    monkeypatch.setattr(request_reader, "SLOT_TIMEOUT_SECONDS", 0)
 
 
 @pytest.mark.parametrize("arriving, handled", [(2, 1), (1, 1)])
@@ -129,7 +129,7 @@ class _Patience:
 
 
 async def test_who_finds_no_place_waits_ten_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    bodies = body_limits.LargeBodySlots()
+    bodies = request_reader.LargeBodySlots()
     async with bodies.processing("a"), bodies.processing("b"):
         patience = _Patience()
         monkeypatch.setattr(asyncio, "timeout", patience)
@@ -142,8 +142,8 @@ async def test_who_finds_no_place_waits_ten_seconds(monkeypatch: pytest.MonkeyPa
 
 
 async def test_there_are_eight_places_to_receive_and_two_to_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body_limits, "SLOT_TIMEOUT_SECONDS", 0)
-    bodies = body_limits.LargeBodySlots()
+    monkeypatch.setattr(request_reader, "SLOT_TIMEOUT_SECONDS", 0)
+    bodies = request_reader.LargeBodySlots()
     for places_of_kind, count in ((bodies.receiving, 8), (bodies.processing, 2)):
         async with contextlib.AsyncExitStack() as taken:
             for party in range(count):
@@ -153,8 +153,8 @@ async def test_there_are_eight_places_to_receive_and_two_to_process(monkeypatch:
 
 
 async def test_who_finds_no_place_waits_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body_limits, "MAX_PROCESSING", 1)
-    bodies = body_limits.LargeBodySlots()
+    monkeypatch.setattr(request_reader, "MAX_PROCESSING", 1)
+    bodies = request_reader.LargeBodySlots()
     entered: list[str] = []
 
     async def enter(name: str) -> None:
@@ -173,8 +173,8 @@ async def test_who_finds_no_place_waits_for_one(monkeypatch: pytest.MonkeyPatch)
 async def test_of_the_slots_to_receive_one_is_left_for_somebody_else(
     monkeypatch: pytest.MonkeyPatch, frontends: int, most: int
 ) -> None:
-    monkeypatch.setattr(body_limits, "SLOT_TIMEOUT_SECONDS", 0)
-    bodies = body_limits.LargeBodySlots(frontends=frontends)
+    monkeypatch.setattr(request_reader, "SLOT_TIMEOUT_SECONDS", 0)
+    bodies = request_reader.LargeBodySlots(frontends=frontends)
     async with contextlib.AsyncExitStack() as taken:
         for _ in range(most):
             await taken.enter_async_context(bodies.receiving("greedy"))
@@ -188,7 +188,7 @@ async def test_frontends_share_the_slots_and_each_has_one(
     monkeypatch: pytest.MonkeyPatch, frontends: int, most: int
 ) -> None:
     places(monkeypatch, arriving=12, handled=4)
-    bodies = body_limits.LargeBodySlots(frontends=frontends)
+    bodies = request_reader.LargeBodySlots(frontends=frontends)
     async with contextlib.AsyncExitStack() as taken:
         for party in range(most):
             await taken.enter_async_context(bodies.processing(str(party)))
@@ -197,7 +197,7 @@ async def test_frontends_share_the_slots_and_each_has_one(
 
 
 async def test_a_body_that_stalls_may_be_sent_again() -> None:
-    limits = http_limits.Limits(body_seconds=30)
+    limits = http_messages.Limits(body_seconds=30)
     handling = Handling()
     fields = ("Authorization: Bearer member", "Idempotency-Key: good")
     async with app_server.running(handling.routes(), limits=limits) as opened:
@@ -231,7 +231,7 @@ async def stalled_bodies(opened: app_server.AppServer) -> AsyncIterator[list[raw
 
 
 async def test_bodies_that_stall_keep_nobody_else_from_sending_large_mail(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body_limits, "SLOT_TIMEOUT_SECONDS", 0)
+    monkeypatch.setattr(request_reader, "SLOT_TIMEOUT_SECONDS", 0)
     handling = Handling()
     handling.may_go_on.set()
     async with app_server.running(handling.routes()) as opened, stalled_bodies(opened) as connections:
@@ -244,8 +244,8 @@ async def test_bodies_that_stall_keep_nobody_else_from_sending_large_mail(monkey
 
 
 async def test_a_large_body_that_stalls_loses_its_slot(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body_limits, "MIN_OCTETS_SECONDS", 0.05)
-    monkeypatch.setattr(body_limits, "SLOT_TIMEOUT_SECONDS", 300)
+    monkeypatch.setattr(request_reader, "MIN_OCTETS_SECONDS", 0.05)
+    monkeypatch.setattr(request_reader, "SLOT_TIMEOUT_SECONDS", 300)
     handling = Handling()
     handling.may_go_on.set()
     async with app_server.running(handling.routes()) as opened, stalled_bodies(opened) as connections:
@@ -259,7 +259,7 @@ async def test_a_large_body_that_stalls_loses_its_slot(monkeypatch: pytest.Monke
                 "code": "temporary_failure",
                 "request_id": fields["x-request-id"],
             }
-        monkeypatch.setattr(body_limits, "MIN_OCTETS_SECONDS", 300)
+        monkeypatch.setattr(request_reader, "MIN_OCTETS_SECONDS", 300)
         assert (await post(opened, LARGE)).status_code == 204
 
 
@@ -277,7 +277,7 @@ async def test_a_body_must_go_on_at_the_minimum_speed(monkeypatch: pytest.Monkey
             await asyncio.sleep(0)
         return {"type": "http.request", "body": bytes(octets), "more_body": True}
 
-    at_speed = body_limits.at_minimum_speed(receive)
+    at_speed = request_reader.at_minimum_speed(receive)
     for _ in range(4):
         await at_speed()
     with pytest.raises(errors.TemporaryFailure):
@@ -292,7 +292,7 @@ async def test_a_stranger_is_known_by_its_network() -> None:
     public = dataclasses.replace(route, permission=None)
     parties: list[str] = []
 
-    class Slots(body_limits.LargeBodySlots):
+    class Slots(request_reader.LargeBodySlots):
         def receiving(self, party: str) -> contextlib.AbstractAsyncContextManager[None]:
             parties.append(party)
             return super().receiving(party)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from postroad import errors
-from postroad.concurrency import fair_threads
+from postroad.concurrency import fairness
 from postroad.web import request_reader, routing
 
 
@@ -270,7 +270,7 @@ async def test_only_what_is_large_and_not_plain_is_decoded_in_a_thread(
         return decoded
 
     monkeypatch.setattr(one, "decode", noting)
-    few = fair_threads.FairThreads(1, name="test")
+    few = fairness.FairThreads(1, name="test")
     try:
         assert await one.decode_async(msgspec.json.encode(document), threads=few, party="") == Note(**document)
     finally:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from postroad import errors
-from postroad.model import caller
+from postroad.model.people import callers
 from postroad.web import responses, routing
 
 
@@ -99,14 +99,14 @@ def test_a_wrong_method_hears_the_right_ones() -> None:
 @pytest.mark.parametrize(
     "permission, schemes",
     [
-        (caller.Permission.SEND, ["Basic", "Bearer"]),
-        (caller.Permission.READ, ["Basic", "Bearer"]),
-        (caller.Permission.VIEW, ["Bearer"]),
-        (caller.Permission.CHANGE, ["Bearer"]),
+        (callers.Permission.SEND, ["Basic", "Bearer"]),
+        (callers.Permission.READ, ["Basic", "Bearer"]),
+        (callers.Permission.VIEW, ["Bearer"]),
+        (callers.Permission.CHANGE, ["Bearer"]),
         (None, ["Bearer"]),
     ],
 )
-def test_a_401_asks_for_what_the_route_takes(permission: caller.Permission | None, schemes: list[str]) -> None:
+def test_a_401_asks_for_what_the_route_takes(permission: callers.Permission | None, schemes: list[str]) -> None:
     challenge = responses.challenges(permission)
     response = responses.refusal(errors.Unauthorized("who?"), request_id="req_1", challenge=challenge)
     values = [value.decode() for name, value in response[1] if name == b"www-authenticate"]

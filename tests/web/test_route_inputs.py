@@ -8,15 +8,15 @@ import pytest
 import structlog
 from msgspec import inspect
 
-from postroad import config
+from postroad import config, context
 from postroad.api.operator import routes as operator_routes
 from postroad.api.v1 import inbox
 from postroad.compat import applications
 from postroad.dashboard import application as dashboard
-from postroad.dashboard import site as sites
+from postroad.dashboard.framework import site as sites
 from postroad.roles import listeners
-from postroad.services import context, operator_jobs, operator_state
 from postroad.services.messages import dev_inbox
+from postroad.services.operations import operator_jobs, operator_state
 from postroad.web import routing, validation_errors
 
 Route = routing.Route[context.Context]

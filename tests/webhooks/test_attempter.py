@@ -2,9 +2,8 @@
 
 import pytest
 
-from postroad.services.webhooks import attempt as webhook_attempt
-from postroad.services.webhooks import signing_secrets
-from postroad.storage import webhooks
+from postroad.services.webhooks import signed_requests as webhook_attempt
+from postroad.storage.webhook import webhooks
 from postroad.webhooks import attempter
 from tests import webhook_server
 from tests.contexts import SECOND
@@ -14,14 +13,14 @@ from tests.webhooks import webhook_harness
 async def test_a_bug_in_one_attempt_is_logged_and_the_others_go_on(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with webhook_server.running(tls=False) as server, webhook_harness.opened(url) as harness:
         broken, well = await harness.endpoint(server.url), await harness.endpoint(server.url)
-        unseal = signing_secrets.decrypt
+        unseal = webhook_attempt.decrypt_secret
 
         def unseal_or_fail(ctx: object, row: webhooks.Secret) -> str:
             if row.webhook_id == broken.id:
                 raise LookupError("a bug")
             return unseal(ctx, row)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(signing_secrets, "decrypt", unseal_or_fail)
+        monkeypatch.setattr(webhook_attempt, "decrypt_secret", unseal_or_fail)
         async with harness.delivering(errors=True):
             failed = await harness.settle(broken, await harness.write(broken))
             assert (await harness.settle(well, await harness.write(well))).standing == ("succeeded", 1)

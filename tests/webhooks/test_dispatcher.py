@@ -8,10 +8,11 @@ import msgspec
 import pytest
 
 from postroad import errors
-from postroad.services.maintenance import consistency
+from postroad.services.operations import operator_jobs
 from postroad.services.webhooks import endpoints as services_endpoints
-from postroad.storage import store, webhook_deliveries, webhooks
-from postroad.webhooks import dispatcher, recorder
+from postroad.storage.engine import store
+from postroad.storage.webhook import webhook_deliveries, webhooks
+from postroad.webhooks import attempter, engine
 from tests import webhook_server
 from tests.contexts import SECOND
 from tests.webhooks import webhook_harness
@@ -47,8 +48,8 @@ async def test_a_round_without_anything_to_take_ends_and_writes_nothing(
         await services_endpoints.remove(harness.ctx, deleted.account_id)
         parts = harness.parts()
         monkeypatch.setattr(type(harness.ctx.store), "transaction", None)
-        assert await parts.dispatching.step() == 2 * dispatcher.IDLE_SECONDS_PER_ENDPOINT
-        assert await parts.dispatching.step() == 2 * dispatcher.IDLE_SECONDS_PER_ENDPOINT
+        assert await parts.dispatching.step() == 2 * engine.IDLE_SECONDS_PER_ENDPOINT
+        assert await parts.dispatching.step() == 2 * engine.IDLE_SECONDS_PER_ENDPOINT
         assert not parts.attempting.has_waiting
         await parts.finish()
 
@@ -101,7 +102,7 @@ async def test_with_fewer_places_than_endpoints_steps_take_turns(url: str) -> No
 async def test_more_slow_endpoints_than_places_for_them_all_get_their_turn(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dispatcher, "MAX_ENDPOINTS_PER_STEP", 3)
+    monkeypatch.setattr(engine, "MAX_ENDPOINTS_PER_STEP", 3)
     seconds = itertools.count(step=5)  # whoever looks at this clock finds that five seconds have passed
     async with webhook_server.running(tls=False) as server, webhook_harness.opened(url) as harness:
         endpoints = [await harness.endpoint(server.url) for _ in range(8)]
@@ -142,7 +143,7 @@ async def test_an_account_that_begins_to_hang_loses_its_privilege_while_it_hangs
         await server.received(3)
         seconds = 1.0
         delivery_id = await harness.write(new)
-        assert await parts.dispatching.step() == dispatcher.IDLE_SECONDS_PER_ENDPOINT
+        assert await parts.dispatching.step() == engine.IDLE_SECONDS_PER_ENDPOINT
         assert (await harness.see(new, delivery_id)).standing == ("ready", 0)
         assert parts.shares.free == 2, "they are for accounts that answer"
         advance.set()
@@ -187,7 +188,7 @@ async def test_without_a_place_nothing_is_read_and_the_end_of_an_attempt_wakes(u
 async def test_while_too_many_results_are_unrecorded_nothing_is_claimed(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorder, "MAX_UNRECORDED", 0)
+    monkeypatch.setattr(attempter, "MAX_UNRECORDED", 0)
     async with webhook_harness.opened(url) as harness:
         endpoint = await harness.endpoint(NOWHERE)
         delivery_id = await harness.write(endpoint)
@@ -230,7 +231,7 @@ async def test_what_cannot_be_handed_back_comes_back_by_time(url: str, monkeypat
 
         take = parts.dispatching._claim
 
-        async def take_and_stop(plan: dispatcher.Plan, *, now: int, is_due: bool) -> dispatcher.ClaimedBatch:
+        async def take_and_stop(plan: engine.Plan, *, now: int, is_due: bool) -> engine.ClaimedBatch:
             taken = await take(plan, now=now, is_due=is_due)
             parts.dispatching.stop()
             return taken
@@ -299,23 +300,23 @@ async def test_what_is_due_is_made_ready_even_when_nothing_can_be_claimed_of_it(
         harness.pass_seconds(30)
         parts = harness.parts()
         assert await parts.dispatching.step() is None
-        assert await parts.dispatching.step() == dispatcher.IDLE_SECONDS_PER_ENDPOINT
+        assert await parts.dispatching.step() == engine.IDLE_SECONDS_PER_ENDPOINT
         seen = await harness.see(endpoint, delivery_id)
         assert seen.standing == ("ready", 1)
-        assert [attempt.error for attempt in seen.attempts] == [dispatcher.WORKER_LOST]
-        assert (await consistency.run(harness.ctx)).findings == []
+        assert [attempt.error for attempt in seen.attempts] == [engine.WORKER_LOST]
+        assert (await operator_jobs.check_consistency(harness.ctx)).findings == []
         await parts.finish()
 
 
-def walked(walk: dispatcher.EndpointCursor, names: Sequence[str], *, fruit: Sequence[str]) -> tuple[list[str], bool]:
+def walked(walk: engine.EndpointCursor, names: Sequence[str], *, fruit: Sequence[str]) -> tuple[list[str], bool]:
     """One step over endpoints with these names: what it looked at, and whether it goes on."""
-    found = [name for name in names if name > walk.after][: dispatcher.MAX_ENDPOINTS_PER_STEP]
+    found = [name for name in names if name > walk.after][: engine.MAX_ENDPOINTS_PER_STEP]
     return found, walk.advance(found, has_found_work=bool(set(found) & set(fruit)))
 
 
 def test_the_walk_goes_round_and_ends_where_something_was_had_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatcher, "MAX_ENDPOINTS_PER_STEP", 2)
-    walk, names = dispatcher.EndpointCursor(), list("abcdefg")
+    monkeypatch.setattr(engine, "MAX_ENDPOINTS_PER_STEP", 2)
+    walk, names = engine.EndpointCursor(), list("abcdefg")
     assert walked(walk, names, fruit=[]) == (["a", "b"], True)
     assert walked(walk, names, fruit=["c"]) == (["c", "d"], True)
     assert walked(walk, names, fruit=[]) == (["e", "f"], True)
@@ -326,16 +327,16 @@ def test_the_walk_goes_round_and_ends_where_something_was_had_last(monkeypatch: 
 
 
 def test_a_walk_over_few_endpoints_is_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatcher, "MAX_ENDPOINTS_PER_STEP", 10)
-    walk = dispatcher.EndpointCursor()
+    monkeypatch.setattr(engine, "MAX_ENDPOINTS_PER_STEP", 10)
+    walk = engine.EndpointCursor()
     assert walked(walk, ["a", "b"], fruit=["a"]) == (["a", "b"], True)
     assert walked(walk, ["a", "b"], fruit=[]) == (["a", "b"], False)
     assert walked(walk, [], fruit=[]) == ([], False)
 
 
 def test_a_walk_ends_although_the_endpoints_where_it_began_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatcher, "MAX_ENDPOINTS_PER_STEP", 2)
-    walk = dispatcher.EndpointCursor()
+    monkeypatch.setattr(engine, "MAX_ENDPOINTS_PER_STEP", 2)
+    walk = engine.EndpointCursor()
     assert walked(walk, list("abcdef"), fruit=["a", "c"]) == (["a", "b"], True)
     assert walked(walk, list("abcdef"), fruit=["a", "c"]) == (["c", "d"], True)
     assert walked(walk, ["a"], fruit=[]) == ([], True)

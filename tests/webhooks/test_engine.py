@@ -6,10 +6,10 @@ import json
 import pytest
 
 from postroad import errors
-from postroad.protocol import webhook_signature
+from postroad.protocol.signatures import webhook_signature
 from postroad.services.webhooks import endpoints as services_endpoints
-from postroad.storage import webhook_deliveries
-from postroad.webhooks import attempter, dispatcher, engine
+from postroad.storage.webhook import webhook_deliveries
+from postroad.webhooks import attempter, engine
 from tests import webhook_server
 from tests.contexts import SECOND
 from tests.webhooks import webhook_harness
@@ -183,7 +183,7 @@ async def test_a_lost_workers_attempt_counts_and_the_next_one_follows(database_u
         assert seen.standing == ("succeeded", 2)
         assert seen.statuses == [None, 200]
         assert seen.attempts[0].started_at == began_at
-        assert seen.attempts[0].error == dispatcher.WORKER_LOST
+        assert seen.attempts[0].error == engine.WORKER_LOST
         assert harness.events() == ["webhook_retry_scheduled", "webhook_delivered"]
 
 
@@ -204,7 +204,7 @@ async def test_a_worker_lost_at_the_last_attempt_is_the_end(url: str) -> None:
             harness.pass_seconds(30)
             seen = await harness.settle(endpoint, delivery_id, attempts=2)
         assert seen.standing == ("failed", 2)
-        assert seen.attempts[1].error == dispatcher.WORKER_LOST
+        assert seen.attempts[1].error == engine.WORKER_LOST
         assert len(server.requests) == 1
         assert harness.events() == ["webhook_retry_scheduled", "webhook_failed"]
 
@@ -269,7 +269,7 @@ async def test_what_was_claimed_while_the_stop_came_is_handed_back(url: str, mon
         made = engine.Engine(harness.ctx, log=harness.logger())
         take = made._dispatcher._claim
 
-        async def take_and_stop(plan: dispatcher.Plan, *, now: int, is_due: bool) -> dispatcher.ClaimedBatch:
+        async def take_and_stop(plan: engine.Plan, *, now: int, is_due: bool) -> engine.ClaimedBatch:
             taken = await take(plan, now=now, is_due=is_due)
             assert len(taken.claims) == 1
             stopping.set()
@@ -303,16 +303,16 @@ async def test_a_store_that_is_away_is_asked_again(url: str, monkeypatch: pytest
     async with webhook_server.running(tls=False) as server, webhook_harness.opened(url) as harness:
         endpoint = await harness.endpoint(server.url)
         delivery_id, steps = await harness.write(endpoint), 0
-        step = dispatcher.Dispatcher.step
+        step = engine.Dispatcher.step
 
-        async def fail_at_first(self: dispatcher.Dispatcher) -> float | None:
+        async def fail_at_first(self: engine.Dispatcher) -> float | None:
             nonlocal steps
             steps += 1
             if steps < 3:
                 raise errors.ServiceUnavailable("away", retry_after=1)
             return await step(self)
 
-        monkeypatch.setattr(dispatcher.Dispatcher, "step", fail_at_first)
+        monkeypatch.setattr(engine.Dispatcher, "step", fail_at_first)
         async with harness.delivering():
             assert (await harness.settle(endpoint, delivery_id)).standing == ("succeeded", 1)
         assert harness.events() == ["webhook_queue_unavailable"] * 2 + ["webhook_delivered"]
@@ -322,7 +322,7 @@ async def test_a_bug_in_the_walk_is_for_the_role_to_tell(url: str, monkeypatch: 
     async def fail(_: object) -> float | None:
         raise LookupError("a bug")
 
-    monkeypatch.setattr(dispatcher.Dispatcher, "step", fail)
+    monkeypatch.setattr(engine.Dispatcher, "step", fail)
     async with webhook_harness.opened(url) as harness:
         with pytest.raises(LookupError, match="a bug"):
             await engine.Engine(harness.ctx, log=harness.logger()).run(asyncio.Event())

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from postroad.model import webhook_concurrency
-from postroad.services.webhooks import client as webhook_client
-from postroad.webhooks import dispatcher
+from postroad.model.events import webhook_schedule
+from postroad.network.http import guarded_client as webhook_client
+from postroad.webhooks import engine
 from tests import webhook_endpoints, webhook_server
 from tests.webhooks import webhook_harness
 
@@ -69,8 +69,8 @@ async def test_hanging_endpoints_on_more_than_half_of_the_places_do_not_stop_a_p
 async def test_a_new_endpoint_is_served_while_all_others_hang_on_more_endpoints_than_a_step_looks_at(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dispatcher, "MAX_ENDPOINTS_PER_STEP", 3)
-    monkeypatch.setattr(webhook_concurrency, "QUICK_SECONDS", 0.0)  # nobody is quick
+    monkeypatch.setattr(engine, "MAX_ENDPOINTS_PER_STEP", 3)
+    monkeypatch.setattr(webhook_schedule, "QUICK_SECONDS", 0.0)  # nobody is quick
     monkeypatch.setattr(
         webhook_client, "ATTEMPT_SECONDS", 10 * webhook_harness.TIMEOUT_SECONDS
     )  # who hangs does not end

@@ -5,10 +5,11 @@ import asyncio
 import pytest
 
 from postroad import errors
-from postroad.services.webhooks import attempt as webhook_attempt
-from postroad.services.webhooks import client as webhook_client
-from postroad.storage import retrying_commits, webhook_deliveries, webhooks
-from postroad.webhooks import recorder
+from postroad.network.http import guarded_client as webhook_client
+from postroad.services.webhooks import signed_requests as webhook_attempt
+from postroad.storage.engine import group_commit
+from postroad.storage.webhook import webhook_deliveries, webhooks
+from postroad.webhooks import attempter
 from tests.contexts import SECOND
 from tests.storage import webhook_samples
 from tests.webhooks import webhook_harness
@@ -91,13 +92,13 @@ async def test_a_result_that_comes_after_the_lease_changes_nothing_and_is_logged
 
 
 async def test_a_result_is_offered_until_the_store_takes_it(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retrying_commits, "FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(group_commit, "FIRST_WAIT_SECONDS", 0.001)
     async with webhook_harness.opened(url) as harness:
         endpoint, (row,) = await claimed(harness)
         parts, offers = harness.parts(), 0
         start = parts.recorder._commits.start
 
-        def start_the_third_time(ended: recorder.CompletedAttempt, *, party: str, count: int) -> asyncio.Future[bool]:
+        def start_the_third_time(ended: attempter.CompletedAttempt, *, party: str, count: int) -> asyncio.Future[bool]:
             nonlocal offers
             offers += 1
             if offers == 1:  # the line is full
@@ -123,7 +124,7 @@ async def test_while_a_result_waits_that_the_store_has_refused_nothing_is_claime
         endpoint, (row,) = await claimed(harness)
         parts = harness.parts()
 
-        def refuse(_: recorder.CompletedAttempt, **__: object) -> asyncio.Future[bool]:
+        def refuse(_: attempter.CompletedAttempt, **__: object) -> asyncio.Future[bool]:
             raise errors.ServiceUnavailable("away", retry_after=1)
 
         monkeypatch.setattr(parts.recorder._commits, "start", refuse)
@@ -137,7 +138,7 @@ async def test_while_a_result_waits_that_the_store_has_refused_nothing_is_claime
 
 
 async def test_when_results_no_longer_wait_the_walk_is_woken(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder, "MAX_UNRECORDED", 2)
+    monkeypatch.setattr(attempter, "MAX_UNRECORDED", 2)
     async with webhook_harness.opened(url) as harness:
         _, rows = await claimed(harness, 2)
         parts = harness.parts()

@@ -20,17 +20,17 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from postroad import config
-from postroad.model import events, identifiers, webhook_concurrency
+from postroad import config, context
+from postroad.model.events import events, webhook_schedule
+from postroad.model.units import identifiers
 from postroad.roles import composition
-from postroad.services import context
-from postroad.services.accounts import registry as accounts
-from postroad.services.maintenance import consistency
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.operations import operator_jobs
 from postroad.services.webhooks import endpoints as services_endpoints
-from postroad.storage import webhook_attempts, webhook_deliveries, webhooks
+from postroad.storage.webhook import webhook_deliveries, webhooks
 from postroad.telemetry import logs
-from postroad.webhooks import attempter, dispatcher, engine
-from postroad.webhooks import recorder as webhooks_recorder
+from postroad.webhooks import attempter, engine
+from postroad.webhooks import attempter as webhooks_recorder
 from tests import contexts
 
 # A wait that is longer has failed; nothing here takes more than a few seconds.
@@ -46,7 +46,7 @@ class Seen:
     """A delivery as the store shows it."""
 
     delivery: webhook_deliveries.Delivery
-    attempts: list[webhook_attempts.Attempt]
+    attempts: list[webhook_deliveries.Attempt]
 
     @property
     def standing(self) -> tuple[str, int]:
@@ -104,7 +104,7 @@ class WebhookHarness:
         async with self.ctx.store.reading() as tx:
             found = await webhook_deliveries.by_id(tx, endpoint.account_id, endpoint.id, delivery_id, ended_after=0)
             assert found is not None
-            tried = await webhook_attempts.of_deliveries(tx, endpoint.account_id, endpoint.id, [delivery_id])
+            tried = await webhook_deliveries.attempts_of_deliveries(tx, endpoint.account_id, endpoint.id, [delivery_id])
         return Seen(found, tried)
 
     async def settle(self, endpoint: webhooks.Webhook, delivery_id: str, *, attempts: int = 1) -> Seen:
@@ -115,7 +115,7 @@ class WebhookHarness:
             return seen.delivery.ended_at is not None or len(seen.attempts) >= attempts
 
         await until(is_settled)
-        assert (await consistency.run(self.ctx)).findings == []
+        assert (await operator_jobs.check_consistency(self.ctx)).findings == []
         return await self.see(endpoint, delivery_id)
 
     async def all_succeed(self, written: Sequence[tuple[webhooks.Webhook, str]]) -> None:
@@ -126,7 +126,7 @@ class WebhookHarness:
 
         await until(have_ended)
         assert [(await self.see(*one)).standing for one in written] == [("succeeded", 1)] * len(written)
-        assert (await consistency.run(self.ctx)).findings == []
+        assert (await operator_jobs.check_consistency(self.ctx)).findings == []
 
     async def claim_as(self, endpoint: webhooks.Webhook, worker: str, *, seconds: int = 30) -> list[Any]:
         """Take what is ready, as another worker would."""
@@ -177,14 +177,14 @@ class WebhookHarness:
     def parts(self, *, slots: int = 10, per_account: int = 5, time: Callable[[], float] | None = None) -> "Parts":
         """The parts of an engine, without its loop; `time` measures the endpoints, if not the event loop's time."""
         log, wakes, clock = self.logger(), list[None](), time or asyncio.get_running_loop().time
-        handed_out = webhook_concurrency.ConcurrencyBudget(slots=slots, per_account=per_account)
+        handed_out = webhook_schedule.ConcurrencyBudget(slots=slots, per_account=per_account)
 
         def wake() -> None:
             wakes.append(None)
 
         results = webhooks_recorder.Recorder(self.ctx, worker=WORKER, wake=wake, log=log)
         attempts = attempter.Attempter(self.ctx, handed_out, results, clock=clock, wake=wake, log=log)
-        walk = dispatcher.Dispatcher(self.ctx, handed_out, attempts, results, worker=WORKER, clock=clock, log=log)
+        walk = engine.Dispatcher(self.ctx, handed_out, attempts, results, worker=WORKER, clock=clock, log=log)
         return Parts(handed_out, results, attempts, walk, wakes)
 
 
@@ -192,10 +192,10 @@ class WebhookHarness:
 class Parts:
     """The parts of an engine."""
 
-    shares: webhook_concurrency.ConcurrencyBudget
+    shares: webhook_schedule.ConcurrencyBudget
     recorder: webhooks_recorder.Recorder
     attempting: attempter.Attempter
-    dispatching: dispatcher.Dispatcher
+    dispatching: engine.Dispatcher
     wakes: list[None]
 
     async def finish(self) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from postroad.agents import api_calls, outside_text, tool
-from postroad.model import domain_records
+from postroad.model.domains import domain_records
 
 # A list page, and as many pages as an account with a thousand domains has.
 PAGE_ROWS: Final = 100

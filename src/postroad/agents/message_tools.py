@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from postroad.agents import api_calls, outside_text, tool
-from postroad.model import mail
 from postroad.model.bounces import reasons
+from postroad.model.mail import statuses
 
 MAX_ROWS: Final = 50
 DEFAULT_ROWS: Final = 20
@@ -45,7 +45,7 @@ class SearchInput(tool.Input, frozen=True, kw_only=True):
             "term, `OR` between terms."
         ),
     ] = None
-    status: Annotated[mail.MessageStatus | None, msgspec.Meta(description="Only messages with this status.")] = None
+    status: Annotated[statuses.MessageStatus | None, msgspec.Meta(description="Only messages with this status.")] = None
     sender: Annotated[str | None, msgspec.Meta(description="Only messages from this address.")] = msgspec.field(
         name="from", default=None
     )
@@ -173,7 +173,7 @@ async def diagnose(api: api_calls.Api, given: DeliveryInput) -> DeliveryResult:
     """Why recipients of a message are not delivered."""
     found = await _message(api, given.message_id)
     if given.email is None:
-        wanted = [row for row in found["recipients"] if row["status"] != mail.RecipientStatus.DELIVERED]
+        wanted = [row for row in found["recipients"] if row["status"] != statuses.RecipientStatus.DELIVERED]
         wanted += [row for row in found["recipients"] if row not in wanted and _report(found, row)]
     else:
         wanted = [row for row in found["recipients"] if row["email"].casefold() == given.email.casefold()]
@@ -232,7 +232,7 @@ def _state(row: Mapping[str, Any], last: Mapping[str, Any] | None) -> RecipientS
 
 
 def _what_to_do(row: Mapping[str, Any], fault: str | None) -> str:
-    if row["status"] == mail.RecipientStatus.DELIVERED:
+    if row["status"] == statuses.RecipientStatus.DELIVERED:
         return "Nothing: the receiving server accepted the message."
     if row.get("queue"):
         return "Wait: the service sends it in its turn, and retries automatically."
@@ -248,7 +248,7 @@ def _diagnosis(found: Mapping[str, Any], row: Mapping[str, Any]) -> Diagnosis:
     if report:
         meaning = f"Accepted first; then {_REPORT}. The reply is that of the report."
     elif not last:
-        meaning = _SUPPRESSED if row["status"] == mail.RecipientStatus.BOUNCED else "No attempt has been made."
+        meaning = _SUPPRESSED if row["status"] == statuses.RecipientStatus.BOUNCED else "No attempt has been made."
     return Diagnosis(
         email=outside_text.escape(row["email"]),
         status=row["status"],

@@ -6,7 +6,7 @@ from typing import Final
 import httpx2
 
 from postroad.agents import api_calls, mcp_server
-from postroad.network import api_client
+from postroad.network.http import api_client
 
 # A DNS check of a domain takes the longest.
 TIMEOUT_SECONDS: Final = 60.0

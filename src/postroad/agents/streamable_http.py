@@ -15,11 +15,10 @@ from urllib import parse
 
 import msgspec
 
-from postroad import errors
+from postroad import context, errors
 from postroad.agents import api_calls
-from postroad.model import caller
-from postroad.protocol import strict_json
-from postroad.services import context
+from postroad.model.people import callers
+from postroad.protocol.text import strict_json
 from postroad.web import application, routing
 
 PATH: Final = "/mcp"
@@ -50,7 +49,7 @@ def routes(
     origin = _origin(public_url)
 
     def require_key(
-        who: caller.Caller, permission: caller.Permission, *, scope: caller.Scope | None, client_address: str
+        who: callers.Caller, permission: callers.Permission, *, scope: callers.Scope | None, client_address: str
     ) -> None:
         del scope
         if who.key is None:
@@ -77,7 +76,7 @@ def routes(
             handler=serve,
             summary="Model Context Protocol",
             tag="Agents",
-            permission=caller.Permission.VIEW,
+            permission=callers.Permission.VIEW,
             require=require_key,
             body=bytes,
             body_limit=MAX_BODY_BYTES,

@@ -8,11 +8,11 @@ from typing import Annotated, Final
 import msgspec
 
 from postroad.agents import api_calls, outside_text, tool
-from postroad.model import batch_request, limits, mail
+from postroad.model.mail import limits, send_request, statuses
 
 Alias = Annotated[str, msgspec.Meta(description="The alias of a template.", max_length=255)]
 Variables = Annotated[
-    dict[str, mail.TemplateValue],
+    dict[str, statuses.TemplateValue],
     msgspec.Meta(description="Values for the placeholders.", max_length=limits.VARIABLES),
 ]
 
@@ -67,7 +67,7 @@ class SendInput(tool.Input, frozen=True, kw_only=True):
     sender: Annotated[
         str, msgspec.Meta(description="The sender, of a verified domain: `Shop <hello@example.com>`.", max_length=998)
     ] = msgspec.field(name="from")
-    recipients: Annotated[list[Recipient], msgspec.Meta(min_length=1, max_length=batch_request.MAX_RECIPIENTS)]
+    recipients: Annotated[list[Recipient], msgspec.Meta(min_length=1, max_length=send_request.MAX_RECIPIENTS)]
     idempotency_key: Annotated[
         str,
         msgspec.Meta(

@@ -4,9 +4,8 @@ import asyncio
 import re
 from typing import Final
 
-from postroad import errors
-from postroad.services import context
-from postroad.storage import acme
+from postroad import context, errors
+from postroad.storage.operations import certificates
 from postroad.web import routing
 
 PATH: Final = "/.well-known/acme-challenge/{token}"
@@ -26,7 +25,7 @@ def routes() -> tuple[routing.Route[context.Context], ...]:
         found = None
         if _TOKEN.fullmatch(token):
             async with turns, ctx.store.reading() as tx:
-                found = await acme.challenge(tx, token, now=ctx.clock())
+                found = await certificates.challenge(tx, token, now=ctx.clock())
         if found is None:
             raise errors.UnknownPath(routing.UNKNOWN_PATH)
         return routing.Response(200, found.key_authorization.encode(), content_type=_TYPE)

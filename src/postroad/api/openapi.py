@@ -13,11 +13,69 @@ from typing import Any, Final
 import msgspec
 
 from postroad import errors
-from postroad.api import openapi_webhooks, operation_ids
-from postroad.model import caller, identifiers, limits
+from postroad.api import operation_ids
+from postroad.model.events import events
+from postroad.model.mail import limits
+from postroad.model.people import callers
+from postroad.model.units import identifiers
 from postroad.web import responses, routing
 
+# The `webhooks` of the OpenAPI document: what an endpoint receives, one entry for each event type.
+#
+# The schemas are those of `GET /v1/event-schemas`, as components that generated clients make types of.
+
 Schema = dict[str, Any]
+
+SIGNATURE: Final = {
+    "name": "Service-Signature",
+    "in": "header",
+    "required": True,
+    "description": "`t=<seconds since 1970>,v1=<64 hex digits>`, see docs/webhooks.md. Verify it before you trust the "
+    "body.",
+    "schema": {"type": "string"},
+}
+
+
+def schemas_of_events() -> dict[str, Schema]:
+    """The components, by name."""
+    return {_event_name(each): _component(each) for kind in events.EventType for each in events.schema_of_type(kind)}
+
+
+def webhooks() -> dict[str, Schema]:
+    """The operations, by event type."""
+    return {kind.value: {"post": _webhook(kind)} for kind in events.EventType}
+
+
+def _event_name(schema: events.EventSchema) -> str:
+    name = "".join(word.capitalize() for word in schema.type.replace("_", ".").split("."))
+    of_version = "" if schema.versions == events.VERSIONS else "V" + "And".join(map(str, schema.versions))
+    return f"{name}Event{of_version}"
+
+
+def _component(schema: events.EventSchema) -> Schema:
+    members = {word: part for word, part in schema.schema.items() if word != "$schema"}
+    return {**members, "title": _event_name(schema)}
+
+
+def _webhook(kind: events.EventType) -> Schema:
+    references = [{"$ref": f"#/components/schemas/{_event_name(each)}"} for each in events.schema_of_type(kind)]
+    name = _event_name(events.schema_of_type(kind)[-1]).partition("Event")[0]
+    return {
+        "operationId": f"on{name}",
+        "tags": ["Webhooks"],
+        "summary": f"The event `{kind}`",
+        "description": "Sent to every endpoint that has subscribed to the type. Endpoints deduplicate by `id`.",
+        "security": [],
+        "parameters": [SIGNATURE],
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {"schema": references[0] if len(references) == 1 else {"anyOf": references}}
+            },
+        },
+        "responses": {"2XX": {"description": "The event is received; anything else is a failed attempt."}},
+    }
+
 
 # The version of interface.md of tests/conformance, which changes only with that page.
 INTERFACE_VERSION: Final = "1.0.0"
@@ -137,9 +195,9 @@ def document(routes: Sequence[routing.Route[Any]], *, version: str, about: About
         "servers": [{"url": "/"}],
         "tags": [_tag(name) for name in dict.fromkeys(route.tag for route in routes)],
         "paths": paths,
-        **({"webhooks": openapi_webhooks.webhooks()} if about.has_webhooks else {}),
+        **({"webhooks": webhooks()} if about.has_webhooks else {}),
         "components": {
-            "schemas": components | (openapi_webhooks.schemas() if about.has_webhooks else {}),
+            "schemas": components | (schemas_of_events() if about.has_webhooks else {}),
             "responses": shared,
             "securitySchemes": SECURITY_SCHEMES,
         },
@@ -155,11 +213,11 @@ def refusals(route: routing.Route[Any]) -> list[type[errors.PostroadError]]:
         found.append(errors.PayloadTooLarge)
     if route.permission is not None:
         found.append(errors.Unauthorized)
-        if route.permission not in caller.PASSWORD_PERMISSIONS:
+        if route.permission not in callers.PASSWORD_PERMISSIONS:
             found.append(errors.RateLimited)
         # By role, or by the networks of an API key.
-        if route.permission not in caller.ROLE_PERMISSIONS[caller.Role.READ_ONLY] or (
-            route.permission is not caller.Permission.READ and route.key_scope is not None
+        if route.permission not in callers.ROLE_PERMISSIONS[callers.Role.READ_ONLY] or (
+            route.permission is not callers.Permission.READ and route.key_scope is not None
         ):
             found.append(errors.Forbidden)
     if routing.parameters(route.path):
@@ -218,7 +276,7 @@ def _security(route: routing.Route[Any]) -> list[Schema]:
     """What a route takes. OpenAPI 3.1 lets a scheme name the scopes that a credential needs."""
     if route.permission is None:
         return []
-    basic: list[Schema] = [{"basic": []}] if route.permission in caller.PASSWORD_PERMISSIONS else []
+    basic: list[Schema] = [{"basic": []}] if route.permission in callers.PASSWORD_PERMISSIONS else []
     key: list[Schema] = [] if route.key_scope is None else [{"api_key": [route.key_scope.value]}]
     return [*basic, *key, {"token": []}]
 

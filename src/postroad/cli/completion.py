@@ -4,7 +4,7 @@ import click
 from click import shell_completion
 
 from postroad import cli
-from postroad.cli import server_command
+from postroad.cli.framework import server_command
 
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_POSTROAD_COMPLETE"

@@ -13,14 +13,15 @@ from typing import Any, Final, TextIO, TypeVar
 
 import click
 
-from postroad.cli import command, domain_texts, output, views
-from postroad.network import json_api
-from postroad.services import context as services_context
-from postroad.services.dkim import domain_keys
-from postroad.services.domains import checks as domain_checks
-from postroad.services.domains import registry as domains
+from postroad import context as services_context
+from postroad.cli.framework import command, output, views
+from postroad.cli.server import domains as domain_texts
+from postroad.mail.signing import domain_keys
+from postroad.network.http import json_api
+from postroad.services.domains import dns_checks as domain_checks
+from postroad.services.domains import domain_registry as domains
 from postroad.services.imports import found, importer, postmark, resend
-from postroad.storage import accounts
+from postroad.storage.people import accounts
 
 RESEND_VARIABLE: Final = "RESEND_API_KEY"
 POSTMARK_VARIABLE: Final = "POSTMARK_SERVER_TOKEN"

@@ -4,17 +4,16 @@ import dataclasses
 import functools
 from typing import Final
 
-from postroad import errors
+from postroad import context, errors
 from postroad.compat import compatible_api
 from postroad.compat.postmark import api as postmark
 from postroad.compat.resend import api as resend
-from postroad.concurrency import response_delays
-from postroad.model import caller
-from postroad.services import context
-from postroad.services.auth import authentication, step_up
+from postroad.concurrency import fairness
+from postroad.model.people import callers
+from postroad.services.people import authentication, step_up
 from postroad.telemetry import logs
-from postroad.web import application, body_limits, routing
-from postroad.web import proxies as web_proxies
+from postroad.web import application, request_reader, routing
+from postroad.web import application as web_proxies
 
 APIS: Final = (resend.API, postmark.API)
 
@@ -31,8 +30,8 @@ def build_application(
     log: logs.Logger,
     require: application.Require = authentication.require,
     proxies: web_proxies.Proxies | None = None,
-    large_body_slots: body_limits.LargeBodySlots | None = None,
-    delays: response_delays.ResponseDelays | None = None,
+    large_body_slots: request_reader.LargeBodySlots | None = None,
+    delays: fairness.ResponseDelays | None = None,
 ) -> application.Application[context.Context]:
     """The application of a compatible API.
 
@@ -42,7 +41,7 @@ def build_application(
     offered = routes(api)
     labels = frozenset(f"{route.method} {route.path}" for route in offered)
 
-    async def authenticate(asked: context.Context, headers: routing.Headers, *, client_address: str) -> caller.Caller:
+    async def authenticate(asked: context.Context, headers: routing.Headers, *, client_address: str) -> callers.Caller:
         try:
             credential = api.credential(headers)
         except errors.InvalidRequest as problem:  # a repeated header field
@@ -50,7 +49,7 @@ def build_application(
         return await authentication.authenticate(asked, credential, client_address=client_address)
 
     def require_scope(
-        who: caller.Caller, permission: caller.Permission, *, scope: caller.Scope | None, client_address: str
+        who: callers.Caller, permission: callers.Permission, *, scope: callers.Scope | None, client_address: str
     ) -> None:
         try:
             require(who, permission, scope=scope, client_address=client_address)

@@ -9,10 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
-from postroad import errors
-from postroad.model import caller
-from postroad.protocol import authorization
-from postroad.services import context
+from postroad import context, errors
+from postroad.model.people import callers
+from postroad.protocol.text import http_values
 from postroad.web import responses, routing, validation_errors
 
 Route = routing.Route[context.Context]
@@ -41,7 +40,7 @@ class CompatibleApi(msgspec.Struct, frozen=True, kw_only=True):
     # The header field of the API key, which errors name.
     key_field: str = "Authorization"
     # The header fields that may have it, as the listener reads them.
-    key_headers: tuple[bytes, ...] = (authorization.FIELD,)
+    key_headers: tuple[bytes, ...] = (http_values.AUTHORIZATION,)
     routes: tuple[Route, ...]
     credential: Credential
     error_body: ErrorBody
@@ -49,13 +48,13 @@ class CompatibleApi(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def own_headers(self) -> tuple[bytes, ...]:
         """A request with one of these is for this API whatever its path is: some packages accept a host but no path."""
-        return tuple(name for name in self.key_headers if name != authorization.FIELD)
+        return tuple(name for name in self.key_headers if name != http_values.AUTHORIZATION)
 
 
 def route(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> Route:
     """The route of a method and path. By default GET requires `VIEW` and any other method `CHANGE`."""
     method, path = endpoint.split()
-    options.setdefault("permission", caller.Permission.VIEW if method == "GET" else caller.Permission.CHANGE)
+    options.setdefault("permission", callers.Permission.VIEW if method == "GET" else callers.Permission.CHANGE)
     # Not in our OpenAPI document: the other service documents it.
     return routing.Route(method=method, path=path, handler=handler, summary="", tag="", responses={}, **options)
 

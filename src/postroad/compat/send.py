@@ -10,12 +10,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from postroad import errors
+from postroad import context, errors
 from postroad.compat import compatible_api
-from postroad.model import batch_request, mail, send_request
-from postroad.protocol.mime import header_text
-from postroad.services import context
-from postroad.services.acceptance import submit, submit_batch, transaction, validation
+from postroad.mail.accept import submit, submit_batch, transaction, validation
+from postroad.model.mail import send_request, statuses
+from postroad.protocol.mime import header_fields
 from postroad.web import routing
 
 Fields = tuple[tuple[str, str], ...]
@@ -46,8 +45,8 @@ def _check_generated(name: str, value: object) -> None:
     if not isinstance(value, str):
         raise errors.InvalidRequest(f"headers[{name!r}]: must be a string")
     try:
-        header_text.check_value(value)
-    except header_text.HeaderError as problem:
+        header_fields.check_value(value)
+    except header_fields.HeaderError as problem:
         raise errors.InvalidRequest(f"headers[{name!r}]: {problem}") from None
 
 
@@ -80,7 +79,7 @@ async def send(
         request.caller,
         message,
         request_id=request.id,
-        source=mail.Source.API,
+        source=statuses.Source.API,
         key=compatible_api.idempotency_key(request),
     )
     return await submit.with_rate_fields(ctx, request.caller, accepting)
@@ -94,7 +93,7 @@ async def send_batch(
     all_or_nothing: bool,
 ) -> tuple[transaction.Accepted, Fields]:
     """Accept several messages; returns the header fields of the response too."""
-    batch = batch_request.BatchRequest(emails=messages, all_or_nothing=all_or_nothing)
+    batch = send_request.BatchRequest(emails=messages, all_or_nothing=all_or_nothing)
     accepting = submit_batch.submit_batch(
         ctx, request.caller, batch, request_id=request.id, key=compatible_api.idempotency_key(request)
     )

@@ -2,7 +2,7 @@
 
 The number of waiting calls, their total size and their time in the queue are bounded: a call that exceeds a bound is
 refused, and was not processed. Each party, such as an account, has a queue of its own. Parties share the room by the
-rule of `model/fair_shares.py`: one that is alone gets most of it, and none can take it all. A subclass takes calls from
+rule of `model/delivery/fair_shares.py`: one that is alone gets most of it, and none can take it all. A subclass takes calls from
 the queues and decides how many are processed together.
 """
 
@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from postroad import errors
-from postroad.model import fair_shares
+from postroad.model.delivery import fair_shares
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

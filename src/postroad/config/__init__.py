@@ -15,37 +15,37 @@ from typing import Any, Final
 
 import msgspec
 
-from postroad.config import listen_addresses, listener_tls, secret_sources, source_addresses, sources, type_errors
-from postroad.config import upstreams as config_upstreams
+from postroad.config import entries as source_addresses
+from postroad.config import listeners, sources, type_errors
 from postroad.config.addresses import Endpoint as Endpoint
 from postroad.config.addresses import dns_server as dns_server
 from postroad.config.addresses import endpoint as endpoint
 from postroad.config.addresses import is_address as is_address
 from postroad.config.addresses import is_host_name as is_host_name
-from postroad.config.listener_tls import LISTENERS as LISTENERS
-from postroad.config.listener_tls import local_url as local_url
-from postroad.config.listener_tls import public_url as public_url
-from postroad.config.listener_tls import section_of as section_of
-from postroad.config.listener_tls import serves_https as serves_https
-from postroad.config.listener_tls import uses_acme as uses_acme
+from postroad.config.entries import Source as Source
+from postroad.config.entries import Upstream as Upstream
+from postroad.config.entries import check_upstream_files as check_upstream_files
+from postroad.config.entries import upstream_credentials as upstream_credentials
+from postroad.config.listeners import LISTENERS as LISTENERS
+from postroad.config.listeners import local_url as local_url
+from postroad.config.listeners import public_url as public_url
+from postroad.config.listeners import section_of as section_of
+from postroad.config.listeners import serves_https as serves_https
+from postroad.config.listeners import uses_acme as uses_acme
 from postroad.config.safety import check_secret_files as check_secret_files
 from postroad.config.safety import is_behind_proxy as is_behind_proxy
 from postroad.config.safety import secret_files as secret_files
 from postroad.config.safety import warnings as warnings
+from postroad.config.sections import OPERATOR as OPERATOR
 from postroad.config.sections import Delivery as Delivery
 from postroad.config.sections import Provider as Provider
 from postroad.config.sections import Providers as Providers
 from postroad.config.sections import Security as Security
 from postroad.config.sections import Settings as Settings
-from postroad.config.source_addresses import Source as Source
+from postroad.config.sections import Sso as Sso
+from postroad.config.sections import is_issuer as is_issuer
+from postroad.config.sections import sso_client_secret as sso_client_secret
 from postroad.config.sources import ConfigError as ConfigError
-from postroad.config.sso import OPERATOR as OPERATOR
-from postroad.config.sso import Sso as Sso
-from postroad.config.sso import is_issuer as is_issuer
-from postroad.config.sso import sso_client_secret as sso_client_secret
-from postroad.config.upstreams import Upstream as Upstream
-from postroad.config.upstreams import check_upstream_files as check_upstream_files
-from postroad.config.upstreams import upstream_credentials as upstream_credentials
 
 # An HMAC key shorter than its hash weakens it (RFC 2104 section 3).
 SECRET_KEY_BYTES: Final = 32
@@ -62,10 +62,10 @@ def load(
     known = copy.deepcopy(tables)
     if file is not None:
         sources.merge(tables, sources.read(file), source=str(file))
-    entries = {"upstreams": config_upstreams.entry_defaults(), "sources": source_addresses.entry_defaults()}
+    entries = {"upstreams": source_addresses.upstream_defaults(), "sources": source_addresses.source_defaults()}
     variables = sources.from_environment(environment, tables, entries)
     for changes, source in ((variables, sources.ENVIRONMENT), (overrides or {}, "command line")):
-        secret_sources.forget_overridden(tables, changes, known)
+        sources.forget_overridden(tables, changes, known)
         sources.merge(tables, changes, source=source)
     try:
         settings = msgspec.convert(tables, Settings)
@@ -73,8 +73,8 @@ def load(
         raise ConfigError(type_errors.explain(str(problem), tables)) from None
     settings = _with_database_url(settings)
     settings.check()
-    listener_tls.check(settings)
-    listen_addresses.check(settings)
+    listeners.check_tls(settings)
+    listeners.check_addresses(settings)
     return settings
 
 
@@ -97,9 +97,9 @@ def secret_key(settings: Security) -> bytes:
     """The installation key. Raises ConfigError if it is missing or weak."""
     text = settings.secret_key
     if settings.secret_key_file:
-        text = secret_sources.read_file(settings.secret_key_file, name="security.secret_key_file").strip()
+        text = sources.read_file(settings.secret_key_file, name="security.secret_key_file").strip()
     elif settings.secret_key_command:
-        text = secret_sources.run_command(settings.secret_key_command, name="security.secret_key_command").strip()
+        text = sources.run_command(settings.secret_key_command, name="security.secret_key_command").strip()
     key = text.encode()
     if len(key) < SECRET_KEY_BYTES or len(set(key)) < SECRET_KEY_BYTES // 4:
         raise ConfigError(
@@ -116,9 +116,11 @@ def _with_database_url(settings: Settings) -> Settings:
     if not (given.url_file or given.url_command):
         return settings
     is_set = given.url != defaults()["database"]["url"]
-    secret_sources.check_one("database", {"url": is_set, "url_file": given.url_file, "url_command": given.url_command})
+    sources.check_single_source(
+        "database", {"url": is_set, "url_file": given.url_file, "url_command": given.url_command}
+    )
     if given.url_file:
-        url = secret_sources.read_file(given.url_file, name="database.url_file")
+        url = sources.read_file(given.url_file, name="database.url_file")
     else:
-        url = secret_sources.run_command(given.url_command, name="database.url_command")
+        url = sources.run_command(given.url_command, name="database.url_command")
     return msgspec.structs.replace(settings, database=msgspec.structs.replace(given, url=url.strip()))

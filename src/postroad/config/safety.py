@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 from urllib import parse
 
-from postroad.config import addresses, listener_tls
+from postroad.config import addresses, listeners
 from postroad.config.sections import Settings
 from postroad.config.sources import ConfigError
 
@@ -39,7 +39,7 @@ def warnings(settings: Settings, file: Path | None = None) -> list[str]:
     ]
     if file is not None and _has_secrets(settings) and _is_public(file):
         found.append(f"{file} contains secrets, and every user of this system can read it; run 'chmod 600 {file}'")
-    is_plain = not listener_tls.serves_https(settings)
+    is_plain = not listeners.serves_https(settings)
     if is_plain and _is_on_network(settings.http.listen) and not is_behind_proxy(settings):
         found.append(
             "http.listen: keys and passwords cross the network unencrypted; set http.tls_certificate and http.tls_key, "
@@ -110,7 +110,7 @@ def _opened_guards(settings: Settings) -> list[str]:
 
 def is_behind_proxy(settings: Settings) -> bool:
     """Whether the operator says that a proxy is in front of the HTTP listener."""
-    is_foreign_tls = settings.http.base_url.startswith("https://") and not listener_tls.serves_https(settings)
+    is_foreign_tls = settings.http.base_url.startswith("https://") and not listeners.serves_https(settings)
     return bool(settings.http.trusted_proxies) or is_foreign_tls
 
 
@@ -120,7 +120,7 @@ def secret_files(settings: Settings) -> list[tuple[str, Path]]:
         "database.url_file": settings.database.url_file,
         "security.secret_key_file": settings.security.secret_key_file,
         "sso.client_secret_file": settings.sso.client_secret_file,
-        **{f"{name}.tls_key": listener_tls.section_of(settings, name).tls_key for name in listener_tls.LISTENERS},
+        **{f"{name}.tls_key": listeners.section_of(settings, name).tls_key for name in listeners.LISTENERS},
     }
     named |= {f"upstreams.{upstream.name}.password_file": upstream.password_file for upstream in settings.upstreams}
     return [(setting, Path(file)) for setting, file in named.items() if file]

@@ -3,24 +3,223 @@
 `defaults.toml` documents the settings. Messages never quote a value that may hold a secret.
 """
 
+import ipaddress
 import math
+import re
+from pathlib import Path
 from typing import Annotated, Final, Literal
 from urllib import parse
 
 import msgspec
 
-from postroad.config import addresses, secret_sources, source_addresses
-from postroad.config import upstreams as config_upstreams
-from postroad.config.acme import Acme
-from postroad.config.dashboard import Dashboard
-from postroad.config.doctor import Doctor
-from postroad.config.metrics import Metrics
-from postroad.config.notices import Notices
-from postroad.config.operator import Operator
-from postroad.config.section import Section
+from postroad.config import addresses, entries
+from postroad.config import sources as config_sources
 from postroad.config.sources import ConfigError
-from postroad.config.sso import Sso
-from postroad.model import route_rules as model_route_rules
+from postroad.model.delivery import providers as model_route_rules
+from postroad.model.people import callers
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of the configuration file."""
+
+    def check(self) -> None:
+        """Raise ConfigError if values are invalid or contradict each other."""
+
+
+class Acme(Section, frozen=True):
+    """Certificates that the service obtains by itself."""
+
+    # Authorities accept up to 100 names in a certificate.
+    names: Annotated[tuple[str, ...], msgspec.Meta(max_length=100)]
+    email: str
+    directory: str
+    challenge: Literal["http-01", "tls-alpn-01"]
+    ca_file: str
+
+    def check(self) -> None:
+        for name in self.names:
+            if not addresses.is_host_name(name) or addresses.is_address(name) or "." not in name:
+                raise ConfigError(f"acme.names: {name!r} is not a public host name; write for example mail.example.com")
+        if len({name.lower() for name in self.names}) < len(self.names):
+            raise ConfigError("acme.names: a name is listed twice")
+        local, _, domain = self.email.rpartition("@")
+        if self.email and not (local and addresses.is_host_name(domain)):
+            raise ConfigError(f"acme.email: {self.email!r} is not an email address")
+        if not (self.directory.startswith("https://") and addresses.is_base_url(self.directory)):
+            raise ConfigError(f"acme.directory: {self.directory!r} is not an https:// URL of an ACME directory")
+
+
+class Dashboard(Section, frozen=True):
+    """The dashboard."""
+
+    enabled: bool
+    session_hours: Annotated[int, msgspec.Meta(ge=1, le=8760)]
+    session_days: Annotated[int, msgspec.Meta(ge=1, le=365)]
+    audit_log_days: Annotated[int, msgspec.Meta(ge=1, le=36_500)]
+    remote_images: bool
+    spamd: str
+
+    def __post_init__(self) -> None:
+        """Refuse an address that is neither a path nor `host:port`."""
+        if self.spamd and not self.spamd.startswith("/"):
+            addresses.remote(self.spamd, name="dashboard.spamd")
+
+
+class Doctor(Section, frozen=True):
+    """The checks of the installation."""
+
+    hourly: bool
+    probe_host: str
+    blocklists: dict[str, str]
+
+    def check(self) -> None:
+        if self.probe_host:
+            addresses.remote(self.probe_host, name="doctor.probe_host")
+        for zone in self.blocklists:
+            if not addresses.is_host_name(zone):
+                raise ConfigError(f"doctor.blocklists: {zone!r} is not a domain name")
+
+
+# A bearer token (RFC 6750 section 2.1).
+_TOKEN = re.compile(r"[!-~]{16,1000}")
+
+
+class Metrics(Section, frozen=True):
+    """Access to /metrics."""
+
+    token: str
+    listen: str
+
+    def check(self) -> None:
+        if self.listen:
+            addresses.endpoint(self.listen, name="metrics.listen")
+        if self.token and not _TOKEN.fullmatch(self.token):
+            raise ConfigError("metrics.token: write at least 16 printable ASCII characters without spaces, or nothing")
+
+
+class Notices(Section, frozen=True):
+    """Notices to operators and owners."""
+
+    webhook_url: str
+    digest_hour: Annotated[int, msgspec.Meta(ge=0, le=23)]
+    queue_minutes: Annotated[int, msgspec.Meta(ge=0, le=100_000)]
+
+    def check(self) -> None:
+        if self.webhook_url and not self.webhook_url.startswith(("https://", "http://")):
+            # The URL of such a webhook is a secret.
+            raise ConfigError("notices.webhook_url: is not a URL; write https:// and a host and a path")
+
+
+class Operator(Section, frozen=True):
+    """The people who run this installation."""
+
+    email: str
+    sender: str = msgspec.field(name="from")
+
+    @property
+    def is_reachable(self) -> bool:
+        """Whether mail can be sent to them."""
+        return bool(self.email and self.sender)
+
+    def check(self) -> None:
+        for key, text in (("email", self.email), ("from", self.sender)):
+            addresses.check_mailbox(text, name=f"operator.{key}", example="postmaster@example.org")
+
+
+# A group may make its people operators, beside the roles of an account.
+OPERATOR: Final = "operator"
+ROLES: Final = tuple(role.value for role in callers.Role)
+GROUP_ROLES: Final = (*ROLES, OPERATOR)
+Word = Annotated[str, msgspec.Meta(pattern=r"^[!-~]{1,200}$")]
+
+
+class Sso(Section, frozen=True):
+    """Single sign-on for the whole installation."""
+
+    issuer: str
+    client_id: str
+    client_secret: str
+    client_secret_file: str
+    scopes: tuple[Word, ...]
+    email_domains: tuple[str, ...]
+    account: str
+    role: str
+    groups_claim: Word
+    groups: dict[str, str]
+    passwords: bool
+    break_glass: str
+
+    def check(self) -> None:
+        if not self.issuer:
+            self._check_unused()
+            return
+        if not is_issuer(self.issuer):
+            raise ConfigError(
+                f"sso.issuer: {self.issuer!r} is not a URL of a provider; write https:// and a host, without a query; "
+                "http:// is for this host only"
+            )
+        if not self.client_id:
+            raise ConfigError("sso.client_id: missing; the provider shows it where Postroad is registered")
+        if self.client_secret and self.client_secret_file:
+            raise ConfigError("sso: client_secret and client_secret_file are both set; remove one of them")
+        for name in self.email_domains:
+            if not addresses.is_host_name(name):
+                raise ConfigError(f"sso.email_domains: {name!r} is not a domain name")
+        self._check_groups()
+        if not self.passwords and not self.break_glass:
+            raise ConfigError(
+                "sso.break_glass: missing; name the operator who may log in with a password when the provider is down"
+            )
+        addresses.check_mailbox(self.break_glass, name="sso.break_glass", example="operator@example.org")
+
+    def _check_groups(self) -> None:
+        if self.role not in ROLES:
+            raise ConfigError(f"sso.role: {self.role!r} is not one of {', '.join(ROLES)}")
+        for group, role in self.groups.items():
+            if role not in GROUP_ROLES:
+                raise ConfigError(f"sso.groups: {group!r} is mapped to {role!r}; write one of {', '.join(GROUP_ROLES)}")
+        if self.groups and not self.account:
+            raise ConfigError("sso.account: missing; sso.groups are roles in this account")
+
+    def _check_unused(self) -> None:
+        if not self.passwords:
+            raise ConfigError("sso.passwords: nobody could log in; set sso.issuer first")
+
+    def __repr__(self) -> str:
+        return f"Sso(issuer={self.issuer!r})"
+
+
+def sso_client_secret(settings: Sso) -> str:
+    """The secret of the client, from the settings or its file; empty for a public client."""
+    if not settings.client_secret_file:
+        return settings.client_secret
+    try:
+        return Path(settings.client_secret_file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        raise ConfigError(f"sso.client_secret_file: {settings.client_secret_file} cannot be read") from None
+
+
+def is_issuer(text: str) -> bool:
+    """Whether this is an issuer (OpenID Connect Discovery 1.0 section 3): an HTTPS URL without query and fragment.
+
+    Plain HTTP is for a provider on this host, such as one of a test.
+    """
+    try:
+        parts = parse.urlsplit(text)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    if not host or parts.query or parts.fragment or "@" in parts.netloc or not text.isascii() or not text.isprintable():
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and _is_this_host(host))
+
+
+def _is_this_host(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
 
 DATABASE_SCHEMES: Final = ("sqlite:///", "postgresql://", "postgres://")
 MAX_INTEGER: Final = 1_000_000_000
@@ -124,7 +323,7 @@ class Security(Section, frozen=True):
 
     def check(self) -> None:
         given = {name: getattr(self, name) for name in ("secret_key", "secret_key_file", "secret_key_command")}
-        secret_sources.check_one("security", given)
+        config_sources.check_single_source("security", given)
 
 
 class Credits(Section, frozen=True):
@@ -362,9 +561,9 @@ class Logs(Section, frozen=True):
 class Settings(Section, frozen=True):
     """Every setting of the service."""
 
-    upstreams: tuple[config_upstreams.Upstream, ...]
-    routes: tuple[model_route_rules.Rule, ...]
-    sources: tuple[source_addresses.Source, ...]
+    upstreams: tuple[entries.Upstream, ...]
+    routes: tuple[model_route_rules.RouteRule, ...]
+    sources: tuple[entries.Source, ...]
     database: Database
     frontends: Frontends
     http: Http
@@ -392,14 +591,14 @@ class Settings(Section, frozen=True):
     logs: Logs
 
     def check(self) -> None:
-        config_upstreams.check(self.upstreams, self.routes)
-        source_addresses.check(self.sources, self.routes)
+        entries.check_routes(self.upstreams, self.routes)
+        entries.check_sources(self.sources, self.routes)
         for key in self.__struct_fields__:
             section = getattr(self, key)
             if isinstance(section, Section):
                 section.check()
 
     @property
-    def route_rules(self) -> tuple[model_route_rules.Rule, ...]:
+    def route_rules(self) -> tuple[model_route_rules.RouteRule, ...]:
         """The routes, and what applies to all other mail."""
-        return model_route_rules.complete(self.routes, names=[upstream.name for upstream in self.upstreams])
+        return model_route_rules.complete_routes(self.routes, names=[upstream.name for upstream in self.upstreams])

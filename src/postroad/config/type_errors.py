@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, get_args
 
+from postroad.config.entries import Upstream
 from postroad.config.sections import Settings
-from postroad.config.upstreams import Upstream
 
 KINDS: Final = {
     "str": "a string in quotes",

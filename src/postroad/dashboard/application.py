@@ -1,121 +1,255 @@
-"""The dashboard application: the routes of all pages, authentication and error pages."""
+"""The dashboard application: the routes of all pages, those that ask who you are once more, and the error pages."""
 
+from collections.abc import Callable
 from typing import Final
+from urllib import parse
 
-from postroad.concurrency import response_delays
-from postroad.dashboard import (
-    api_keys,
+from postroad import context, errors
+from postroad.concurrency import fairness
+from postroad.dashboard.framework import live, requests
+from postroad.dashboard.framework import site as sites
+from postroad.dashboard.mail import (
     approvals,
-    audit_log,
-    bulk_actions,
-    confirm,
-    credentials,
-    credits,
-    dangerous_pages,
-    deliveries,
-    domains,
-    error_pages,
-    failures,
-    files,
     find,
     inbox,
-    live,
-    login,
-    message,
-    message_actions,
-    message_code,
-    messages,
-    notices,
+    message_list,
+    message_page,
     overview,
-    passkeys,
     previews,
-    profile,
-    recipient,
-    requests,
-    saved_views,
-    second_factor,
-    security,
-    sso,
     suppressions,
-    tail,
-    team,
-    team_sso,
-    template_versions,
     templates,
-    webhook,
     welcome,
 )
-from postroad.dashboard import site as sites
-from postroad.dashboard.operator import (
-    account_actions,
-    accounts,
-    consistency_checks,
-    health,
-    jobs,
-    looks,
-    operators,
-    providers,
-    queue,
-    queue_changes,
-    sources,
-)
+from postroad.dashboard.operator import accounts, health, jobs, operators, providers, queue, sources
 from postroad.dashboard.operator import audit_log as operator_audit_log
-from postroad.dashboard.operator import live as operator_live
-from postroad.model import caller
-from postroad.services import context
-from postroad.services.auth import authentication, step_up
+from postroad.dashboard.operator import console as operator_live
+from postroad.dashboard.people import confirm, login, passkeys, profile, security, team
+from postroad.dashboard.settings import audit_log, credentials, credits, domains, webhooks
+from postroad.model.people import callers
+from postroad.services.people import authentication, step_up
 from postroad.telemetry import logs
-from postroad.web import application, routing
-from postroad.web import proxies as web_proxies
+from postroad.web import application, responses, routing
+
+# Error pages: the message, the request id and a link to go on; without a session, a redirect to the login.
+#
+# Programs get the error object, and so do our scripts, which show it next to the form.
+
+# Longer addresses are not worth returning to.
+MAX_NEXT_CHARACTERS: Final = 1_000
+_TITLES: Final = {
+    400: "Invalid request",
+    401: "Login failed",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Not found",
+    409: "Conflict",
+    413: "Request too large",
+    429: "Too many requests",
+    500: "Internal error",
+    503: "Service unavailable",
+}
+_SAFE: Final = frozenset({"GET", "HEAD"})
+# A form refused with one of these changed nothing and can be submitted again.
+_RESUBMITTABLE: Final = frozenset({400, 401, 409, 413, 429})
+# The page to return to, by the first segment of the path; the names are those of the menu.
+SECTIONS: Final = {
+    "audit-log": ("/audit-log", "Audit log"),
+    "credentials": ("/credentials", "SMTP credentials"),
+    "credits": ("/credits", "Credits"),
+    "domains": ("/domains", "Domains"),
+    "keys": ("/keys", "API keys"),
+    "login": ("/login", "Log in"),
+    "messages": ("/messages", "Messages"),
+    "operator": ("/operator", "Operator console"),
+    "profile": ("/profile", "Profile"),
+    "sso": ("/login", "Log in"),
+    "suppressions": ("/suppressions", "Suppressions"),
+    "team": ("/team", "Team"),
+    "template": ("/templates", "Templates"),
+    "templates": ("/templates", "Templates"),
+    "webhook": ("/webhook", "Webhooks"),
+    "webhooks": ("/webhooks", "Webhooks"),
+    "welcome": ("/welcome", "Get started"),
+}
+
+
+def error_renderer(
+    site: sites.Site,
+) -> Callable[[errors.PostroadError, routing.RefusedRequest], responses.EncodedResponse | None]:
+    """The error renderer of this dashboard."""
+
+    def render(error: errors.PostroadError, refused: routing.RefusedRequest) -> responses.EncodedResponse | None:
+        if not _wants_page(refused.headers):
+            return None
+        if isinstance(error, errors.SecondFactorMissing):
+            to_enrolment = routing.Response(303, headers=(("Location", "/profile/security"), *site.headers))
+            return responses.success(to_enrolment, request_id=refused.request_id)
+        if isinstance(error, errors.Unauthorized) and not refused.path.startswith(b"/login"):
+            return responses.success(_to_login(site, refused), request_id=refused.request_id)
+        if isinstance(error, errors.ConfirmationRequired) and refused.method in _SAFE:
+            return responses.success(_to_confirm(site, refused), request_id=refused.request_id)
+        values = {
+            "title": _TITLES.get(error.status, "Request failed"),
+            "message": _message(error, refused),
+            "section": _section(site, error, refused),
+            "can_resubmit": refused.method == "POST" and _can_resubmit(error),
+            "can_confirm": isinstance(error, errors.ConfirmationRequired),
+            "code": error.code,
+            "request_id": refused.request_id,
+            "retry_after": error.retry_after,
+        }
+        content = site.pages.render("error.html", values)
+        answer = routing.Response(error.status, content, headers=site.headers, content_type=sites.HTML)
+        status, fields, body = responses.success(answer, request_id=refused.request_id)
+        return status, [*fields, *responses.refusal_fields(error)], body
+
+    return render
+
+
+def _section(site: sites.Site, error: errors.PostroadError, refused: routing.RefusedRequest) -> tuple[str, str] | None:
+    """Where to go on; the console is not shown to those who may not open it, nor what is not there."""
+    name = refused.path.decode("latin-1").removeprefix("/").partition("/")[0]
+    is_closed = name == "operator" and isinstance(error, errors.Forbidden)
+    return None if is_closed or (name == "credits" and not site.has_credits) else SECTIONS.get(name)
+
+
+def _wants_page(headers: routing.Headers) -> bool:
+    try:
+        return headers.get(requests.SCRIPTED_FORM_HEADER) is None and b"text/html" in (headers.get(b"accept") or b"")
+    except errors.InvalidRequest:
+        return False
+
+
+def _message(error: errors.PostroadError, refused: routing.RefusedRequest) -> str:
+    """The message; routing errors are worded for API clients and get another one here."""
+    if isinstance(error, errors.UnknownPath):
+        return "There is no page at this address."
+    if isinstance(error, errors.MethodNotAllowed) and refused.method == "GET":
+        return "This address only accepts form submissions. Nothing was changed."
+    return error.message
+
+
+def _to_login(site: sites.Site, refused: routing.RefusedRequest) -> routing.Response:
+    return routing.Response(303, headers=(("Location", f"/login{_login_query(refused)}"), *site.headers))
+
+
+def _to_confirm(site: sites.Site, refused: routing.RefusedRequest) -> routing.Response:
+    return routing.Response(303, headers=(("Location", f"{confirm.PATH}{_next_query(refused)}"), *site.headers))
+
+
+def _can_resubmit(error: errors.PostroadError) -> bool:
+    return error.status in _RESUBMITTABLE or isinstance(error, errors.ConfirmationRequired)
+
+
+def _login_query(refused: routing.RefusedRequest) -> str:
+    """The page to open after the login, or that a form was not processed."""
+    return _next_query(refused) if refused.method in _SAFE else "?session_expired=true"
+
+
+def _next_query(refused: routing.RefusedRequest) -> str:
+    """The page to open afterwards."""
+    query = f"?{refused.query.decode('latin-1')}" if refused.query else ""
+    path = login.local_path(refused.path.decode("latin-1") + query)
+    return "" if path == login.HOME or len(path) > MAX_NEXT_CHARACTERS else f"?next={parse.quote(path, safe='/')}"
+
+
+STEP_UP_ROUTES: Final = frozenset(
+    {
+        # Secrets.
+        "POST /keys",
+        "POST /credentials",
+        "POST /webhook",
+        "POST /webhook/rotate",
+        "POST /webhooks",
+        "POST /webhooks/{webhook}",
+        "POST /webhooks/{webhook}/rotate",
+        "POST /welcome/webhook",
+        "POST /domains/{id}/rotate-key",
+        "POST /profile/token",
+        # Factors of the login.
+        "POST /profile/passkeys",
+        "POST /profile/passkeys/options",
+        "POST /profile/passkeys/{id}/remove",
+        # People and domains.
+        "POST /team",
+        "POST /team/sso",
+        "POST /team/sso/remove",
+        "POST /team/sso/test",
+        "POST /team/{id}/disable",
+        "POST /team/{id}/enable",
+        "POST /team/{id}/link",
+        "POST /team/{id}/recovery-link",
+        "POST /team/{id}/remove",
+        "POST /team/{id}/role",
+        "POST /team/second-factor",
+        "POST /domains/{id}/remove",
+        # Data.
+        "GET /approvals/{id}/request",
+        "GET /audit-log/export",
+        "GET /credits/ledger.csv",
+        "GET /messages.csv",
+        "GET /messages/{id}/attachments/{index}",
+        "GET /messages/{id}/raw",
+        "GET /suppressions/export",
+        # What operators do to others.
+        "POST /messages/{id}/look",
+        "POST /operator/accounts/{id}/close",
+        "POST /operator/accounts/{id}/look",
+        "POST /operator/accounts/{id}/recovery-link",
+        "POST /operator/operators",
+        "POST /operator/operators/{id}/remove",
+    }
+)
+
 
 # Where mail costs credits.
-CREDIT_ROUTES: Final = (*credits.ROUTES, *account_actions.CREDIT_ROUTES)
+CREDIT_ROUTES: Final = (*credits.ROUTES, *accounts.CREDIT_ROUTES)
 # Those of the operator console.
 OPERATOR_ROUTES: Final = (
-    *operator_live.ROUTES,
+    *operator_live.LIVE_ROUTES,
     *health.ROUTES,
     *queue.ROUTES,
-    *queue_changes.ROUTES,
+    *queue.CHANGE_ROUTES,
     *providers.ROUTES,
     *sources.ROUTES,
-    *consistency_checks.ROUTES,
+    *jobs.CONSISTENCY_ROUTES,
     *jobs.ROUTES,
     *accounts.ROUTES,
-    *account_actions.ROUTES,
-    *looks.ROUTES,
+    *accounts.ACTION_ROUTES,
+    *accounts.VIEW_ROUTES,
     *operators.ROUTES,
     *operator_audit_log.ROUTES,
 )
 # The routes of all other pages. The live updates and the inbox of the simulator have a state of their own.
 ROUTES: Final = (
     *login.ROUTES,
-    *second_factor.ROUTES,
-    *sso.ROUTES,
-    *notices.ROUTES,
+    *login.SECOND_FACTOR_ROUTES,
+    *login.SSO_ROUTES,
+    *profile.NOTICE_ROUTES,
     *welcome.ROUTES,
     *overview.ROUTES,
-    *failures.ROUTES,
+    *overview.FAILURE_ROUTES,
     *find.ROUTES,
-    *messages.ROUTES,
-    *message.ROUTES,
-    *saved_views.ROUTES,
-    *message_actions.ROUTES,
-    *message_code.ROUTES,
-    *recipient.ROUTES,
-    *bulk_actions.ROUTES,
-    *tail.ROUTES,
+    *message_list.ROUTES,
+    *message_page.ROUTES,
+    *message_list.VIEW_ROUTES,
+    *message_page.ACTION_ROUTES,
+    *message_page.CODE_ROUTES,
+    *suppressions.RECIPIENT_ROUTES,
+    *message_list.BULK_ROUTES,
+    *message_list.TAIL_ROUTES,
     *previews.ROUTES,
     *domains.ROUTES,
     *credentials.ROUTES,
-    *api_keys.ROUTES,
+    *credentials.KEY_ROUTES,
     *templates.ROUTES,
-    *template_versions.ROUTES,
-    *webhook.ROUTES,
-    *deliveries.ROUTES,
+    *templates.VERSION_ROUTES,
+    *webhooks.ROUTES,
+    *webhooks.DELIVERY_ROUTES,
     *suppressions.ROUTES,
     *approvals.ROUTES,
     *team.ROUTES,
-    *team_sso.ROUTES,
+    *team.SSO_ROUTES,
     *audit_log.ROUTES,
     *profile.ROUTES,
     *security.ROUTES,
@@ -130,7 +264,7 @@ def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
     received = inbox.routes(site.mail) if site.mail is not None else ()
     paid = CREDIT_ROUTES if site.has_credits else ()
     pages = (*ROUTES, *live.routes(), *received, *paid)
-    return (*(page(site) for page in pages), *files.routes(site.files))
+    return (*(page(site) for page in pages), *sites.file_routes(site.files))
 
 
 def build_application(
@@ -139,12 +273,12 @@ def build_application(
     *,
     log: logs.Logger,
     require: application.Require = authentication.require,
-    proxies: web_proxies.Proxies | None = None,
-    delays: response_delays.ResponseDelays | None = None,
+    proxies: application.Proxies | None = None,
+    delays: fairness.ResponseDelays | None = None,
 ) -> application.Application[context.Context]:
     """The dashboard, ready to be served."""
 
-    async def authenticate(asked: context.Context, headers: routing.Headers, *, client_address: str) -> caller.Caller:
+    async def authenticate(asked: context.Context, headers: routing.Headers, *, client_address: str) -> callers.Caller:
         del client_address
         who, _ = await requests.authenticate(site, asked, headers)
         return who
@@ -155,8 +289,8 @@ def build_application(
         authenticate=authenticate,
         require=require,
         bind_actor=context.acting_as,
-        confirmation=application.Confirmation(dangerous_pages.PAGES, step_up.refuse_unconfirmed),
-        render_error=error_pages.error_renderer(site),
+        confirmation=application.Confirmation(STEP_UP_ROUTES, step_up.refuse_unconfirmed),
+        render_error=error_renderer(site),
         proxies=proxies,
         clock=ctx.clock,
         entropy=ctx.entropy,

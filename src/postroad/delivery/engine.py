@@ -10,30 +10,18 @@ import random
 import secrets
 from typing import Final
 
+from postroad import context
 from postroad.concurrency import poll_loop
-from postroad.delivery import (
-    attempter,
-    connector,
-    delivery_services,
-    dispatcher,
-    holds,
-    hosts,
-    known_sources,
-    leases,
-    message_loader,
-    mta_sts_policies,
-    permits,
-    recorder,
-    routing,
-    status_reporter,
-    tls_choice,
-    tls_results,
-)
-from postroad.model import lease_clock, times
-from postroad.network import hostname, resolver, smtp_connection
-from postroad.services import context
-from postroad.services.dkim import signing
-from postroad.storage import store
+from postroad.delivery.plan import dispatcher, provider_queues
+from postroad.delivery.record import leases, recorder, tls_results
+from postroad.delivery.routes import holds, mta_sts_policies, routing, source_table, tls_choice
+from postroad.delivery.send import attempter, message_loader, permits, provider_queue
+from postroad.mail.signing import signer_pool
+from postroad.model.units import times
+from postroad.network import hostname
+from postroad.network.dns import resolver
+from postroad.network.smtp import smtp_connection
+from postroad.storage.engine import store
 from postroad.telemetry import logs
 
 # After a round, pause this many times its duration: under load a claim takes many, and a long list of blocked scheduled
@@ -50,8 +38,8 @@ class Engine:
         loop = asyncio.get_running_loop()
         self._ctx = ctx
         self._log = log
-        self._connector = connector.Connector(ctx.settings, hello_name=hello_name)
-        self._hosts = hosts.Hosts(loop.time)
+        self._connector = attempter.Connector(ctx.settings, hello_name=hello_name)
+        self._hosts = routing.Hosts(loop.time)
         self._tls_results = tls_results.TlsResults(ctx, log)
         self._router = routing.Router(
             settings,
@@ -65,16 +53,16 @@ class Engine:
             report=self._tls_results.add if ctx.settings.tls_reports.sender else None,
             log=log,
         )
-        self._signing = signing.DkimSigner(ctx) if settings.sign else None
+        self._signing = signer_pool.DkimSigner(ctx) if settings.sign else None
         worker = f"{hostname.process_name()}:{secrets.token_hex(4)}"
         self._held = leases.Leases(ctx.store, worker=worker, seconds=settings.lease_seconds, clock=ctx.clock, log=log)
-        sources = known_sources.KnownSources(ctx, self._held, loop.time)
+        sources = source_table.SourceTable(ctx, self._held, loop.time)
         self._recorder = recorder.Recorder(ctx, self._held, sources, log)
-        trusted = lease_clock.LeaseClock(settings.lease_seconds * times.SECOND)
-        services = delivery_services.DeliveryServices(
+        trusted = times.LeaseClock(settings.lease_seconds * times.SECOND)
+        services = provider_queue.DeliveryServices(
             ctx=ctx,
             held=self._held,
-            holds=holds.KnownHolds(ctx, loop.time),
+            holds=holds.HoldCache(ctx, loop.time),
             sources=sources,
             message_loader=message_loader.MessageLoader(ctx, self._signing, log),
             attempter=attempter.Attempter(self._hosts, self._connect, setting=tls_choice.BY_SETTING[settings.tls]),
@@ -86,7 +74,7 @@ class Engine:
             wake=ctx.mail_wakeup.set,
         )
         self._dispatcher = dispatcher.Dispatcher(ctx, self._router, self._hosts, services)
-        self._status_reporter = status_reporter.StatusReporter(
+        self._status_reporter = provider_queues.StatusReporter(
             ctx, self._dispatcher.provider_queues, self._hosts, self._held, log
         )
         self._is_stopping = False

@@ -11,8 +11,11 @@ from typing import Final
 import msgspec
 
 from postroad import config
-from postroad.delivery import connector, routing
-from postroad.network import hostname, probe, resolver, smtp_connection
+from postroad.delivery.routes import routing
+from postroad.delivery.send import attempter
+from postroad.network import hostname, probe
+from postroad.network.dns import resolver
+from postroad.network.smtp import smtp_connection
 from postroad.protocol.smtp import values
 
 # What to do about a failure, by how far the session got.
@@ -52,7 +55,7 @@ async def run(settings: config.Settings, upstream: config.Upstream, *, sender: s
         upstreams=(upstream,),
         sources=settings.sources,
     )
-    connections = connector.Connector(settings, hello_name=hello_name)
+    connections = attempter.Connector(settings, hello_name=hello_name)
     try:
         route = await router.route(upstream.provider_queue)
     finally:

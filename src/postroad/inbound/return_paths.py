@@ -9,13 +9,14 @@ return path that is not a report is accepted and dropped, because a refusal woul
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from postroad import errors
-from postroad.network import content_spool, server_tls, smtp_listener, smtp_policy, smtp_session
+from postroad import context, errors
+from postroad.mail import return_path
+from postroad.mail.results import async_bounces, bounce_guard, complaints
+from postroad.network.smtp import content_spool, smtp_server
+from postroad.network.tls import server_tls
 from postroad.protocol.reports import arf
 from postroad.protocol.smtp import server_commands, server_events, values
-from postroad.services import context, operator_mail, return_path
-from postroad.services.certificates import listener_certificates
-from postroad.services.results import async_bounces, bounce_guard, complaints
+from postroad.services.operations import certificates, operator_mail
 from postroad.telemetry import logs
 
 # A report may contain the whole original, base64-encoded in transit: twice the largest message.
@@ -32,7 +33,7 @@ FORWARD_REPLIES: Final[Mapping[ForwardResult, values.Reply]] = {
 }
 
 
-class ReturnPathPolicy(smtp_policy.SessionPolicy):
+class ReturnPathPolicy(smtp_server.SessionPolicy):
     """The policy of one session; it keeps no state between verbs."""
 
     def __init__(
@@ -48,7 +49,7 @@ class ReturnPathPolicy(smtp_policy.SessionPolicy):
         self._for_operator = for_operator
         self._session = session
 
-    def recipient(self, address: str, parameters: server_commands.Parameters) -> smtp_policy.PolicyDecision:
+    def recipient(self, address: str, parameters: server_commands.Parameters) -> smtp_server.PolicyDecision:
         """Accept only a return path with a valid token, the complaint address, and those of the operator."""
         if self._for_operator.is_for_operator(address):
             if not self._ctx.settings.operator.is_reachable:
@@ -133,7 +134,7 @@ def listener(
     log: logs.Logger,
     certificate: server_tls.ServerCertificate | None = None,
     spool: content_spool.ContentSpool | None = None,
-) -> smtp_listener.SmtpListener:
+) -> smtp_server.SmtpListener:
     """The inbound listener, not started yet; `name` is its host name in the banner."""
     for_operator = operator_mail.OperatorMail(ctx, host=name)
 
@@ -143,7 +144,7 @@ def listener(
     def make_policy(session: server_events.Session) -> ReturnPathPolicy:
         return ReturnPathPolicy(ctx, log, for_operator=for_operator, session=session)
 
-    return smtp_listener.SmtpListener(
+    return smtp_server.SmtpListener(
         make_policy,
         features=server_events.Features(
             name=name,
@@ -152,12 +153,12 @@ def listener(
             starttls=certificate is not None,
         ),
         failed=failed,
-        limits=smtp_session.ListenerLimits(
+        limits=smtp_server.ListenerLimits(
             connections=ctx.settings.inbound.connections,
             connections_per_address=ctx.settings.inbound.connections_per_address,
             min_content_speed=ctx.settings.limits.min_content_speed,
         ),
         spool=spool,
         tls=(lambda: certificate.context) if certificate else None,
-        refresh=listener_certificates.refresher(certificate, listener="inbound", log=log),
+        refresh=certificates.refresher(certificate, listener="inbound", log=log),
     )

@@ -13,8 +13,10 @@ from typing import Final
 import msgspec
 
 from postroad import config
-from postroad.model import tls_policy
-from postroad.network import http_client, smtp_connection, tls
+from postroad.model.delivery import tls_policy
+from postroad.network.http import http_client
+from postroad.network.smtp import smtp_connection
+from postroad.network.tls import client_tls
 
 CONNECT_SECONDS: Final = 5.0
 REPLY_SECONDS: Final = 5.0
@@ -78,7 +80,7 @@ async def certificate(endpoint: config.Endpoint, *, server_name: str) -> bytes:
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             _, writer = await asyncio.open_connection(
-                endpoint.host, endpoint.port, ssl=tls.context(verifies=False), server_hostname=server_name
+                endpoint.host, endpoint.port, ssl=client_tls.context(verifies=False), server_hostname=server_name
             )
     except (OSError, TimeoutError) as problem:
         raise ProbeFailed(_reason(problem)) from None
@@ -91,7 +93,7 @@ async def certificate(endpoint: config.Endpoint, *, server_name: str) -> bytes:
 
 async def http_status(endpoint: config.Endpoint, path: str, *, is_tls: bool) -> int:
     """The status of a GET."""
-    context = tls.context(verifies=False) if is_tls else None
+    context = client_tls.context(verifies=False) if is_tls else None
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             address = await _resolved(endpoint.host)

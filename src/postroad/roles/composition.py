@@ -5,19 +5,20 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from postroad import config, errors
-from postroad.model import actors, route_rules, throttle
-from postroad.services import context
-from postroad.services.acceptance import batch, rate_limit, transaction
-from postroad.services.acceptance import queue_limit as acceptance_queue_limit
-from postroad.services.auth import access_cache as auth_access_cache
-from postroad.services.auth import installation_keys, key_check, passwords
-from postroad.services.domains import dns as domain_dns
-from postroad.services.results import bounce_guard, outcomes
-from postroad.services.sso import providers as sso_providers
-from postroad.services.webhooks import client as webhooks_client
-from postroad.services.webhooks import outbox as webhook_outbox
-from postroad.storage import group_commit, open_store, store
+from postroad import config, context, errors
+from postroad.keys import installation_keys, key_check
+from postroad.mail import outbox as webhook_outbox
+from postroad.mail.accept import batch, send_limits, transaction
+from postroad.mail.accept import queue_limit as acceptance_queue_limit
+from postroad.mail.results import bounce_guard, outcomes
+from postroad.model.delivery import providers as route_rules
+from postroad.model.delivery import throttle
+from postroad.model.people import callers
+from postroad.network.http import guarded_client as webhooks_client
+from postroad.services.domains import domain_dns
+from postroad.services.people import access_cache as auth_access_cache
+from postroad.services.people import passwords, sso_providers
+from postroad.storage.engine import group_commit, open_store, store
 from postroad.telemetry import logs
 
 # Bounds a batch so that one commit stays short: the first submission waits for the last.
@@ -29,8 +30,8 @@ async def open_context(
     settings: config.Settings,
     *,
     clock: Callable[[], int] = context.system_clock,
-    actor: actors.Actor = actors.OPERATOR,
-    accept_commits: context.AcceptCommits | None = None,
+    actor: callers.Actor = callers.OPERATOR,
+    accept_commits: "context.AcceptCommits | None" = None,
     log: logs.Logger | None = None,
 ) -> AsyncIterator[context.Context]:
     """Open the database and build the context; everything is closed when the block ends.
@@ -50,11 +51,11 @@ async def open_context(
     except BaseException:
         await database.close()
         raise
-    limiter = rate_limit.RateLimiter(
+    limiter = send_limits.RateLimiter(
         throttle.RateLimit(rate=settings.limits.request_rate, burst=settings.limits.request_burst)
     )
 
-    routed_by = route_rules.conditions(settings.routes)
+    routed_by = route_rules.route_conditions(settings.routes)
 
     # For each batch: settings can be reloaded.
     async def accept_batch(

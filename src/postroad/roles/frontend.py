@@ -9,11 +9,11 @@ from typing import Final
 import msgspec
 
 from postroad import config, errors
-from postroad.model import actors
+from postroad import context as services_context
+from postroad.mail.accept import writer_protocol
+from postroad.model.people import callers
 from postroad.network import framing, listener
-from postroad.roles import certificates, composition, listeners, reload, role, supervisor
-from postroad.services import context as services_context
-from postroad.services.writer import client, protocol
+from postroad.roles import background, composition, listeners, role, supervisor
 from postroad.telemetry import logs
 
 # How often metrics are sent to the writer.
@@ -56,7 +56,7 @@ async def run(
     channel: framing.SocketEnd,
     *,
     processes: int,
-    load: reload.Load | None,
+    load: supervisor.Load | None,
     log: logs.Logger,
 ) -> None:
     """Run a frontend until the writer stops it or disconnects. `processes` is the number of frontends.
@@ -71,7 +71,7 @@ async def run(
         return
     accept_commits = writer.accept_commits(settings.limits)
     async with composition.open_context(
-        settings, actor=actors.SERVICE, accept_commits=accept_commits, log=log
+        settings, actor=callers.SERVICE, accept_commits=accept_commits, log=log
     ) as context:
         await context.queue_limit.read_disk()
         render_metrics = functools.partial(writer.render_metrics, context)
@@ -83,19 +83,19 @@ async def run(
             draining,
             bound=bound,
             frontend_processes=processes,
-            acme=certificates.watched(context, log),
+            acme=background.watched_certificate(context, log),
         )
         if load is not None:
             writer.on_reload = functools.partial(
-                reload.reload, context, lambda: divide_limits(load(), frontends=processes), log=log
+                supervisor.reload, context, lambda: divide_limits(load(), frontends=processes), log=log
             )
-        starts = certificates.first(role_context, {name: FRONTEND_ROLES[name] for name in roles})
+        starts = background.with_certificate(role_context, {name: FRONTEND_ROLES[name] for name in roles})
         metrics_task = asyncio.create_task(writer.report_metrics_forever(context))
         wakeup_task = asyncio.create_task(writer.forward_wakeups_forever(context))
         try:
-            await supervisor.run_all(role_context, starts, announce=lambda _: writer.send(protocol.Ready()))
+            await supervisor.run_all(role_context, starts, announce=lambda _: writer.send(writer_protocol.Ready()))
         except role.StartError as problem:
-            writer.send(protocol.StartFailed(str(problem)))
+            writer.send(writer_protocol.StartFailed(str(problem)))
         finally:
             metrics_task.cancel()
             wakeup_task.cancel()
@@ -110,14 +110,14 @@ class WriterConnection:
         self._draining = draining
         self.on_reload: Callable[[], None] | None = None
         self._started = asyncio.Event()
-        self._remote_commits: client.RemoteCommits | None = None
-        self._channel: protocol.Channel | None = None
+        self._remote_commits: writer_protocol.RemoteCommits | None = None
+        self._channel: writer_protocol.Channel | None = None
         self._pending_metrics: dict[int, asyncio.Future[bytes]] = {}
         self._last_number = 0
 
     async def connect(self, channel: framing.SocketEnd) -> None:
         """Open the channel."""
-        self._channel = protocol.Channel(await framing.connect(channel, self._on_frame, self._on_disconnect))
+        self._channel = writer_protocol.Channel(await framing.connect(channel, self._on_frame, self._on_disconnect))
 
     async def wait_for_start(self) -> None:
         """Wait until the writer has opened the store, or has disconnected."""
@@ -126,12 +126,12 @@ class WriterConnection:
     def accept_commits(self, limits: config.sections.Limits) -> services_context.AcceptCommits:
         """Commit accepted mail through the writer instead of this process's own store."""
         assert self._channel is not None  # noqa: S101 - `connect` comes first
-        self._remote_commits = client.RemoteCommits(
+        self._remote_commits = writer_protocol.RemoteCommits(
             self._channel, max_waiting=limits.accept_waiting, wait_seconds=limits.accept_seconds
         )
         return self._remote_commits
 
-    def send(self, what: protocol.WireMessage) -> None:
+    def send(self, what: writer_protocol.WireMessage) -> None:
         """Send a message to the writer."""
         if self._channel is not None:
             self._channel.send(what)
@@ -148,8 +148,8 @@ class WriterConnection:
         reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._pending_metrics[number] = reply
         try:
-            self.send(protocol.MetricsSnapshot(ctx.metrics.snapshot()))
-            self.send(protocol.MetricsRequest(number))
+            self.send(writer_protocol.MetricsSnapshot(ctx.metrics.snapshot()))
+            self.send(writer_protocol.MetricsRequest(number))
             async with asyncio.timeout(METRICS_TIMEOUT_SECONDS):
                 return await reply
         except TimeoutError:
@@ -162,7 +162,7 @@ class WriterConnection:
     async def report_metrics_forever(self, ctx: services_context.Context) -> None:
         """Send the metrics of this process to the writer periodically."""
         while True:
-            self.send(protocol.MetricsSnapshot(ctx.metrics.snapshot()))
+            self.send(writer_protocol.MetricsSnapshot(ctx.metrics.snapshot()))
             await asyncio.sleep(METRICS_INTERVAL_SECONDS)
 
     async def forward_wakeups_forever(self, ctx: services_context.Context) -> None:
@@ -174,24 +174,24 @@ class WriterConnection:
             finally:
                 for wait in waits:
                     wait.cancel()
-            self.send(protocol.Wakeup(mail=ctx.mail_wakeup.is_set(), events=ctx.webhook_wakeup.is_set()))
+            self.send(writer_protocol.Wakeup(mail=ctx.mail_wakeup.is_set(), events=ctx.webhook_wakeup.is_set()))
             ctx.mail_wakeup.clear()
             ctx.webhook_wakeup.clear()
             await asyncio.sleep(WAKEUP_INTERVAL_SECONDS)
 
     def _on_frame(self, frame: memoryview) -> None:
-        for message in protocol.decode_from_writer(frame):
+        for message in writer_protocol.decode_from_writer(frame):
             match message:
-                case protocol.StoreReady():
+                case writer_protocol.StoreReady():
                     self._started.set()
-                case protocol.Reload():
+                case writer_protocol.Reload():
                     if self.on_reload is not None:
                         self.on_reload()
-                case protocol.Drain():
+                case writer_protocol.Drain():
                     self._draining.set()
-                case protocol.Stop():
+                case writer_protocol.Stop():
                     self._stopping.set()
-                case protocol.MetricsReply(number, text):
+                case writer_protocol.MetricsReply(number, text):
                     if (reply := self._pending_metrics.get(number)) and not reply.done():
                         reply.set_result(text)
                 case _:

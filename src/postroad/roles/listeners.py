@@ -8,17 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from postroad import build_version, config
+from postroad import context as services_context
 from postroad.agents import streamable_http
-from postroad.api import (
-    acme_challenges,
-    authentication,
-    dangerous_endpoints,
-    documentation,
-    emails,
-    health,
-    markdown_pages,
-    metrics,
-)
+from postroad.api import acme_challenges, authentication, documentation, emails, monitoring
 from postroad.api.operator import routes as operator_routes
 from postroad.api.v1 import (
     account,
@@ -27,46 +19,38 @@ from postroad.api.v1 import (
     auth,
     credentials,
     domains,
-    event_schemas,
     inbox,
     message_checks,
     messages,
-    send_test,
+    sample_send,
     sso,
     statistics,
     suppressions,
     team,
     templates,
-    webhook,
     webhook_listeners,
+    webhook_schemas,
     webhooks,
 )
 from postroad.compat import applications
-from postroad.concurrency import response_delays
+from postroad.concurrency import fairness
 from postroad.dashboard import application as dashboard
-from postroad.dashboard import site as sites
+from postroad.dashboard.framework import site as sites
 from postroad.inbound import return_paths
-from postroad.model import throttle
-from postroad.network import (
-    content_spool,
-    hostname,
-    http_limits,
-    http_listener,
-    server_tls,
-    smtp_listener,
-)
+from postroad.model.delivery import throttle
+from postroad.network import hostname
 from postroad.network import listener as network_listener
-from postroad.protocol import authorization
+from postroad.network.http import http_messages, http_server
+from postroad.network.smtp import content_spool, smtp_server
+from postroad.network.tls import server_tls
+from postroad.protocol.text import http_values
 from postroad.roles import role
-from postroad.services import context as services_context
-from postroad.services import management_rate, operator_jobs, operator_state
-from postroad.services.auth import authentication as caller_authentication
-from postroad.services.auth import step_up
-from postroad.services.certificates import listener_certificates
-from postroad.storage import open_store
+from postroad.services.operations import certificates, operator_jobs, operator_state
+from postroad.services.people import authentication as management_rate
+from postroad.services.people import step_up
+from postroad.storage.engine import open_store
 from postroad.submission import listeners as submission_listeners
-from postroad.web import application, body_limits, https_redirect, path_switch, routing
-from postroad.web import proxies as web_proxies
+from postroad.web import application, request_reader, routing
 
 # Enough for a few scrapers and health checks.
 METRICS_CONNECTIONS: Final = 64
@@ -78,23 +62,23 @@ ROUTES: Final[tuple[routing.Route[services_context.Context], ...]] = (
     *account.ROUTES,
     *messages.ROUTES,
     *message_checks.ROUTES,
-    *send_test.ROUTES,
+    *sample_send.ROUTES,
     *statistics.ROUTES,
     *credentials.ROUTES,
     *api_keys.ROUTES,
     *domains.ROUTES,
     *templates.ROUTES,
     *suppressions.ROUTES,
-    *webhook.ROUTES,
+    *webhooks.FIRST_ROUTES,
     *webhooks.ROUTES,
     *webhook_listeners.ROUTES,
-    *event_schemas.ROUTES,
+    *webhook_schemas.ROUTES,
     *team.ROUTES,
     *sso.ROUTES,
     *audit_log.ROUTES,
 )
 # Where any API has a credential.
-CREDENTIAL_FIELDS: Final = (authorization.FIELD, *(name for api in applications.APIS for name in api.key_headers))
+CREDENTIAL_FIELDS: Final = (http_values.AUTHORIZATION, *(name for api in applications.APIS for name in api.key_headers))
 # The name of the listener at each setting, in log lines.
 LISTENERS: Final = {
     "http.listen": "http",
@@ -110,9 +94,9 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
     """Start the HTTP listener: the API, and the dashboard on the same address."""
     settings, ctx = role_context.context.settings, role_context.context
     received = inbox.routes(role_context.mail) if role_context.mail is not None else ()
-    described = (*ROUTES, *received, *health.routes(is_draining=role_context.is_draining))
+    described = (*ROUTES, *received, *monitoring.health_routes(is_draining=role_context.is_draining))
     trusted = settings.http.trusted_proxies
-    proxies = web_proxies.Proxies(trusted) if trusted else None
+    proxies = application.Proxies(trusted) if trusted else None
     policy = throttle.RateLimit(rate=settings.limits.management_rate, burst=settings.limits.management_burst)
     rate = management_rate.ManagementRate(policy, clock=ctx.clock)
     agents = streamable_http.routes(
@@ -125,20 +109,20 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         *described,
         *operator_routes.build(operating),
         *documentation.routes(described, version=build_version.current()),
-        *markdown_pages.routes(),
+        *documentation.markdown_routes(),
         *agents,
-        *metrics.routes(role_context.render_metrics, is_behind_proxy=config.is_behind_proxy(settings)),
+        *monitoring.metrics_routes(role_context.render_metrics, is_behind_proxy=config.is_behind_proxy(settings)),
         *(acme_challenges.routes() if settings.acme.names else ()),
     )
-    large_body_slots = body_limits.LargeBodySlots(frontends=role_context.frontend_processes)
-    delays = response_delays.ResponseDelays()
+    large_body_slots = request_reader.LargeBodySlots(frontends=role_context.frontend_processes)
+    delays = fairness.ResponseDelays()
     app = application.Application(
         ctx,
         routes,
         authenticate=authentication.authenticate,
         require=rate.require,
         bind_actor=services_context.acting_as,
-        confirmation=application.Confirmation(dangerous_endpoints.ENDPOINTS, step_up.refuse_unconfirmed),
+        confirmation=application.Confirmation(authentication.STEP_UP_ROUTES, step_up.refuse_unconfirmed),
         proxies=proxies,
         clock=ctx.clock,
         entropy=ctx.entropy,
@@ -170,29 +154,29 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
     }
     marks = {name: api.prefix for api in applications.APIS for name in api.own_headers}
     # Our own API comes first: no vendor has one of its paths, and a send should not look at the header fields twice.
-    other_paths = path_switch.PathPrefixes(others, pages, headers=marks)
-    served = path_switch.PathSwitch(app, other_paths, paths=[route.path for route in routes])
-    limits = http_limits.Limits(
+    other_paths = application.PathPrefixes(others, pages, headers=marks)
+    served = application.PathSwitch(app, other_paths, paths=[route.path for route in routes])
+    limits = http_messages.Limits(
         connections=settings.http.connections, connections_per_address=settings.http.connections_per_address
     )
     certificate = _certificate(role_context, "http")
     listeners = {
-        "listen": http_listener.HttpListener(
+        "listen": http_server.HttpListener(
             served,
             refuse=app.refuse,
             limits=limits,
             is_exempt=proxies.is_trusted if proxies is not None else None,
             tls=(lambda: certificate.context) if certificate else None,
             challenges=role_context.acme.challenges if role_context.acme else None,
-            refresh=listener_certificates.refresher(certificate, listener="http", log=role_context.log),
+            refresh=certificates.refresher(certificate, listener="http", log=role_context.log),
         )
     }
     if settings.http.redirect_listen:
-        redirect = https_redirect.HttpsRedirect(
+        redirect = application.HttpsRedirect(
             config.public_url(settings), refuse=app.refuse, credentials=CREDENTIAL_FIELDS
         )
-        challenged = path_switch.PathSwitch(app, redirect, paths=[acme_challenges.PATH])
-        listeners["redirect_listen"] = http_listener.HttpListener(challenged, refuse=app.refuse, limits=limits)
+        challenged = application.PathSwitch(app, redirect, paths=[acme_challenges.PATH])
+        listeners["redirect_listen"] = http_server.HttpListener(challenged, refuse=app.refuse, limits=limits)
     started = await _listen_all(role_context, listeners, "http", grace_seconds=settings.http.grace_seconds)
 
     async def work() -> None:
@@ -210,18 +194,18 @@ async def start_metrics(role_context: role.RoleContext) -> role.Started:
     app = application.Application(
         ctx,
         (
-            *metrics.routes(role_context.render_metrics, is_behind_proxy=False),
-            *health.routes(is_draining=role_context.is_draining),
+            *monitoring.metrics_routes(role_context.render_metrics, is_behind_proxy=False),
+            *monitoring.health_routes(is_draining=role_context.is_draining),
         ),
         authenticate=authentication.authenticate,
-        require=caller_authentication.require,
+        require=management_rate.require,
         clock=ctx.clock,
         entropy=ctx.entropy,
         log=role_context.log,
         counted=ctx.metrics,
     )
-    listener = http_listener.HttpListener(
-        app, refuse=app.refuse, limits=http_limits.Limits(connections=METRICS_CONNECTIONS)
+    listener = http_server.HttpListener(
+        app, refuse=app.refuse, limits=http_messages.Limits(connections=METRICS_CONNECTIONS)
     )
     return await _listen(role_context, listener, "metrics", grace_seconds=ctx.settings.http.grace_seconds)
 
@@ -231,14 +215,14 @@ def _certificate(role_context: role.RoleContext, listener: str) -> server_tls.Se
     if config.uses_acme(role_context.context.settings, listener):
         return role_context.acme
     try:
-        return listener_certificates.load(role_context.context.settings, listener)
+        return certificates.load(role_context.context.settings, listener)
     except config.ConfigError as problem:
         raise role.StartError(str(problem)) from problem
 
 
 async def _listen_all(
     role_context: role.RoleContext,
-    listeners: Mapping[str, http_listener.HttpListener | smtp_listener.SmtpListener],
+    listeners: Mapping[str, http_server.HttpListener | smtp_server.SmtpListener],
     section: str,
     *,
     grace_seconds: float,
@@ -261,7 +245,7 @@ async def _listen_all(
 
 async def _listen(
     role_context: role.RoleContext,
-    listener: http_listener.HttpListener | smtp_listener.SmtpListener,
+    listener: http_server.HttpListener | smtp_server.SmtpListener,
     section: str,
     *,
     grace_seconds: float,

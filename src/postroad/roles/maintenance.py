@@ -9,16 +9,15 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Final
 
-from postroad.model import times
+from postroad import context
+from postroad.model.units import times
 from postroad.roles import role
-from postroad.services import context
-from postroad.services.certificates import renewal
-from postroad.services.domains import monitor
-from postroad.services.maintenance import cleanup, partitions
-from postroad.services.notices import sender as notice_sender
-from postroad.services.notices import watch as notice_watch
-from postroad.services.tls_reports import reporter
-from postroad.storage import clock, store
+from postroad.services.domains import dns_checks
+from postroad.services.operations import certificates, cleanup, partitions, tls_reports
+from postroad.services.operations.notices import sender as notice_sender
+from postroad.services.operations.notices import watch as notice_watch
+from postroad.storage.engine import store
+from postroad.storage.operations import processes
 
 CLEANUP_INTERVAL_SECONDS: Final = 60
 # After a cleanup that did not finish within its time.
@@ -82,7 +81,7 @@ async def _keep_partitions_forever(role_context: role.RoleContext) -> None:
 async def _refuse_wrong_clock(ctx: context.Context) -> None:
     """Partitions are dropped at once: with a clock that is a year ahead, all mail would be."""
     async with ctx.store.reading() as tx:
-        difference = abs(ctx.clock() - await clock.now(tx))
+        difference = abs(ctx.clock() - await processes.database_time(tx))
     if difference > MAX_CLOCK_SKEW:
         raise WrongClock(f"the clocks of this host and of the database differ by {difference // times.SECOND} seconds")
 
@@ -98,7 +97,7 @@ async def _check_domains_forever(role_context: role.RoleContext) -> None:
 async def _send_tls_reports_forever(role_context: role.RoleContext) -> None:
     if not role_context.context.settings.tls_reports.sender:
         return
-    sender = reporter.Reporter(role_context.context, role_context.log)
+    sender = tls_reports.Reporter(role_context.context, role_context.log)
 
     async def send_due(role_context: role.RoleContext) -> None:
         with _logged(role_context, deferred="tls_reports_deferred", failed="tls_reports_failed"):
@@ -113,7 +112,7 @@ async def _send_tls_reports_forever(role_context: role.RoleContext) -> None:
 async def _renew_certificate_forever(role_context: role.RoleContext) -> None:
     if not role_context.context.settings.acme.names:
         return
-    renewer = renewal.Renewer(role_context.context, role_context.log)
+    renewer = certificates.Renewer(role_context.context, role_context.log)
 
     async def renew(role_context: role.RoleContext) -> None:
         with _logged(role_context, deferred="certificate_renewal_deferred", failed="certificate_renewal_failed"):
@@ -165,7 +164,7 @@ async def _clean_up(role_context: role.RoleContext) -> bool:
 
 async def _check_due(role_context: role.RoleContext) -> None:
     with _logged(role_context, deferred="domain_checks_deferred", failed="domain_checks_failed"):
-        checked = await monitor.check_due(role_context.context, log=role_context.log)
+        checked = await dns_checks.check_due(role_context.context, log=role_context.log)
         role_context.log.debug("domains_checked", domains=checked)
 
 

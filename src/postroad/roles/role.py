@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from postroad import config
+from postroad import context as services_context
 from postroad.concurrency import poll_loop
 from postroad.network import listener
-from postroad.services import context as services_context
 from postroad.services.messages import dev_inbox
 from postroad.telemetry import logs
 
-if TYPE_CHECKING:  # an operator command needs no TLS
-    from postroad.services.certificates import acme_certificate
+if TYPE_CHECKING:
+    from postroad.services.operations import certificates
 
 Addresses = Mapping[str, config.Endpoint]
 
@@ -51,7 +51,7 @@ class RoleContext(msgspec.Struct, frozen=True):
     # The number of frontend processes, including this one.
     frontend_processes: int = 1
     # The certificate of `acme.names`, if there are any.
-    acme: "acme_certificate.AcmeCertificate | None" = None
+    acme: "certificates.AcmeCertificate | None" = None
     # The inbox of the mailbox simulator, in `postroad dev`.
     mail: dev_inbox.Inbox | None = None
 

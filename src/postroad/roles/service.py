@@ -13,39 +13,47 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from postroad import build_version, config
-from postroad.model import actors
-from postroad.network import (
-    dns_queries,  # noqa: F401 - imported on demand, and here before frontends are forked
-    listener,
-)
-from postroad.roles import (
-    certificates,
-    composition,
-    engines,
-    heartbeat,
-    hourly_checks,
-    listeners,
-    maintenance,
-    reload,
-    role,
-    supervisor,
-    wakeups,
-    writer,
-)
+from postroad import context as services_context
+from postroad.delivery import engine
+from postroad.model.people import callers
+from postroad.network import listener
+from postroad.network.dns import dns_queries  # noqa: F401 - imported on demand, and here before frontends are forked
+from postroad.roles import background, composition, listeners, maintenance, role, supervisor
 from postroad.roles import frontends as roles_frontends
-from postroad.services import context as services_context
-from postroad.services.maintenance import gauges
 from postroad.services.messages import dev_inbox
-from postroad.storage import postgres  # noqa: F401 - the same
+from postroad.services.operations import gauges
+from postroad.storage.engine import postgres  # noqa: F401 - the same
 from postroad.telemetry import logs
+from postroad.webhooks import engine as webhooks_engine
+
+
+async def start_delivery(role_context: role.RoleContext) -> role.Started:
+    """Start the delivery engine."""
+    delivery_engine = await engine.open_engine(role_context.context, log=role_context.log)
+
+    async def work() -> None:
+        await delivery_engine.run(role_context.stopping)
+
+    return role.Started(work)
+
+
+async def start_webhooks(role_context: role.RoleContext) -> role.Started:
+    """Start the webhook engine."""
+    webhook_engine = webhooks_engine.Engine(role_context.context, log=role_context.log)
+
+    async def work() -> None:
+        await webhook_engine.run(role_context.stopping)
+
+    return role.Started(work)
+
 
 ROLES: Final[Mapping[str, supervisor.Start]] = {
     "api": listeners.start_api,
-    "delivery": engines.start_delivery,
+    "delivery": start_delivery,
     "inbound": listeners.start_inbound,
     "maintenance": maintenance.start_maintenance,
     "submission": listeners.start_submission,
-    "webhooks": engines.start_webhooks,
+    "webhooks": start_webhooks,
 }
 
 
@@ -56,7 +64,7 @@ async def run(
     log: logs.Logger,
     frontends: roles_frontends.Frontends | None = None,
     inherited: Mapping[str, listener.BoundSockets] | None = None,
-    load: reload.Load | None = None,
+    load: supervisor.Load | None = None,
     mail: dev_inbox.Inbox | None = None,
     prepare: Callable[[services_context.Context], Awaitable[None]] | None = None,
     announce: Callable[[role.Addresses], None] | None = None,
@@ -77,14 +85,14 @@ async def run(
 
     starts = {name: ROLES[name] for name in names if not frontends or name not in frontends.roles}
     if frontends and frontends.children:
-        starts["frontends"] = functools.partial(writer.start, frontends=frontends)
+        starts["frontends"] = functools.partial(roles_frontends.start_writer, frontends=frontends)
     if settings.metrics.listen:
         starts["metrics"] = listeners.start_metrics
-    starts["wakeups"] = functools.partial(wakeups.start, names=names)
-    starts["heartbeat"] = functools.partial(heartbeat.start, names=names)
+    starts["wakeups"] = functools.partial(background.start_wakeups, names=names)
+    starts["heartbeat"] = functools.partial(background.start_heartbeat, names=names)
     if settings.doctor.hourly:
-        starts["checks"] = hourly_checks.start
-    async with composition.open_context(settings, actor=actors.SERVICE, log=log) as context:
+        starts["checks"] = background.start_checks
+    async with composition.open_context(settings, actor=callers.SERVICE, log=log) as context:
         store_gauges = gauges.Gauges()
         role_context = role.RoleContext(
             context,
@@ -92,12 +100,14 @@ async def run(
             asyncio.Event(),
             functools.partial(store_gauges.text, context),
             bound=inherited or {},
-            acme=certificates.watched(context, log),
+            acme=background.watched_certificate(context, log),
             mail=mail,
         )
         await context.queue_limit.read_disk()
         if prepare:
             await prepare(context)
         with supervisor.stopped_by_signals(role_context, notify), supervisor.reloading(role_context, load):
-            await supervisor.run_all(role_context, certificates.first(role_context, starts), announce=announce_started)
+            await supervisor.run_all(
+                role_context, background.with_certificate(role_context, starts), announce=announce_started
+            )
     log.info("stopped")

@@ -6,15 +6,19 @@ path of a webhook URL or the content of mail is never logged. Mail is not logged
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
-from postroad.model import actors, cursors, identifiers
-from postroad.protocol import address_syntax
-from postroad.services import context
-from postroad.storage import audit_log, store, users
+from postroad import context
+from postroad.model.people import callers
+from postroad.model.units import cursors, identifiers, times
+from postroad.protocol.mime import address
+from postroad.protocol.text import csv_rows
+from postroad.storage.engine import store
+from postroad.storage.people import audit_log, users
+from postroad.storage.people import audit_log as stored_audit_log
 
 # Each action and its sentence, to follow the actor's name.
 ACTIONS: Final[Mapping[str, str]] = {
@@ -121,7 +125,7 @@ ACTIONS: Final[Mapping[str, str]] = {
 # Stands for the account in entries that belong to no account, which only operators see.
 INSTALLATION: Final = ""
 # The names of actors that are not users.
-NAMES: Final = {actors.Kind.OPERATOR: "operator", actors.Kind.SERVICE: "postroad"}
+NAMES: Final = {callers.ActorKind.OPERATOR: "operator", callers.ActorKind.SERVICE: "postroad"}
 # Actions whose subject begins with a count, which is formatted.
 _COUNTED: Final = frozenset(
     {
@@ -145,7 +149,7 @@ MAX_EXAMINED: Final = 10_000
 # One line on a page; longer texts are cut.
 MAX_CHARACTERS: Final = 200
 
-_UNSEEN: Final = re.compile(f"[{address_syntax.UNSEEN}\ud800-\udfff]")
+_UNSEEN: Final = re.compile(f"[{address.UNSEEN}\ud800-\udfff]")
 
 
 async def write(  # noqa: PLR0917 - every service writes it on one line, in reading order
@@ -156,12 +160,12 @@ async def write(  # noqa: PLR0917 - every service writes it on one line, in read
         raise LookupError(f"{action}: unknown audit log action")
     now = ctx.clock()
     key = None if ctx.actor.who is None else ctx.actor.who.key
-    is_key = key is not None and ctx.actor.kind is not actors.Kind.OPERATOR
+    is_key = key is not None and ctx.actor.kind is not callers.ActorKind.OPERATOR
     entry = audit_log.Entry(
         account_id=account_id,
         id=ctx.new_id(identifiers.AUDIT_ENTRY, now=now),
         # A schema for older versions, which know no keys: `kind_of` recognises a key by its id.
-        actor_kind=actors.Kind.PERSON if is_key else ctx.actor.kind,
+        actor_kind=callers.ActorKind.PERSON if is_key else ctx.actor.kind,
         user_id=ctx.actor.user_id if key is None else key.id,
         actor=await actor_name(tx, ctx.actor),
         action=action,
@@ -250,11 +254,11 @@ def containing(text: str) -> str:
     return f"%{_literal(text)}%" if text else audit_log.ANYTHING
 
 
-def kind_of(entry: audit_log.Entry) -> actors.Kind:
+def kind_of(entry: audit_log.Entry) -> callers.ActorKind:
     """What kind of actor an entry names. The operator may have used a key, or be known by name."""
     is_key = identifiers.is_identifier(entry.user_id or "", identifiers.API_KEY)
-    is_operator = entry.actor_kind == actors.Kind.OPERATOR
-    return actors.Kind.API_KEY if is_key and not is_operator else actors.Kind(entry.actor_kind)
+    is_operator = entry.actor_kind == callers.ActorKind.OPERATOR
+    return callers.ActorKind.API_KEY if is_key and not is_operator else callers.ActorKind(entry.actor_kind)
 
 
 def text(entry: audit_log.Entry) -> str:
@@ -282,7 +286,7 @@ def _detail(entry: audit_log.Entry) -> str:
     return entry.detail.replace(" ", ", ") if entry.action == "webhook.saved" else entry.detail
 
 
-async def actor_name(tx: store.Transaction, actor: actors.Actor) -> str:
+async def actor_name(tx: store.Transaction, actor: callers.Actor) -> str:
     """The current name of the actor: users and keys may be removed while their entries stay.
 
     Accounts are not told which of the operators it was.
@@ -298,3 +302,51 @@ async def actor_name(tx: store.Transaction, actor: actors.Actor) -> str:
 def _one_line(text: str) -> str:
     """The text as one printable line."""
     return _UNSEEN.sub(" ", text)[:MAX_CHARACTERS]
+
+
+CSV_COLUMNS: Final = (
+    "created_at",
+    "actor_kind",
+    "actor",
+    "action",
+    "subject",
+    "detail",
+    "text",
+    "client_address",
+    "request_id",
+    "id",
+)
+# Entries per query.
+CSV_PAGE_ROWS: Final = 1_000
+# More is a matter for the API, page by page.
+MAX_CSV_ROWS: Final = 100_000
+
+
+async def export_csv(ctx: context.Context, account_id: str, filters: Filters) -> AsyncGenerator[bytes, None]:
+    """The entries that match, streamed; the newest MAX_ROWS at most."""
+    yield csv_rows.lines([CSV_COLUMNS])
+    cursor: str | None = None
+    left = MAX_CSV_ROWS
+    while left:
+        found = await search(ctx, account_id, filters, before=cursor, limit=min(CSV_PAGE_ROWS, left))
+        if found.entries:
+            yield csv_rows.lines(map(_cells, found.entries))
+        left -= len(found.entries)
+        cursor = found.next_cursor
+        if cursor is None:
+            return
+
+
+def _cells(entry: stored_audit_log.Entry) -> Sequence[str | int]:
+    return (
+        times.to_wire(entry.created_at),
+        kind_of(entry),
+        entry.actor,
+        entry.action,
+        entry.subject,
+        entry.detail,
+        text(entry),
+        entry.client_address,
+        entry.request_id,
+        entry.id,
+    )

@@ -6,12 +6,13 @@ Both have the same policy and limits; each counts its own connections.
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from postroad.concurrency import response_delays
-from postroad.model import limits
-from postroad.network import content_spool, server_tls, smtp_listener, smtp_session
+from postroad import context
+from postroad.concurrency import fairness
+from postroad.model.mail import limits
+from postroad.network.smtp import content_spool, smtp_server
+from postroad.network.tls import server_tls
 from postroad.protocol.smtp import server_events
-from postroad.services import context
-from postroad.services.certificates import listener_certificates
+from postroad.services.operations import certificates
 from postroad.submission import mail_options, session
 from postroad.telemetry import logs
 
@@ -28,15 +29,15 @@ def listeners(
     certificate: server_tls.ServerCertificate | None,
     log: logs.Logger,
     spool: content_spool.ContentSpool | None = None,
-) -> Mapping[str, smtp_listener.SmtpListener]:
+) -> Mapping[str, smtp_server.SmtpListener]:
     """The listeners whose addresses are configured, by setting key; not started yet."""
     chosen = ctx.settings.submission
-    delays = response_delays.ResponseDelays()
+    delays = fairness.ResponseDelays()
 
     def make_policy(smtp_state: server_events.Session) -> session.SubmissionSession:
         return session.SubmissionSession(ctx, smtp_state, name=name, log=log, delays=delays)
 
-    offered: dict[str, smtp_listener.SmtpListener] = {}
+    offered: dict[str, smtp_server.SmtpListener] = {}
     if chosen.listen:
         offered["listen"] = _listener(ctx, make_policy, name=name, certificate=certificate, spool=spool, log=log)
     if chosen.tls_listen:
@@ -55,13 +56,13 @@ def _listener(
     spool: content_spool.ContentSpool | None,
     log: logs.Logger,
     implicit_tls: bool = False,
-) -> smtp_listener.SmtpListener:
+) -> smtp_server.SmtpListener:
     chosen = ctx.settings.submission
 
     def failed(problem: Exception) -> None:
         log.error("submission_failed", exc_info=problem)
 
-    return smtp_listener.SmtpListener(
+    return smtp_server.SmtpListener(
         make_policy,
         features=server_events.Features(
             name=name,
@@ -74,7 +75,7 @@ def _listener(
             time_keywords=lambda: mail_options.keywords(ctx.clock()),
         ),
         failed=failed,
-        limits=smtp_session.ListenerLimits(
+        limits=smtp_server.ListenerLimits(
             connections=chosen.connections,
             connections_per_address=chosen.connections_per_address,
             login_seconds=LOGIN_SECONDS,
@@ -83,5 +84,5 @@ def _listener(
         spool=spool,
         tls=(lambda: certificate.context) if certificate else None,
         implicit_tls=implicit_tls,
-        refresh=listener_certificates.refresher(certificate, listener="submission", log=log),
+        refresh=certificates.refresher(certificate, listener="submission", log=log),
     )

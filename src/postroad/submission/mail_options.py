@@ -10,7 +10,8 @@ from typing import Final
 import msgspec
 
 from postroad import errors
-from postroad.model import limits, send_times, times
+from postroad.model.mail import limits, send_request
+from postroad.model.units import times
 from postroad.protocol.smtp import server_commands
 
 # RFC 5321 section 4.2.2: the value of a parameter.
@@ -79,8 +80,8 @@ def _hold_until(text: str | None, *, now: int) -> int | None:
     if text is None:
         return None
     try:
-        send_at = send_times.parse_send_at(text)
-        send_times.check_send_at(send_at, now=now)
+        send_at = send_request.parse_send_at(text)
+        send_request.check_send_at(send_at, now=now)
     except errors.InvalidRequest as problem:
         raise BadOption(problem.message.replace("send_at", "HOLDUNTIL", 1)) from None
     return send_at

@@ -8,23 +8,77 @@ gets `internal_error`. The log never contains a password, an address or content.
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import Final
 
 import msgspec
 
-from postroad import errors
-from postroad.concurrency import response_delays
-from postroad.model import caller, identifiers, login_throttle, mail
-from postroad.network import smtp_policy
-from postroad.protocol import address
-from postroad.protocol.mime import builder
+from postroad import context, errors
+from postroad.concurrency import fairness
+from postroad.mail.accept import submit_mime
+from postroad.model.mail import statuses
+from postroad.model.people import callers, login_rules
+from postroad.model.units import identifiers
+from postroad.network.smtp import smtp_server
+from postroad.protocol.mime import address, builder
 from postroad.protocol.smtp import server_commands, server_events, values
-from postroad.services import context
-from postroad.services.acceptance import submit_mime
-from postroad.services.auth import authentication
-from postroad.submission import mail_options, replies
+from postroad.services.people import authentication
+from postroad.submission import mail_options
 from postroad.telemetry import logs
+
+# Replies of the submission listener: errors as SMTP replies, and the protocol name in `Received`.
+#
+# A refusal reads `550 5.7.1 forbidden: what is wrong (req_…)`: the codes of its error class, its error code, its
+# message and the request id, which is in the log too.
+
+# The metrics label for a login that was not refused.
+ACCEPTED: Final = "accepted"
+# Content refused by the protocol layer: too large, with a bare CR, or while there is no room or time for it. Its other
+# refusals are about addresses.
+_TOO_LARGE: Final = 552
+_BARE_CR: Final = 550
+_BUSY: Final = frozenset({"4.3.1", "4.3.2"})
+# Long enough for other messages to be accepted.
+_BUSY_RETRY_SECONDS: Final = 60
+# RFC 3848 section 3 and RFC 6531 section 4.3; all senders are authenticated.
+_PROTOCOLS: Final[Mapping[tuple[bool, bool], str]] = {
+    (False, False): "ESMTPA",
+    (True, False): "ESMTPSA",
+    (False, True): "UTF8SMTPA",
+    (True, True): "UTF8SMTPSA",
+}
+
+
+def refusal(error: errors.PostroadError, *, request_id: str, smtp_reply: str | None = None) -> values.Reply:
+    """The reply for an error; `smtp_reply` replaces the codes of its class."""
+    code, _, enhanced = (smtp_reply or error.smtp_reply).partition(" ")
+    # Error messages refer to `Retry-After`, a header of HTTP.
+    wait = "" if error.retry_after is None else f"; Retry-After: {error.retry_after}"
+    return values.Reply(int(code), f"{error.code}: {error.message}{wait} ({request_id})", enhanced)
+
+
+def status_of(reply: values.Reply) -> str:
+    """The codes of a reply, in the form of `PostroadError.smtp_reply`."""
+    return f"{reply.code} {reply.enhanced}"
+
+
+def error_of(reply: values.Reply) -> errors.PostroadError:
+    """The error for a refusal by the protocol layer."""
+    if reply.enhanced in _BUSY:
+        return errors.TemporaryFailure(reply.text, retry_after=_BUSY_RETRY_SECONDS)
+    kind = errors.PayloadTooLarge if reply.code == _TOO_LARGE else errors.InvalidRequest
+    return kind(reply.text)
+
+
+def is_about_content(reply: values.Reply) -> bool:
+    """Whether a refusal by the protocol layer is about the content, not an address."""
+    return reply.code in (_TOO_LARGE, _BARE_CR) or reply.enhanced in _BUSY
+
+
+def protocol_of(*, is_secure: bool, is_utf8: bool) -> str:
+    """The `with` protocol of `Received`."""
+    return _PROTOCOLS[is_secure, is_utf8]
+
 
 MICROSECONDS: Final = 1_000_000
 # RFC 4954 section 6.
@@ -44,7 +98,7 @@ class _Request(msgspec.Struct):
     replayed: bool | None = None
 
 
-class SubmissionSession(smtp_policy.SessionPolicy):
+class SubmissionSession(smtp_server.SessionPolicy):
     """One session."""
 
     def __init__(
@@ -54,14 +108,14 @@ class SubmissionSession(smtp_policy.SessionPolicy):
         *,
         name: str,
         log: logs.Logger,
-        delays: response_delays.ResponseDelays,
+        delays: fairness.ResponseDelays,
     ) -> None:
         self._ctx = ctx
         self._delays = delays
         self._session = session
         self._name = name
         self._log = log
-        self._caller: caller.Caller | None = None
+        self._caller: callers.Caller | None = None
         # Of the transaction; each MAIL replaces them.
         self._options = mail_options.NONE
         ctx.metrics.submission_sessions.add()
@@ -82,10 +136,10 @@ class SubmissionSession(smtp_policy.SessionPolicy):
         """AUTH: the username and password of an SMTP credential, as over HTTP."""
         request = self._request("AUTH")
         reply, code = await self._attempt(request, self._log_in(username, password))
-        self._ctx.metrics.submission_logins.add(code or replies.ACCEPTED)
+        self._ctx.metrics.submission_logins.add(code or ACCEPTED)
         return reply
 
-    def mail(self, sender: str, parameters: server_commands.Parameters) -> smtp_policy.PolicyDecision:
+    def mail(self, sender: str, parameters: server_commands.Parameters) -> smtp_server.PolicyDecision:
         """MAIL: any sender after authentication; the sender is checked with the message."""
         if not self._is_logged_in():
             return self._require_login()
@@ -95,7 +149,7 @@ class SubmissionSession(smtp_policy.SessionPolicy):
             return self._refuse("MAIL", errors.InvalidRequest(str(problem)), smtp_reply=problem.smtp_reply)
         return super().mail(sender, parameters)
 
-    def recipient(self, text: str, parameters: server_commands.Parameters) -> smtp_policy.PolicyDecision:
+    def recipient(self, text: str, parameters: server_commands.Parameters) -> smtp_server.PolicyDecision:
         """RCPT: an address that mail can be sent to."""
         try:
             address.parse(text)
@@ -112,14 +166,14 @@ class SubmissionSession(smtp_policy.SessionPolicy):
         self._ctx.metrics.submission_seconds.observe(time.perf_counter() - request.started)
         return reply
 
-    def refused(self, verb: str, reply: values.Reply) -> smtp_policy.PolicyDecision:
+    def refused(self, verb: str, reply: values.Reply) -> smtp_server.PolicyDecision:
         """Reword a refusal by the protocol layer."""
         if not self._is_logged_in():
             return self._require_login()
-        error = replies.error_of(reply)
-        if replies.is_about_content(reply):
-            self._ctx.metrics.refused.add(mail.Source.SMTP.value, error.code)
-        return self._refuse(verb, error, smtp_reply=replies.status_of(reply))
+        error = error_of(reply)
+        if is_about_content(reply):
+            self._ctx.metrics.refused.add(statuses.Source.SMTP.value, error.code)
+        return self._refuse(verb, error, smtp_reply=status_of(reply))
 
     # Authentication.
 
@@ -140,7 +194,7 @@ class SubmissionSession(smtp_policy.SessionPolicy):
             raise errors.Unauthorized(AUTH_REQUIRED_TEXT)
         self._delays.note_account(self._caller.account_id)
         who = await authentication.renew(self._ctx, self._caller)
-        raw = mail.RawMessage(
+        raw = statuses.RawMessage(
             sender=transaction.sender,
             recipients=transaction.recipients,
             content=b"".join(transaction.content),
@@ -162,7 +216,7 @@ class SubmissionSession(smtp_policy.SessionPolicy):
 
     def _trace(self, request: _Request, *, is_utf8: bool) -> str:
         """The value of `Received` (RFC 5321 section 4.4), without the client's address, for privacy."""
-        protocol = replies.protocol_of(is_secure=self._session.is_secure, is_utf8=is_utf8)
+        protocol = protocol_of(is_secure=self._session.is_secure, is_utf8=is_utf8)
         date = builder.format_date(self._ctx.clock() // MICROSECONDS)
         return f"by {self._name} with {protocol} id {request.id}; {date}"
 
@@ -185,19 +239,19 @@ class SubmissionSession(smtp_policy.SessionPolicy):
         else:
             self._log_request(request, reply)
             if request.replayed:
-                await self._delay(request, response_delays.Pace.REQUESTS)
+                await self._delay(request, fairness.Pace.REQUESTS)
             return reply, None
-        reply = replies.refusal(error, request_id=request.id)
+        reply = refusal(error, request_id=request.id)
         self._log_request(request, reply, code=error.code)
-        await self._delay(request, response_delays.Pace.REFUSALS)
+        await self._delay(request, fairness.Pace.REFUSALS)
         return reply, error.code
 
-    async def _delay(self, request: _Request, pace: response_delays.Pace) -> None:
+    async def _delay(self, request: _Request, pace: fairness.Pace) -> None:
         """Wait before a reply: a flood must not take the event loop from others."""
         if self._caller is not None:
             seconds = self._delays.of_account(self._caller.account_id, pace)
         else:
-            networks = login_throttle.networks_around(self._session.client_address)
+            networks = login_rules.networks_around(self._session.client_address)
             seconds = self._delays.of_stranger(networks, pace)
         if seconds:
             request.started += seconds  # no time that the service needed
@@ -207,7 +261,7 @@ class SubmissionSession(smtp_policy.SessionPolicy):
 
     def _refuse(self, verb: str, error: errors.PostroadError, *, smtp_reply: str) -> values.Reply:
         request = self._request(verb)
-        reply = replies.refusal(error, request_id=request.id, smtp_reply=smtp_reply)
+        reply = refusal(error, request_id=request.id, smtp_reply=smtp_reply)
         self._log_request(request, reply, code=error.code)
         return reply
 
@@ -225,7 +279,7 @@ class SubmissionSession(smtp_policy.SessionPolicy):
             "submission",
             request_id=request.id,
             verb=request.verb,
-            reply=replies.status_of(reply),
+            reply=status_of(reply),
             code=code,
             message_id=request.message_id,
             replayed=request.replayed,

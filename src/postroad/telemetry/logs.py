@@ -11,12 +11,14 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from typing import Any, Final, Literal, Protocol, Self, TextIO
 
 import msgspec
 
 from postroad import errors
+from postroad.concurrency import caches
+from postroad.model.units import times
 
 Level = Literal["debug", "info", "warning", "error"]
 Format = Literal["json", "console"]
@@ -178,3 +180,25 @@ def _describe_exception(event: Event) -> None:
         text = "".join(traceback.format_exception(problem)) if problem else ""
         # Redact before the final cut: half a credential would not be recognized.
         event["exception"] = redact(text[-2 * TRACEBACK_CHARACTERS :])[-TRACEBACK_CHARACTERS:]
+
+
+INTERVAL: Final = 60 * times.SECOND
+# An evicted one is only logged again.
+MAX_WARNINGS: Final = 1_000
+
+
+class LimitedWarnings:
+    """Logs a warning unless it was logged under the same name within the interval."""
+
+    def __init__(self, log: Logger, clock: Callable[[], int]) -> None:
+        self._log = log
+        self._clock = clock
+        self._logged_at: caches.LruCache[tuple[str, str], int] = caches.LruCache(MAX_WARNINGS)
+
+    def warning(self, event: str, name: str, /, **fields: Any) -> None:
+        """Log the event, which is about something of this name."""
+        now = self._clock()
+        logged_at = self._logged_at.get((event, name))
+        if logged_at is None or not logged_at <= now < logged_at + INTERVAL:
+            self._logged_at.put((event, name), now)
+            self._log.warning(event, **fields)

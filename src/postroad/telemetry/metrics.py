@@ -5,13 +5,17 @@ built when they are scraped. Labels come from small closed sets, never a domain,
 """
 
 import bisect
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import prometheus_client
 from prometheus_client import core, registry
 
-from postroad.model import bounce_guard, domain_records, mail, providers
+from postroad.model.bounces import bounce_guard, disposition
+from postroad.model.delivery import providers
+from postroad.model.domains import domain_records
+from postroad.model.mail import statuses
 
 CONTENT_TYPE: Final = prometheus_client.CONTENT_TYPE_LATEST
 # The value of a label that does not apply, such as the route of an unknown path.
@@ -134,7 +138,9 @@ class Metrics(registry.Collector):
     def __init__(self) -> None:
         self.others: dict[str, Snapshot] = {}
         outcomes = [
-            (provider, verdict) for provider in (*providers.PROVIDERS, providers.NO_PROVIDER) for verdict in mail.FINAL
+            (provider, verdict)
+            for provider in (*providers.PROVIDERS, providers.NO_PROVIDER)
+            for verdict in statuses.FINAL
         ]
         self.accepted = Counter("postroad_messages_accepted_total", "Messages accepted, by source.", ["source"])
         self.replayed = Counter(
@@ -300,3 +306,32 @@ def _summed(name: str, rows: Rows, others: Mapping[str, Snapshot]) -> Rows:
             own = rows.get(labels)
             rows[labels] = [one + more for one, more in zip(own, numbers, strict=True)] if own else numbers
     return rows
+
+
+class RateMeter:
+    """Remembers the counters of the last reading."""
+
+    def __init__(self, counted: Metrics, clock: Callable[[], float] = time.monotonic) -> None:
+        self._counted = counted
+        self._clock = clock
+        self._at, self._before = clock(), _totals(counted)
+
+    def read(self) -> dict[str, float]:
+        """The rates since the last reading, by name."""
+        now, totals = self._clock(), _totals(self._counted)
+        seconds = max(now - self._at, 0.001)
+        rates = {name: round((total - self._before[name]) / seconds, 2) for name, total in totals.items()}
+        self._at, self._before = now, totals
+        # A frontend that was started anew counts from the beginning.
+        return {name: max(0.0, rate) for name, rate in rates.items()}
+
+
+def _totals(counted: Metrics) -> dict[str, float]:
+    accepted = counted.rows_of(counted.accepted)
+    recipients = counted.rows_of(counted.recipients)
+    attempts = counted.rows_of(counted.attempts)
+    totals = {"accepted": sum(value for (value,) in accepted.values())}
+    for status in statuses.FINAL:
+        totals[str(status)] = sum(value for (_, verdict), (value,) in recipients.items() if verdict == status)
+    totals["deferred"] = sum(value for labels, (value,) in attempts.items() if labels[0] == disposition.Verdict.RETRY)
+    return totals

@@ -8,19 +8,75 @@ query, a header or a body, so no secret can reach it.
 
 import asyncio
 import contextlib
+import ipaddress
 import math
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, MutableMapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar
+from urllib import parse
 
 import msgspec
 
 from postroad import errors
-from postroad.concurrency import fair_threads, response_delays
-from postroad.model import caller, identifiers, login_throttle
+from postroad.concurrency import fairness
+from postroad.model.people import callers, login_rules
+from postroad.model.units import identifiers
+from postroad.network.http import http_server
 from postroad.telemetry import logs, metrics
-from postroad.web import body_limits, request_reader, responses, routing
-from postroad.web import proxies as web_proxies
+from postroad.web import request_reader, responses, routing
+
+# The client address behind reverse proxies: the last address that no trusted proxy wrote.
+#
+# Each proxy appends its peer to `X-Forwarded-For`, so the field is read from its end and only as far as its writers are
+# trusted. Anything before that may be forged.
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+FORWARDED_FIELD = b"x-forwarded-for"
+
+
+class Proxies:
+    """The trusted proxies of an installation."""
+
+    def __init__(self, networks: Sequence[str]) -> None:
+        self._networks: tuple[Network, ...] = tuple(map(ipaddress.ip_network, networks))
+
+    def client_address(self, peer: str, headers: routing.Headers) -> str:
+        """The client address of a connection with these header fields."""
+        if not self.is_trusted(peer):
+            return peer
+        nearest = peer
+        for text in reversed(b",".join(headers.all(FORWARDED_FIELD)).decode("latin-1").split(",")):
+            address = _address(text)
+            if address is None:
+                return nearest
+            nearest = address
+            if not self.is_trusted(address):
+                return nearest
+        return nearest
+
+    def is_trusted(self, address: str) -> bool:
+        """Whether an address is that of a trusted proxy."""
+        plain = _address(address)
+        return plain is not None and any(ipaddress.ip_address(plain) in network for network in self._networks)
+
+
+def _address(text: str) -> str | None:
+    """An address in canonical form; some proxies include the port."""
+    bare = text.strip()
+    if bare.startswith("["):
+        bare = bare[1:].partition("]")[0]
+    elif bare.count(":") == 1:
+        bare = bare.partition(":")[0]
+    try:
+        # A zone ("%eth0") can be any text, and is meaningless outside one host.
+        address = ipaddress.ip_address(bare) if "%" not in bare else None
+    except ValueError:
+        return None
+    if address is None:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)
+
 
 ContextT_contra = TypeVar("ContextT_contra", contravariant=True)
 
@@ -41,7 +97,7 @@ class Authenticate(Protocol[ContextT_contra]):
 
     async def __call__(
         self, context: ContextT_contra, headers: routing.Headers, /, *, client_address: str
-    ) -> caller.Caller: ...
+    ) -> callers.Caller: ...
 
 
 class Require(Protocol):
@@ -49,11 +105,11 @@ class Require(Protocol):
 
     def __call__(
         self,
-        who: caller.Caller,
-        permission: caller.Permission,
+        who: callers.Caller,
+        permission: callers.Permission,
         /,
         *,
-        scope: caller.Scope | None,
+        scope: callers.Scope | None,
         client_address: str,
     ) -> None: ...
 
@@ -62,7 +118,7 @@ class BindActor(Protocol[routing.ContextT]):
     """Returns the context for changes by a user or an API key."""
 
     def __call__(
-        self, context: routing.ContextT, who: caller.Caller, /, *, request_id: str, client_address: str
+        self, context: routing.ContextT, who: callers.Caller, /, *, request_id: str, client_address: str
     ) -> routing.ContextT: ...
 
 
@@ -70,7 +126,7 @@ class Confirmation(msgspec.Struct, Generic[routing.ContextT], frozen=True):
     """Dangerous routes, as `METHOD /path`; `refuse` raises unless the caller has proved lately who they are."""
 
     routes: Collection[str]
-    refuse: Callable[[routing.ContextT, caller.Caller], None]
+    refuse: Callable[[routing.ContextT, callers.Caller], None]
 
 
 class _Endpoint(msgspec.Struct, Generic[routing.ContextT], frozen=True):
@@ -82,9 +138,9 @@ class _Endpoint(msgspec.Struct, Generic[routing.ContextT], frozen=True):
     label: str
     # What the delays count before the work; 0 for what never waits there: messages, and probes.
     units: int
-    scope: caller.Scope | None
+    scope: callers.Scope | None
     require: Require
-    refuse_unconfirmed: Callable[[routing.ContextT, caller.Caller], None] | None
+    refuse_unconfirmed: Callable[[routing.ContextT, callers.Caller], None] | None
 
 
 class _Exchange(Generic[routing.ContextT]):
@@ -143,14 +199,14 @@ class Application(Generic[routing.ContextT]):
         bind_actor: BindActor[routing.ContextT] | None = None,
         confirmation: Confirmation[routing.ContextT] | None = None,
         render_error: RenderError | None = None,
-        proxies: web_proxies.Proxies | None = None,
+        proxies: Proxies | None = None,
         clock: Callable[[], int],
         entropy: Callable[[int], bytes],
         log: logs.Logger,
         counted: metrics.Metrics | None = None,
-        large_body_slots: body_limits.LargeBodySlots | None = None,
-        threads: fair_threads.FairThreads | None = None,
-        delays: response_delays.ResponseDelays | None = None,
+        large_body_slots: request_reader.LargeBodySlots | None = None,
+        threads: fairness.FairThreads | None = None,
+        delays: fairness.ResponseDelays | None = None,
     ) -> None:
         self._context = context
         self._authenticate = authenticate
@@ -161,9 +217,9 @@ class Application(Generic[routing.ContextT]):
         self._entropy = entropy
         self._log = log
         self._metrics = counted or metrics.Metrics()
-        self._large_body_slots = large_body_slots or body_limits.LargeBodySlots()
-        self._threads = threads or fair_threads.FairThreads(1, name="decode")
-        self._delays = delays or response_delays.ResponseDelays()
+        self._large_body_slots = large_body_slots or request_reader.LargeBodySlots()
+        self._threads = threads or fairness.FairThreads(1, name="decode")
+        self._delays = delays or fairness.ResponseDelays()
         self._table: routing.Table[_Endpoint[routing.ContextT]] = routing.Table()
         for route in routes:
             responses.check(route)
@@ -270,16 +326,16 @@ class Application(Generic[routing.ContextT]):
         query = reader.read_query(scope["query_string"]) if route.query is not None else None
         key, body = "", None
         if route.body is not None:
-            party = exchange.account_id or login_throttle.network_of(client_address)
-            if reader.check_size(headers) > body_limits.LARGE_OCTETS:
+            party = exchange.account_id or login_rules.network_of(client_address)
+            if reader.check_size(headers) > request_reader.LARGE_OCTETS:
                 exchange.body_slots = contextlib.AsyncExitStack()
                 await exchange.body_slots.enter_async_context(self._large_body_slots.receiving(party))
-                receive = body_limits.at_minimum_speed(receive)
+                receive = request_reader.at_minimum_speed(receive)
             raw = await reader.receive(receive)
             reader.check_type(headers, raw)
             if route.idempotent:
                 key = reader.idempotency_key(headers)
-            if len(raw) > body_limits.LARGE_OCTETS and exchange.body_slots is not None:
+            if len(raw) > request_reader.LARGE_OCTETS and exchange.body_slots is not None:
                 await exchange.body_slots.enter_async_context(self._large_body_slots.processing(party))
             elif exchange.body_slots is not None:
                 await exchange.body_slots.aclose()  # no declared length, and small
@@ -305,7 +361,7 @@ class Application(Generic[routing.ContextT]):
             content, exchange.rest = await anext(answer.body, b""), answer.body
         return status, fields, content
 
-    def _check_caller(self, endpoint: _Endpoint[routing.ContextT], who: caller.Caller, client_address: str) -> None:
+    def _check_caller(self, endpoint: _Endpoint[routing.ContextT], who: callers.Caller, client_address: str) -> None:
         route = endpoint.route
         if route.permission is not None:
             endpoint.require(who, route.permission, scope=endpoint.scope, client_address=client_address)
@@ -346,9 +402,9 @@ class Application(Generic[routing.ContextT]):
         # Strangers are served then: people of many accounts may have one address in common. So is whoever reads the
         # state of a message: its route never answers 429.
         is_managing = (
-            endpoint.route.permission is not None and endpoint.route.permission not in caller.PASSWORD_PERMISSIONS
+            endpoint.route.permission is not None and endpoint.route.permission not in callers.PASSWORD_PERMISSIONS
         )
-        if seconds >= response_delays.MAX_SECONDS and is_managing:
+        if seconds >= fairness.MAX_DELAY_SECONDS and is_managing:
             raise errors.RateLimited(TOO_MANY, retry_after=math.ceil(seconds))
         exchange.is_counted = True
         if seconds:
@@ -356,7 +412,7 @@ class Application(Generic[routing.ContextT]):
             # Where there is a body, reading it finds out.
             if endpoint.route.body is None and (await receive())["type"] == "http.disconnect":
                 raise request_reader.Disconnected
-        if endpoint.units >= response_delays.PAGE_UNITS and exchange.account_id is not None:
+        if endpoint.units >= fairness.PAGE_UNITS and exchange.account_id is not None:
             await self._delays.take_turn(exchange.account_id)
 
     async def _delay_answer(self, exchange: _Exchange[routing.ContextT], scope: Scope, status: int) -> None:
@@ -364,14 +420,14 @@ class Application(Generic[routing.ContextT]):
         if exchange.endpoint is not None and exchange.endpoint.route.is_probe:
             return
         is_refused = status >= errors.InvalidRequest.status
-        pace = response_delays.Pace.REFUSALS if is_refused else response_delays.Pace.REQUESTS
+        pace = fairness.Pace.REFUSALS if is_refused else fairness.Pace.REQUESTS
         if seconds := self._seconds(exchange, pace):
             await _sleep(exchange, scope, seconds)
 
-    def _seconds(self, exchange: _Exchange[routing.ContextT], pace: response_delays.Pace, *, units: int = 1) -> float:
+    def _seconds(self, exchange: _Exchange[routing.ContextT], pace: fairness.Pace, *, units: int = 1) -> float:
         if exchange.account_id is not None:
             return self._delays.of_account(exchange.account_id, pace, units=units)
-        networks = login_throttle.networks_around(exchange.client_address or "")
+        networks = login_rules.networks_around(exchange.client_address or "")
         return self._delays.of_stranger(networks, pace, units=units)
 
     def _new_id(self) -> str:
@@ -429,3 +485,98 @@ async def _lifespan(receive: Receive, send: Send) -> None:
         if message["type"] != f"lifespan.{stage}":
             raise ValueError(f"{message['type']}: expected lifespan.{stage}")
         await send({"type": f"lifespan.{stage}.complete"})
+
+
+# Several applications at one address, chosen by the path.
+#
+# `PathSwitch` decides by the first path segment: paths that the first application does not own go to the second, which
+# also answers unknown paths. `PathPrefixes` has applications that own everything below a prefix, and every request with
+# a header field that only their clients send.
+
+
+class PathSwitch:
+    """An ASGI callable in front of two others."""
+
+    def __init__(self, first: AsgiApp, second: AsgiApp, *, paths: Iterable[str]) -> None:
+        self._first = first
+        self._second = second
+        self._segments = frozenset(path.split("/", 2)[1].encode() for path in paths)
+
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """One ASGI scope."""
+        is_first = scope["type"] != "http" or _segment(scope["raw_path"]) in self._segments
+        return (self._first if is_first else self._second)(scope, receive, send)
+
+
+class PathPrefixes:
+    """An ASGI callable in front of applications by prefix, such as `/compat/resend`, and of another for the rest."""
+
+    def __init__(
+        self,
+        applications: Mapping[str, AsgiApp],
+        other: AsgiApp,
+        *,
+        headers: Mapping[bytes, str] | None = None,
+    ) -> None:
+        self._applications = [(prefix.encode(), app) for prefix, app in applications.items()]
+        self._other = other
+        # The prefix that a request with this header field belongs below.
+        self._headers = {name: prefix.encode() for name, prefix in (headers or {}).items()}
+
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """One ASGI scope."""
+        path = scope["raw_path"] if scope["type"] == "http" else b""
+        for prefix, app in self._applications:
+            if path.startswith(prefix) and path[len(prefix) :][:1] in {b"", b"/"}:
+                return app(scope, receive, send)
+        if self._headers and scope["type"] == "http":
+            for name, _ in scope["headers"]:
+                if name in self._headers:
+                    return self({**scope, "raw_path": self._headers[name] + path}, receive, send)
+        return self._other(scope, receive, send)
+
+
+def _segment(path: bytes) -> bytes:
+    """The first path segment, as sent: our paths begin with plain letters."""
+    return path[1:].partition(b"/")[0]
+
+
+# The application of the plain listener beside an HTTPS one: pages are redirected, everything else is refused.
+#
+# A request with a body or a credential is not redirected: its client would go on sending secrets unencrypted, and
+# nobody would notice. Browsers send no `__Host-` cookie here, so one comes from a program. A link with a token, such as
+# one for a new password, is redirected: a person has opened it, and it works once.
+
+_REDIRECTED: Final = frozenset({"GET", "HEAD"})
+_SECURE_COOKIE: Final = b"__Host-"
+
+
+class HttpsRedirect:
+    """An ASGI callable. `refuse` encodes an error for clients that must change their URL.
+
+    `credentials` are the header fields of credentials, in every API.
+    """
+
+    def __init__(self, base_url: str, *, refuse: http_server.Refuse, credentials: Iterable[bytes]) -> None:
+        parts = parse.urlsplit(base_url)
+        self._origin = f"{parts.scheme}://{parts.netloc}"
+        self._refuse = refuse
+        self._credentials = frozenset(credentials)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        del receive
+        has_secret = any(
+            name in self._credentials or (name == b"cookie" and _SECURE_COOKIE in value)
+            for name, value in scope["headers"]
+        )
+        if scope["method"] in _REDIRECTED and not has_secret:
+            query = b"?" + scope["query_string"] if scope["query_string"] else b""
+            # `GET *` has no path, and would become a part of the host name.
+            path = scope["raw_path"] if scope["raw_path"].startswith(b"/") else b"/"
+            status, fields, content = 308, [(b"location", self._origin.encode() + path + query)], b""
+        else:
+            problem = f"Use {self._origin}. Replace this credential: it was sent unencrypted."
+            status, fields, content = self._refuse(errors.InvalidRequest(problem))
+        await send({"type": "http.response.start", "status": status, "headers": fields})
+        await send({"type": "http.response.body", "body": content})

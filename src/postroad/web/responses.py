@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from postroad import errors
-from postroad.model import caller
+from postroad.model.people import callers
 from postroad.web import routing
 
 Fields = list[tuple[bytes, bytes]]
@@ -58,9 +58,9 @@ def check(route: routing.Route[Any]) -> None:
             raise TypeError(f"{route.method} {route.path}: the {status} response needs a Struct with request_id")
 
 
-def challenges(permission: caller.Permission | None) -> tuple[tuple[bytes, bytes], ...]:
+def challenges(permission: callers.Permission | None) -> tuple[tuple[bytes, bytes], ...]:
     """The `WWW-Authenticate` values of a route."""
-    return (BASIC, BEARER) if permission in caller.PASSWORD_PERMISSIONS else (BEARER,)
+    return (BASIC, BEARER) if permission in callers.PASSWORD_PERMISSIONS else (BEARER,)
 
 
 def success(answer: routing.Response, *, request_id: str) -> EncodedResponse:

@@ -13,9 +13,9 @@ from urllib import parse
 import msgspec
 
 from postroad import errors
-from postroad.concurrency import response_delays
-from postroad.model import caller as model_caller
-from postroad.model import devices
+from postroad.concurrency import fairness
+from postroad.model.people import callers as model_caller
+from postroad.model.people import login_rules
 
 ContextT = TypeVar("ContextT")
 TargetT = TypeVar("TargetT")
@@ -83,7 +83,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def device(self) -> str:
         """A short name of what sent the request."""
-        return devices.name_of((self.headers.get(b"user-agent") or b"").decode("latin-1"))
+        return login_rules.device_name((self.headers.get(b"user-agent") or b"").decode("latin-1"))
 
 
 class RefusedRequest(msgspec.Struct, frozen=True):
@@ -163,7 +163,7 @@ class Route(Generic[ContextT]):
     response_headers: Mapping[str, str] = field(default_factory=dict)
     is_probe: bool = False
     scope: model_caller.Scope | None = None
-    pace: response_delays.Pace = response_delays.Pace.REQUESTS
+    pace: fairness.Pace = fairness.Pace.REQUESTS
     units: int = 1
     require: Callable[..., None] | None = None
 

@@ -2,6 +2,6 @@
 
 Read it in this order: `engine` (what runs), `dispatcher` (which deliveries are next), `attempter` (attempts under way),
 `recorder` (the results), `endpoint_health` (what they say about endpoints). The slots of each account are in
-`model/webhook_concurrency.py`, the retry schedule in `model/webhook_schedule.py`, and one attempt in
-`services/webhooks/attempt.py`.
+`model/events/webhook_schedule.py`, the retry schedule in `model/events/webhook_schedule.py`, and one attempt in
+`services/webhooks/signed_requests.py`.
 """

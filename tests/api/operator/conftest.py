@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import httpx
 import pytest_asyncio
 
+from postroad import context
 from postroad.api.operator import routes
-from postroad.model import caller
-from postroad.services import context, operator_jobs, operator_state
-from postroad.services.auth import operators, users
+from postroad.model.people import callers
+from postroad.services.operations import operator_jobs, operator_state
+from postroad.services.people import operators, users
 from postroad.web import application
 from tests import contexts
 from tests.api import app_server, management
@@ -71,7 +72,7 @@ async def operator(
     ctx: context.Context, clock: contexts.Clock, mine: management.AccountClients, client: Client
 ) -> Operator:
     before = {one.id for one in await users.of_account(ctx, mine.account_id)}
-    http = await client(f"Bearer {await management.token(ctx, mine.account_id, caller.Role.READ_ONLY)}")
+    http = await client(f"Bearer {await management.token(ctx, mine.account_id, callers.Role.READ_ONLY)}")
     (user,) = [one for one in await users.of_account(ctx, mine.account_id) if one.id not in before]
     await operators.add(ctx, user.email)
     clock.pass_seconds(1)  # other accounts are younger

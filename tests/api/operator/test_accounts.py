@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from postroad.model import caller
-from postroad.services import audit_log, context
-from postroad.services.auth import users
-from postroad.services.domains import registry as domains
-from postroad.storage import hourly_counts
+from postroad import context
+from postroad.model.people import callers
+from postroad.services import audit_log
+from postroad.services.domains import domain_registry as domains
+from postroad.services.people import users
+from postroad.storage.mail import mail_counts
 from tests.api import management
 from tests.api.operator.conftest import Operator
 
@@ -21,7 +22,7 @@ async def test_accounts_are_found_by_name_id_domain_and_user(
     ctx: context.Context, operator: Operator, theirs: management.AccountClients
 ) -> None:
     await domains.add(ctx, theirs.account_id, "their.example", verified=True)
-    await users.create(ctx, theirs.account_id, email="Ada@their.example", password=None, role=caller.Role.OWNER)
+    await users.create(ctx, theirs.account_id, email="Ada@their.example", password=None, role=callers.Role.OWNER)
     assert await found(operator) == ["Mine", "Theirs"]
     for text in ("THEIR", theirs.account_id, "their.example", "ada@Their.example"):
         assert await found(operator, search=text) == ["Theirs"], text
@@ -46,10 +47,10 @@ async def test_an_account_is_shown_with_its_mail_domains_and_users(
     ctx: context.Context, operator: Operator, theirs: management.AccountClients
 ) -> None:
     await domains.add(ctx, theirs.account_id, "their.example", verified=True)
-    hour = hourly_counts.hour_of(ctx.clock())
+    hour = mail_counts.hour_of(ctx.clock())
     async with ctx.store.transaction() as tx:
-        row = hourly_counts.CountIncrement
-        await hourly_counts.add(
+        row = mail_counts.CountIncrement
+        await mail_counts.add_hourly(
             tx,
             [
                 row(account_id=theirs.account_id, hour=hour, messages=2, recipients=3),

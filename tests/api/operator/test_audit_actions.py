@@ -10,12 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from postroad import config
-from postroad.model import caller
-from postroad.services import audit_log, context, destinations, operator_state, sources
-from postroad.services.accounts import closure, registry
-from postroad.services.auth import operators, users
-from postroad.services.queue import holds
+from postroad import config, context
+from postroad.model.people import callers
+from postroad.services import audit_log
+from postroad.services.accounts import account_registry
+from postroad.services.operations import destinations, operator_state
+from postroad.services.people import operators, users
+from postroad.services.queue import holds, sources
 from tests import contexts
 from tests.api import management
 from tests.api.operator.conftest import ALL_ROUTES, Operator
@@ -67,13 +68,13 @@ async def test_a_change_is_logged_with_the_operator_as_actor(
 ) -> None:
     action, body = ACTIONS[method, path]
     other, _ = await users.create(
-        ctx, theirs.account_id, email="ada@their.example", password=None, role=caller.Role.DEVELOPER
+        ctx, theirs.account_id, email="ada@their.example", password=None, role=callers.Role.DEVELOPER
     )
     await operators.add(ctx, other.email)
     if path.endswith("/resume") and "accounts" in path:
-        await registry.suspend(ctx, theirs.account_id, "x")
+        await account_registry.suspend(ctx, theirs.account_id, "x")
     if path.endswith("/reopen"):
-        await closure.close(ctx, theirs.account_id)
+        await account_registry.close(ctx, theirs.account_id)
     if path.endswith("/release"):
         await holds.hold(ctx, reason="x")
     if action in {"provider.restored", "provider.resumed"}:

@@ -2,8 +2,9 @@
 
 import pytest
 
-from postroad.services import audit_log, context
-from postroad.services.accounts import registry
+from postroad import context
+from postroad.services import audit_log
+from postroad.services.accounts import account_registry
 from tests import contexts
 from tests.api import management
 from tests.api.operator.conftest import Operator
@@ -17,7 +18,7 @@ async def test_entries_of_all_accounts_come_in_one_order_and_in_pages(
     for number in range(4):
         clock.pass_seconds(1)
         account_id = (operator.account_id, theirs.account_id)[number % 2]
-        await registry.suspend(ctx, account_id, f"reason {number}")
+        await account_registry.suspend(ctx, account_id, f"reason {number}")
     clock.pass_seconds(1)
     seen: list[tuple[str, str]] = []
     before = None
@@ -55,7 +56,7 @@ async def test_a_search_that_finds_little_continues_where_it_stopped(
     monkeypatch.setattr(audit_log, "MAX_EXAMINED", 2)
     for number in range(5):
         clock.pass_seconds(1)
-        await registry.rename(ctx, operator.account_id, f"Name {number}")
+        await account_registry.rename(ctx, operator.account_id, f"Name {number}")
     found, before, pages = [], None, 0
     while pages == 0 or before:
         page = await audit_log.search(ctx, None, audit_log.Filters(action="operator"), before=before, limit=5)

@@ -2,9 +2,11 @@
 
 from typing import Any
 
-from postroad.model import times
-from postroad.services import audit_log, context
-from postroad.storage import hourly_counts, provider_queues
+from postroad import context
+from postroad.model.units import times
+from postroad.services import audit_log
+from postroad.storage.mail import mail_counts
+from postroad.storage.operations import processes
 from tests import contexts
 from tests.api.operator.conftest import Operator
 
@@ -22,21 +24,21 @@ async def test_providers_are_listed_with_what_hosts_report_of_them(ctx: context.
     now = ctx.clock()
     async with ctx.store.transaction() as tx:
         reports = [
-            provider_queues.Status("mail1-7:a", "google", "slowed", "421 4.7.28 too fast", now, now),
-            provider_queues.Status("mail2-8:b", "google", "paused", "421 4.7.0 later", now + 5, now),
-            provider_queues.Status("mail2-8:b", "mx.slow.example", "blocked", "timeout", now + 5, now),
-            provider_queues.Status("mail3-9:c", "apple", "blocked", "gone", now, now - 91_000_000),
+            processes.QueueStatus("mail1-7:a", "google", "slowed", "421 4.7.28 too fast", now, now),
+            processes.QueueStatus("mail2-8:b", "google", "paused", "421 4.7.0 later", now + 5, now),
+            processes.QueueStatus("mail2-8:b", "mx.slow.example", "blocked", "timeout", now + 5, now),
+            processes.QueueStatus("mail3-9:c", "apple", "blocked", "gone", now, now - 91_000_000),
         ]
-        await provider_queues.put(tx, reports)
-        counted = hourly_counts.CountIncrement(
+        await processes.put_queues(tx, reports)
+        counted = mail_counts.CountIncrement(
             account_id=operator.account_id,
-            hour=hourly_counts.hour_of(now),
+            hour=mail_counts.hour_of(now),
             provider="google",
             delivered=3,
             deferred=1,
             delivery_time=6_000_000,
         )
-        await hourly_counts.add(tx, [counted])
+        await mail_counts.add_hourly(tx, [counted])
     listed = (await operator.http.get(PATH)).json()["providers"]
     while listed[0]["last_hours"] is None:  # counted in the background, on a very slow machine
         listed = (await operator.http.get(PATH)).json()["providers"]

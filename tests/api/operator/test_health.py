@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from postroad.services import context
-from postroad.services.checks import findings, table
-from postroad.storage import processes
+from postroad import context
+from postroad.services.operations.checks import findings, table
+from postroad.storage.operations import processes
 from tests import contexts
 from tests.api.operator.conftest import Operator
-from tests.services.checks import setups
+from tests.services.operations.checks import setups
 
 
 async def test_processes_store_and_certificates_are_shown(

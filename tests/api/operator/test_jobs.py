@@ -5,8 +5,9 @@ from typing import Any
 
 import msgspec
 
-from postroad.services import context, operator_jobs, operator_state
-from postroad.storage import operator_jobs as stored_jobs
+from postroad import context
+from postroad.services.operations import operator_jobs, operator_state
+from postroad.storage.operations import processes as stored_jobs
 from tests import contexts
 from tests.api import app_server
 from tests.api.operator.conftest import Operator
@@ -83,5 +84,5 @@ async def test_an_unknown_job_does_not_exist_and_old_ones_are_deleted(
     await state.jobs.start(ctx, "x", "new", work)
     await state.jobs._flights._wait()
     async with ctx.store.reading() as tx:
-        left = await stored_jobs.latest(tx, limit=9)
+        left = await stored_jobs.latest_jobs(tx, limit=9)
     assert [(one.subject, msgspec.json.decode(one.result)) for one in left] == [("new", 1)]

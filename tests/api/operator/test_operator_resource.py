@@ -4,12 +4,12 @@ import json
 import re
 from pathlib import Path
 
+from postroad import context
 from postroad.api import openapi
-from postroad.api.operator import operation_ids
-from postroad.model import caller
+from postroad.api.operator import routes
+from postroad.model.people import callers
 from postroad.roles import listeners
-from postroad.services import context
-from postroad.services.auth import api_keys, credentials, operators
+from postroad.services.people import api_keys, credentials, operators
 from postroad.web import routing
 from tests.api import management
 from tests.api.operator.conftest import ALL_ROUTES, Client, Operator
@@ -53,7 +53,7 @@ async def test_a_former_operator_is_refused(ctx: context.Context, operator: Oper
 
 def test_every_route_requires_the_role_or_the_scope() -> None:
     assert {(route.permission, route.key_scope) for route in ALL} == {
-        (caller.Permission.OPERATE, caller.Scope.OPERATOR)
+        (callers.Permission.OPERATE, callers.Scope.OPERATOR)
     }
 
 
@@ -71,7 +71,7 @@ async def test_the_document_describes_every_endpoint_by_a_name_of_its_own(operat
         for path, item in document["paths"].items()
         for method, operation in item.items()
     }
-    assert named == operation_ids.OPERATION_IDS
+    assert named == routes.OPERATION_IDS
     assert len(set(named.values())) == len(named)
     assert all(operation["summary"] for item in document["paths"].values() for operation in item.values())
     assert "webhooks" not in document

@@ -1,8 +1,8 @@
 """`/v1/operator/operators`: operators make others operators, and one who can log in stays."""
 
-from postroad.model import caller
-from postroad.services import context
-from postroad.services.auth import users
+from postroad import context
+from postroad.model.people import callers
+from postroad.services.people import users
 from tests.api import management
 from tests.api.operator.conftest import Operator
 
@@ -13,7 +13,7 @@ async def test_a_user_becomes_an_operator_and_is_one_no_longer(
     ctx: context.Context, operator: Operator, theirs: management.AccountClients
 ) -> None:
     user, _ = await users.create(
-        ctx, theirs.account_id, email="ada@their.example", password=None, role=caller.Role.DEVELOPER
+        ctx, theirs.account_id, email="ada@their.example", password=None, role=callers.Role.DEVELOPER
     )
     # The owners of the other account may have created this user with anybody's address.
     refused = await operator.http.post(PATH, json={"email": "Ada@Their.example"})

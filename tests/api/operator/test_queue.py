@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from postroad.model import times
-from postroad.services import audit_log, context, operator_state
-from postroad.services.accounts import registry
-from postroad.services.maintenance import consistency
+from postroad import context
+from postroad.model.units import times
+from postroad.services import audit_log
+from postroad.services.accounts import account_registry
 from postroad.services.messages import lookup
-from postroad.services.queue import queue_jobs, queue_list, queue_summary
+from postroad.services.operations import operator_jobs, operator_queue, operator_state
 from tests import accepted_mail, contexts, queue_steps
 from tests.api import management
 from tests.api.operator.conftest import Operator
@@ -87,14 +87,14 @@ async def test_a_count_that_takes_long_is_not_waited_for(
     ctx: context.Context, operator: Operator, state: operator_state.OperatorState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     may_end = asyncio.Event()
-    counted = queue_summary._count
+    counted = operator_queue._count_summary
 
-    async def slow(given: context.Context) -> queue_summary.Summary:
+    async def slow(given: context.Context) -> operator_queue.Summary:
         await may_end.wait()
         return await counted(given)
 
-    monkeypatch.setattr(queue_summary, "_count", slow)
-    monkeypatch.setattr(queue_summary, "WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(operator_queue, "_count_summary", slow)
+    monkeypatch.setattr(operator_queue, "WAIT_SECONDS", 0.01)
     assert (await operator.http.get(PATH)).json()["counted_at"] is None
     may_end.set()
     await state.queue._flights._wait()
@@ -104,21 +104,21 @@ async def test_a_count_that_takes_long_is_not_waited_for(
 async def test_nobody_waits_for_a_count_where_the_last_one_took_long(
     ctx: context.Context, operator: Operator, state: operator_state.OperatorState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue_summary, "WAIT_SECONDS", 0)
-    monkeypatch.setattr(queue_summary, "MIN_REFRESH_SECONDS", 0)
-    monkeypatch.setattr(queue_summary, "REST_FACTOR", 0)
+    monkeypatch.setattr(operator_queue, "WAIT_SECONDS", 0)
+    monkeypatch.setattr(operator_queue, "MIN_REFRESH_SECONDS", 0)
+    monkeypatch.setattr(operator_queue, "REST_FACTOR", 0)
     await operator.http.get(PATH)
     await state.queue._flights._wait()
     before = state.queue.last
     assert before is not None
     may_end = asyncio.Event()
 
-    async def endless(_given: context.Context) -> queue_summary.Summary:
+    async def endless(_given: context.Context) -> operator_queue.Summary:
         await may_end.wait()
         return before
 
-    monkeypatch.setattr(queue_summary, "_count", endless)
-    monkeypatch.setattr(queue_summary, "WAIT_SECONDS", 3600)
+    monkeypatch.setattr(operator_queue, "_count_summary", endless)
+    monkeypatch.setattr(operator_queue, "WAIT_SECONDS", 3600)
     assert (await operator.http.get(PATH)).json()["counted_at"] == times.to_wire(before.at or 0)
     assert "count" in state.queue._flights
     may_end.set()
@@ -143,7 +143,7 @@ async def rows(operator: Operator, **query: str) -> list[str]:
 async def test_the_list_is_filtered_and_comes_in_pages(
     operator: Operator, mail: tuple[str, str], monkeypatch: pytest.MonkeyPatch, examined: int
 ) -> None:
-    monkeypatch.setattr(queue_list, "MAX_EXAMINED", examined)
+    monkeypatch.setattr(operator_queue, "MAX_EXAMINED", examined)
     mine, other = mail
     everyone = ["a@example.org", "ada@example.net", "b@example.org", "bob@example.org", "c@example.net"]
     assert await rows(operator) == everyone
@@ -172,7 +172,7 @@ async def test_a_retry_is_counted_first_and_is_in_both_audit_logs_after(
     monkeypatch: pytest.MonkeyPatch,
     examined: int,
 ) -> None:
-    monkeypatch.setattr(queue_jobs, "EXAMINED", examined)
+    monkeypatch.setattr(operator_queue, "EXAMINED", examined)
     mine, _ = mail
     counted = await operator.http.post(f"{PATH}/retry", json={"all": True, "dry_run": True})
     assert (counted.status_code, counted.json()["recipients"], counted.json()["complete"]) == (200, 1, True)
@@ -195,23 +195,23 @@ async def test_a_cancellation_ends_recipients_of_the_selection_only(
     assert counted["recipients"] == 2
     assert (await job(operator, "cancel", **body))["result"] == {"changed": 2}
     assert await rows(operator) == ["ada@example.net", "bob@example.org", "c@example.net"]
-    assert (await consistency.run(ctx)).findings == []
+    assert (await operator_jobs.check_consistency(ctx)).findings == []
 
 
 async def test_what_an_operator_expires_costs_nothing(
     ctx: context.Context, operator: Operator, mail: tuple[str, str]
 ) -> None:
     _, other = mail
-    before = await registry.find(ctx, other)
+    before = await account_registry.find(ctx, other)
     counted = (await operator.http.post(f"{PATH}/expire", json={"account_id": other, "dry_run": True})).json()
     assert counted["recipients"] == 3
     assert (await job(operator, "expire", account_id=other))["result"] == {"changed": 3}
     assert await rows(operator, account_id=other) == []
-    after = await registry.find(ctx, other)
+    after = await account_registry.find(ctx, other)
     assert (after.available - before.available, before.reserved - after.reserved) == (3, 3)
     found = await lookup.search(ctx, other, "status:expired", limit=9, cursor=None)
     assert len(found.messages) == 1
-    assert (await consistency.run(ctx)).findings == []
+    assert (await operator_jobs.check_consistency(ctx)).findings == []
     own = await audit_log.page(ctx, other, before=None, limit=10)
     assert "expired 3 recipients before their time" in [audit_log.text(one) for one in own]
 
@@ -251,8 +251,8 @@ async def test_a_selection_that_is_too_long_to_count_has_the_number_of_the_last_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     mine, other = mail
-    state.queue.last = await queue_summary._count(ctx)
-    monkeypatch.setattr(queue_jobs, "COUNT_SECONDS", 0)
+    state.queue.last = await operator_queue._count_summary(ctx)
+    monkeypatch.setattr(operator_queue, "COUNT_SECONDS", 0)
     for body, expected in (
         ({"all": True}, 5),
         ({"account_id": other}, 3),

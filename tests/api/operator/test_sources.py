@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest_asyncio
 
-from postroad import config
-from postroad.model import times
-from postroad.services import audit_log, context
-from postroad.storage import source_counts, source_states
+from postroad import config, context
+from postroad.model.units import times
+from postroad.services import audit_log
+from postroad.storage.mail import delivery_controls, mail_counts
 from tests import contexts
 from tests.api.operator.conftest import Operator
 
@@ -44,12 +44,12 @@ async def test_source_addresses_are_listed_with_attempts_by_provider(ctx: contex
     today = times.day_of(ctx.clock())
     async with ctx.store.transaction() as tx:
         rows = [
-            source_counts.SourceCount("out1", "google", today, delivered=5, refused=2, blocked=2),
-            source_counts.SourceCount("out1", "google", today - 7, deferred=3),
-            source_counts.SourceCount("out1", "google", today - 8, delivered=100),
+            mail_counts.SourceCount("out1", "google", today, delivered=5, refused=2, blocked=2),
+            mail_counts.SourceCount("out1", "google", today - 7, deferred=3),
+            mail_counts.SourceCount("out1", "google", today - 8, delivered=100),
         ]
-        await source_counts.add(tx, rows)
-        await source_counts.add(tx, rows[:1])
+        await mail_counts.add_sources(tx, rows)
+        await mail_counts.add_sources(tx, rows[:1])
     listed = (await operator.http.get(PATH)).json()["sources"]
     assert [(one["name"], one["address"], one["hello_name"], one["pool"], one["state"]) for one in listed] == [
         ("out1", "192.0.2.1", "out1.example.org", "default", "active"),
@@ -101,16 +101,16 @@ async def test_a_warm_up_is_a_calendar_for_each_provider(ctx: context.Context, o
     assert (await ask(operator, "POST", "out2/warm-up"))["state"] == "warming"
     now = ctx.clock()
     today = times.day_of(now)
-    began = source_states.SourceState("out2", "", "warming", "", "", now - times.DAY)
+    began = delivery_controls.SourceState("out2", "", "warming", "", "", now - times.DAY)
     async with ctx.store.transaction() as tx:
-        await source_states.put(tx, began)
+        await delivery_controls.put_source_state(tx, began)
         used = [
-            source_counts.SourceCount("out2", "google", today - 2, delivered=99),  # before it began
-            source_counts.SourceCount("out2", "google", today - 1, delivered=3, deferred=1),
-            source_counts.SourceCount("out2", "google", today, delivered=1),
-            source_counts.SourceCount("out2", "yahoo", today - 1, delivered=1),
+            mail_counts.SourceCount("out2", "google", today - 2, delivered=99),  # before it began
+            mail_counts.SourceCount("out2", "google", today - 1, delivered=3, deferred=1),
+            mail_counts.SourceCount("out2", "google", today, delivered=1),
+            mail_counts.SourceCount("out2", "yahoo", today - 1, delivered=1),
         ]
-        await source_counts.add(tx, used)
+        await mail_counts.add_sources(tx, used)
     seen = await ask(operator, "GET", "out2")
     assert of_provider(seen, "google")["warmup"] == [
         {"number": 1, "recipients": 4, "used": None, "state": "done"},

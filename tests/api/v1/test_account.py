@@ -2,10 +2,9 @@
 
 import pytest
 
-from postroad import errors
-from postroad.services import context
+from postroad import context, errors
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits
-from postroad.services.accounts import registry as accounts
 from tests import accepted_mail, bounce_counts, contexts
 from tests.api.management import AccountClients
 

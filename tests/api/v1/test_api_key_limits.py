@@ -8,9 +8,8 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from postroad import config
-from postroad.services import context
-from postroad.services.auth import credentials
+from postroad import config, context
+from postroad.services.people import credentials
 from tests import accepted_mail, contexts
 from tests.api.management import AccountClients
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from postroad.services import context
-from postroad.services.auth import api_keys
+from postroad import context
+from postroad.services.people import api_keys
 from tests import accepted_mail, contexts
 from tests.api.management import AccountClients
 

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from postroad import config
-from postroad.model import caller
+from postroad import config, context
+from postroad.model.people import callers
 from postroad.roles import listeners
-from postroad.services import audit_log, context
-from postroad.services.auth import users
-from postroad.services.domains import registry
-from postroad.services.sso import connections
+from postroad.services import audit_log
+from postroad.services.domains import domain_registry
+from postroad.services.people import sso_connections, users
 from tests import contexts, webhook_rows
 from tests.api.management import AccountClients
 from tests.api.v1.test_tenancy import BODIES, NAMED, Key, assert_refused, call, create_sample_data, key_of
@@ -62,7 +61,7 @@ ACTIONS: Mapping[Key, str | None] = {
     ("POST", "/v1/team/{id}/password-link"): "user.password_link_made",
     ("POST", "/v1/team/{id}/recovery-link"): "user.recovery_link_made",
 }
-CHANGING = {caller.Permission.CHANGE, caller.Permission.MANAGE, caller.Permission.OWN}
+CHANGING = {callers.Permission.CHANGE, callers.Permission.MANAGE, callers.Permission.OWN}
 
 
 @pytest.fixture
@@ -72,9 +71,9 @@ def settings(database_url: str) -> config.Settings:
 
 async def connect_provider(ctx: context.Context, account_id: str) -> None:
     """Single sign-on, and an owner who can log in without it."""
-    await registry.add(ctx, account_id, "corp.example", verified=True)
-    await connections.save(ctx, account_id, connections.Draft(**BODIES["PUT", "/v1/sso"], groups={}))
-    await users.create(ctx, account_id, email="boss@example.com", password=contexts.PASSWORD, role=caller.Role.OWNER)
+    await domain_registry.add(ctx, account_id, "corp.example", verified=True)
+    await sso_connections.save(ctx, account_id, sso_connections.Draft(**BODIES["PUT", "/v1/sso"], groups={}))
+    await users.create(ctx, account_id, email="boss@example.com", password=contexts.PASSWORD, role=callers.Role.OWNER)
 
 
 def test_every_route_that_changes_something_has_an_action() -> None:

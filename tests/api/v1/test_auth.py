@@ -8,20 +8,19 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from postroad import config
+from postroad import config, context
 from postroad.api import authentication
 from postroad.api.v1 import auth
-from postroad.model import caller
-from postroad.services import context
-from postroad.services.accounts import registry
-from postroad.services.auth import authentication as caller_authentication
-from postroad.services.auth import credentials
-from postroad.services.auth import users as account_users
-from postroad.storage import accounts, users
+from postroad.model.people import callers
+from postroad.services.accounts import account_registry
+from postroad.services.people import authentication as caller_authentication
+from postroad.services.people import credentials
+from postroad.services.people import users as account_users
+from postroad.storage.people import accounts, users
 from postroad.web import application
 from tests.api import app_server
 from tests.contexts import PASSWORD, SECOND, Clock, account, clock, ctx, owner, settings
-from tests.services.auth import authenticator
+from tests.services.people import authenticator
 
 __all__ = ["account", "clock", "ctx", "owner", "settings"]
 
@@ -231,7 +230,7 @@ async def test_somebody_who_may_only_read_changes_the_own_password_and_logs_out(
     client: httpx.AsyncClient, ctx: context.Context, account: accounts.Account
 ) -> None:
     reader, password = await account_users.create(
-        ctx, account.id, email="reader@example.com", password=None, role=caller.Role.READ_ONLY
+        ctx, account.id, email="reader@example.com", password=None, role=callers.Role.READ_ONLY
     )
     session = await log_in(client, email=reader.email, password=password)
     changed = await client.post(
@@ -311,7 +310,7 @@ async def test_a_token_is_refused_until_a_required_second_factor_is_set_up(
     ctx: context.Context, client: httpx.AsyncClient, owner: users.User
 ) -> None:
     answer = await client.post("/v1/auth/login", json=LOG_IN)
-    await registry.require_second_factor(ctx, owner.account_id, required=True)
+    await account_registry.require_second_factor(ctx, owner.account_id, required=True)
     refused = await client.get("/v1/auth/me", headers=bearer(answer))
     assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
     assert refused.headers["second-factor"] == "missing"

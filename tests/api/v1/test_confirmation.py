@@ -6,10 +6,10 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from postroad.api import dangerous_endpoints
-from postroad.services import context
-from postroad.services.auth import api_keys
-from postroad.storage import accounts, users
+from postroad import context
+from postroad.api import authentication
+from postroad.services.people import api_keys
+from postroad.storage.people import accounts, users
 from postroad.web import application
 from tests.contexts import PASSWORD, Clock
 
@@ -50,7 +50,7 @@ async def test_a_token_makes_credentials_for_fifteen_minutes_and_again_after_a_c
 
 
 @pytest.mark.parametrize(
-    "endpoint", sorted(label for label in dangerous_endpoints.ENDPOINTS if "/operator/" not in label)
+    "endpoint", sorted(label for label in authentication.STEP_UP_ROUTES if "/operator/" not in label)
 )
 async def test_every_dangerous_endpoint_refuses_an_old_token_before_it_reads_anything(
     client: httpx.AsyncClient, clock: Clock, endpoint: str

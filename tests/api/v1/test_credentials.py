@@ -2,7 +2,7 @@
 
 import httpx
 
-from postroad.services import context
+from postroad import context
 from tests import accepted_mail, contexts
 from tests.api.management import AccountClients
 

@@ -7,10 +7,9 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from postroad import config
-from postroad.model.domain_records import RecordPurpose
-from postroad.services import context
-from postroad.services.domains import registry as domains
+from postroad import config, context
+from postroad.model.domains.domain_records import RecordPurpose
+from postroad.services.domains import domain_registry as domains
 from tests import contexts, dns_server
 from tests.api.management import AccountClients
 from tests.services import domain_zones

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from postroad.services import context
-from postroad.services.domains import registry as domains
+from postroad import context
+from postroad.services.domains import domain_registry as domains
 from tests import accepted_mail, contexts
 from tests.api.management import AccountClients
 

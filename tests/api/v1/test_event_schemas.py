@@ -5,9 +5,8 @@ import json
 import jsonschema_rs
 import pytest
 
-from postroad import config
-from postroad.model import events
-from postroad.services import context
+from postroad import config, context
+from postroad.model.events import events
 from tests import accepted_mail, webhook_rows
 from tests.api.management import AccountClients
 from tests.api.webhook_calls import check_refusal, check_success

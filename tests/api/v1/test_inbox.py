@@ -9,16 +9,16 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from postroad import context
 from postroad.api import authentication
 from postroad.api.v1 import inbox as v1_inbox
-from postroad.model import caller
+from postroad.model.people import callers
 from postroad.protocol.smtp import values
 from postroad.roles import listeners
-from postroad.services import context
-from postroad.services.accounts import registry as accounts
-from postroad.services.auth import api_keys, credentials
-from postroad.services.auth import authentication as caller_authentication
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import dev_inbox
+from postroad.services.people import api_keys, credentials
+from postroad.services.people import authentication as caller_authentication
 from postroad.web import application
 from tests import contexts
 from tests.api import app_server
@@ -154,7 +154,7 @@ async def test_a_key_that_may_only_send_and_nobody_see_nothing(
 ) -> None:
     credential, _ = await credentials.create(ctx, mine.account_id, "tests")
     _, key = await api_keys.create(
-        ctx, mine.account_id, credential_id=credential.id, name="k", scopes=frozenset({caller.Permission.SEND})
+        ctx, mine.account_id, credential_id=credential.id, name="k", scopes=frozenset({callers.Permission.SEND})
     )
     async with client(served, key=key) as sender:
         for who in (sender, mine.nobody):

@@ -3,9 +3,9 @@
 import httpx
 import pytest
 
-from postroad.model import key_limits
-from postroad.services import context
-from postroad.services.auth import api_keys, credentials
+from postroad import context
+from postroad.model.people import callers
+from postroad.services.people import api_keys, credentials
 from tests.api.management import AccountClients
 
 
@@ -96,7 +96,7 @@ async def test_a_key_that_may_only_send_some_templates_does_not_change_them(
     await credentials.create(ctx, mine.account_id, "first")
     content = {"subject": "Hi", "text": "x"}
     assert (await mine.owner.put("/v1/templates/hello", json=content)).status_code == 201
-    limits = key_limits.Limits(templates=("hello",))
+    limits = callers.KeyLimits(templates=("hello",))
     for scopes, is_allowed in (({"send", "templates"}, False), ({"templates"}, True)):
         _, secret = await api_keys.create(
             ctx, mine.account_id, credential_id=None, name="x", scopes=frozenset(scopes), limits=limits

@@ -1,6 +1,6 @@
 """`/v1/messages/{id}/checks`: the checks of the dashboard, for programs."""
 
-from postroad.services import context
+from postroad import context
 from tests import accepted_mail
 from tests.api.management import AccountClients
 

@@ -9,13 +9,14 @@ import msgspec
 import pytest
 from hypothesis import strategies
 
+from postroad import context
 from postroad.api.v1 import messages
-from postroad.model import mail, send_request
 from postroad.model.bounces import disposition
-from postroad.protocol import address, address_syntax
-from postroad.services import context, work_limits
-from postroad.services.messages import downloads
-from postroad.storage import async_bounces
+from postroad.model.mail import send_request, statuses
+from postroad.protocol.mime import address
+from postroad.services import usage_limits
+from postroad.services.messages import previews
+from postroad.storage.mail import attempts
 from tests import accepted_mail, contexts, queue_steps
 from tests.api.management import AccountClients
 from tests.services import claimed_mail
@@ -131,14 +132,14 @@ async def test_large_bytes_come_in_parts_that_hold_a_place(ctx: context.Context,
     await accepted_mail.allow_sending(ctx, mine.account_id)
     path = f"/v1/messages/{await accepted_mail.accept(ctx, mine.account_id, text='word ' * 100_000)}"
     with contextlib.ExitStack() as places:
-        for _ in range(downloads.DOWNLOADS.per_account):
-            places.enter_context(work_limits.acquire(ctx, downloads.DOWNLOADS, mine.account_id))
+        for _ in range(previews.DOWNLOADS.per_account):
+            places.enter_context(usage_limits.acquire(ctx, previews.DOWNLOADS, mine.account_id))
         refused = await mine.reader.get(f"{path}/raw")
         assert (refused.status_code, refused.json()["code"]) == (429, "rate_limited")
         assert refused.headers["retry-after"] == "5"
     response = await mine.reader.get(f"{path}/raw")
     size = (await mine.reader.get(path)).json()["size"]
-    assert len(response.content) == size > downloads.SMALL_OCTETS
+    assert len(response.content) == size > previews.SMALL_OCTETS
     assert response.headers["content-length"] == str(size)
     assert (await mine.reader.head(f"{path}/raw")).headers["content-length"] == str(size)
     assert not ctx.work_in_progress
@@ -167,7 +168,7 @@ async def test_filters_choose(ctx: context.Context, mine: AccountClients, clock:
     await accepted_mail.allow_sending(ctx, mine.account_id)
     first = await accepted_mail.accept(ctx, mine.account_id, tags=("a&b=c %",))
     clock.pass_seconds(60)
-    second = await accepted_mail.accept(ctx, mine.account_id, sender="sale@example.com", source=mail.Source.SMTP)
+    second = await accepted_mail.accept(ctx, mine.account_id, sender="sale@example.com", source=statuses.Source.SMTP)
     clock.pass_seconds(60)
     third = await accepted_mail.accept(ctx, mine.account_id, to=("Bob+x@Example.net",))
     assert await ids(mine) == [third, second, first]
@@ -278,7 +279,7 @@ async def test_an_error_names_its_parameter(mine: AccountClients) -> None:
 
 @hypothesis.given(strategies.from_regex(re.compile(messages.ADDRESS_PATTERN[:-1] + r"\Z")))
 def test_what_the_schema_of_a_filter_allows_is_an_address(text: str) -> None:
-    hypothesis.assume(len(text) <= address_syntax.MAX_ADDRESS_OCTETS)
+    hypothesis.assume(len(text) <= address.MAX_ADDRESS_OCTETS)
     assert address.parse(text).key == text.lower()
 
 
@@ -290,8 +291,8 @@ async def test_attempts_and_asynchronous_bounces_are_shown_with_what_they_mean(
     (key,) = await queue_steps.claim(ctx, mine.account_id)
     await queue_steps.defer(ctx, key)
     async with ctx.store.transaction() as tx:
-        report = async_bounces.AsyncBounce(*key, clock.now, "failed", "5.1.1", "address", "no such user")
-        await async_bounces.insert(tx, [report])
+        report = attempts.AsyncBounce(*key, clock.now, "failed", "5.1.1", "address", "no such user")
+        await attempts.insert_async_bounces(tx, [report])
     shown = (await mine.reader.get(f"/v1/messages/{message_id}")).json()
     assert shown["attempts"] == [
         {

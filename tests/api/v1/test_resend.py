@@ -1,7 +1,7 @@
 """`POST /v1/messages/{id}/resend`: the receipt, the links between the two messages, keys and refusals."""
 
-from postroad.services import context
-from postroad.services.queue import cancellation
+from postroad import context
+from postroad.services.messages import queue_changes
 from tests import accepted_mail
 from tests.api.management import AccountClients
 
@@ -9,7 +9,7 @@ from tests.api.management import AccountClients
 async def canceled(ctx: context.Context, mine: AccountClients) -> str:
     await accepted_mail.allow_sending(ctx, mine.account_id)
     message_id = await accepted_mail.accept(ctx, mine.account_id, metadata={"order": "1042"})
-    await cancellation.cancel_message(ctx, mine.account_id, message_id)
+    await queue_changes.cancel_message(ctx, mine.account_id, message_id)
     return message_id
 
 

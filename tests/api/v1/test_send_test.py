@@ -3,8 +3,8 @@
 import httpx
 import pytest
 
-from postroad.services import context
-from postroad.services.auth import api_keys, credentials
+from postroad import context
+from postroad.services.people import api_keys, credentials
 from tests import accepted_mail
 from tests.api.management import AccountClients
 

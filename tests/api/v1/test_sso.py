@@ -1,9 +1,9 @@
 """`/v1/sso`: owners set up the single sign-on of their account; nobody else, and no key."""
 
-from postroad.model import caller
-from postroad.services import context
-from postroad.services.auth import users as account_users
-from postroad.services.domains import registry
+from postroad import context
+from postroad.model.people import callers
+from postroad.services.domains import domain_registry
+from postroad.services.people import users as account_users
 from tests import contexts
 from tests.api.management import AccountClients
 
@@ -13,7 +13,7 @@ BODY = {"issuer": "https://login.corp.example", "client_id": "postroad", "domain
 async def test_it_is_set_up_shown_without_its_secret_changed_and_removed(
     ctx: context.Context, mine: AccountClients
 ) -> None:
-    await registry.add(ctx, mine.account_id, "corp.example", verified=True)
+    await domain_registry.add(ctx, mine.account_id, "corp.example", verified=True)
     assert (await mine.owner.get("/v1/sso")).status_code == 404
     made = await mine.owner.put("/v1/sso", json={**BODY, "client_secret": "hush", "groups": {"a": "owner"}})
     assert made.status_code == 200, made.text
@@ -38,7 +38,7 @@ async def test_it_is_set_up_shown_without_its_secret_changed_and_removed(
     assert (changed.json()["sso"]["has_client_secret"], changed.json()["sso"]["role"]) == (False, "developer")
     assert (await mine.owner.delete("/v1/sso")).status_code == 409, "no owner has a password"
     await account_users.create(
-        ctx, mine.account_id, email="boss@example.com", password=contexts.PASSWORD, role=caller.Role.OWNER
+        ctx, mine.account_id, email="boss@example.com", password=contexts.PASSWORD, role=callers.Role.OWNER
     )
     assert (await mine.owner.delete("/v1/sso")).status_code == 204
     assert (await mine.owner.delete("/v1/sso")).status_code == 404
@@ -52,7 +52,7 @@ async def test_a_domain_that_is_not_verified_and_a_wrong_issuer_are_refused(mine
 
 
 async def test_passwords_stay_on_until_an_owner_has_a_second_factor(ctx: context.Context, mine: AccountClients) -> None:
-    await registry.add(ctx, mine.account_id, "corp.example", verified=True)
+    await domain_registry.add(ctx, mine.account_id, "corp.example", verified=True)
     answer = await mine.owner.put("/v1/sso", json={**BODY, "allows_passwords": False})
     assert (answer.status_code, "second factor" in answer.json()["error"]) == (409, True)
 

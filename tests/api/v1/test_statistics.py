@@ -2,8 +2,8 @@
 
 import pytest
 
+from postroad import context
 from postroad.model.bounces import disposition
-from postroad.services import context
 from tests import accepted_mail
 from tests.api.management import AccountClients
 from tests.services import claimed_mail

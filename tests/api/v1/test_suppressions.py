@@ -6,10 +6,11 @@ from urllib import parse
 import httpx
 import pytest
 
+from postroad import context
 from postroad.api.v1 import suppressions
-from postroad.services import audit_log, context, work_limits
+from postroad.services import audit_log, usage_limits
 from postroad.services.suppressions import suppression_csv
-from postroad.storage import suppressions as stored
+from postroad.storage.mail import suppressions as stored
 from tests.api.management import AccountClients
 
 CSV = {"Content-Type": "text/csv; charset=utf-8"}
@@ -172,7 +173,7 @@ async def test_files_of_an_account_are_imported_one_after_the_other(ctx: context
     async def send() -> httpx.Response:
         return await mine.owner.post("/v1/suppressions/import", content=b"ada@example.net\n", headers=CSV)
 
-    with work_limits.acquire(ctx, suppression_csv.IMPORTS, mine.account_id):
+    with usage_limits.acquire(ctx, suppression_csv.IMPORTS, mine.account_id):
         response = await send()
     assert refused(response, 429, "rate_limited").startswith("imports: at most 1 at once")
     assert response.headers["retry-after"] == "5"

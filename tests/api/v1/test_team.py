@@ -7,21 +7,21 @@ from typing import Any
 import httpx
 import pytest
 
-from postroad.model import caller
-from postroad.services import context
-from postroad.services.auth import password_links, second_factors, users
+from postroad import context
+from postroad.model.people import callers
+from postroad.services.people import password_links, second_factors, users
 from postroad.web import application
 from tests import contexts
 from tests.api import management
 from tests.api.management import AccountClients
-from tests.services.auth import authenticator
+from tests.services.people import authenticator
 
 JO = {"email": "jo@example.com", "role": "developer"}
 
 
 @contextlib.asynccontextmanager
 async def colleague(
-    ctx: context.Context, served: application.Application[context.Context], account_id: str, role: caller.Role
+    ctx: context.Context, served: application.Application[context.Context], account_id: str, role: callers.Role
 ) -> AsyncIterator[httpx.AsyncClient]:
     """One more user of an account, at a client."""
     bearer = {"Authorization": f"Bearer {await management.token(ctx, account_id, role)}"}
@@ -120,9 +120,9 @@ async def test_a_new_link_replaces_the_one_before_it(ctx: context.Context, mine:
     assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
 
 
-@pytest.mark.parametrize("role", [caller.Role.DEVELOPER, caller.Role.READ_ONLY])
+@pytest.mark.parametrize("role", [callers.Role.DEVELOPER, callers.Role.READ_ONLY])
 async def test_only_owners_manage_users(
-    ctx: context.Context, served: application.Application[context.Context], mine: AccountClients, role: caller.Role
+    ctx: context.Context, served: application.Application[context.Context], mine: AccountClients, role: callers.Role
 ) -> None:
     person = await invite(mine)
     path = f"/v1/team/{person['id']}"
@@ -153,7 +153,7 @@ async def test_the_last_owner_keeps_the_account(mine: AccountClients) -> None:
 async def test_a_change_reaches_the_sessions_of_the_user(
     ctx: context.Context, served: application.Application[context.Context], mine: AccountClients, clock: contexts.Clock
 ) -> None:
-    async with colleague(ctx, served, mine.account_id, caller.Role.DEVELOPER) as client:
+    async with colleague(ctx, served, mine.account_id, callers.Role.DEVELOPER) as client:
         me = (await client.get("/v1/auth/me")).json()["user"]
         await mine.owner.patch(f"/v1/team/{me['id']}", json={"role": "read_only"})
         clock.pass_seconds(1)
@@ -164,7 +164,7 @@ async def test_a_change_reaches_the_sessions_of_the_user(
 
 
 async def test_nothing_of_a_user_is_secret(ctx: context.Context, mine: AccountClients) -> None:
-    await users.create(ctx, mine.account_id, email="al@example.com", password=None, role=caller.Role.DEVELOPER)
+    await users.create(ctx, mine.account_id, email="al@example.com", password=None, role=callers.Role.DEVELOPER)
     listed = (await mine.reader.get("/v1/team")).text
     assert "argon2" not in listed
     assert "link" not in listed
@@ -174,7 +174,7 @@ async def test_a_recovery_link_removes_second_factors_and_is_for_others(
     ctx: context.Context, mine: AccountClients, clock: contexts.Clock
 ) -> None:
     jo, _ = await users.create(
-        ctx, mine.account_id, email="jo@example.com", password=contexts.PASSWORD, role=caller.Role.DEVELOPER
+        ctx, mine.account_id, email="jo@example.com", password=contexts.PASSWORD, role=callers.Role.DEVELOPER
     )
     await authenticator.set_up(ctx, jo, clock)
     answer = await mine.owner.post(f"/v1/team/{jo.id}/recovery-link")

@@ -8,9 +8,9 @@ from hypothesis import strategies
 
 from postroad import errors
 from postroad.api.v1 import templates
-from postroad.protocol import mustache, placeholders
-from postroad.protocol.mime import header_text
-from postroad.services.acceptance import validation
+from postroad.mail.accept import validation
+from postroad.protocol.mime import header_fields
+from postroad.protocol.text import mustache, placeholders
 from tests import contexts
 from tests.api.management import AccountClients
 
@@ -173,4 +173,4 @@ def test_the_schema_of_a_body_allows_what_is_accepted(text: str) -> None:
 @hypothesis.given(SLIPPERY)
 def test_the_schema_of_a_subject_allows_what_is_accepted(text: str) -> None:
     hypothesis.assume(1 <= len(text) <= 500)
-    assert allows(header_text.VALUE_PATTERN, text) or not is_subject(text)
+    assert allows(header_fields.VALUE_PATTERN, text) or not is_subject(text)

@@ -11,17 +11,16 @@ from typing import Any
 import httpx
 import pytest
 
-from postroad import config
+from postroad import config, context
 from postroad.api.v1 import (
     account,
     audit_log,
     message_checks,
     messages,
-    send_test,
+    sample_send,
     sso,
     statistics,
     team,
-    webhook,
     webhook_listeners,
     webhooks,
 )
@@ -30,15 +29,15 @@ from postroad.api.v1 import credentials as v1_credentials
 from postroad.api.v1 import domains as v1_domains
 from postroad.api.v1 import suppressions as v1_suppressions
 from postroad.api.v1 import templates as v1_templates
-from postroad.model import caller
-from postroad.services import context, templates
-from postroad.services.auth import api_keys, credentials, users
-from postroad.services.domains import registry as domains
-from postroad.services.queue import cancellation
-from postroad.services.suppressions import registry as suppressions
+from postroad.model.people import callers
+from postroad.services.domains import domain_registry as domains
+from postroad.services.messages import queue_changes
+from postroad.services.people import api_keys, credentials, users
+from postroad.services.suppressions import suppression_list as suppressions
+from postroad.services.templates import templates
 from postroad.services.webhooks import endpoint_settings, endpoints, listeners
-from postroad.storage import accounts as stored_accounts
-from postroad.storage import suppressions as stored_suppressions
+from postroad.storage.mail import suppressions as stored_suppressions
+from postroad.storage.people import accounts as stored_accounts
 from postroad.web import routing
 from tests import accepted_mail, contexts, queue_steps, webhook_rows
 from tests.api.management import AccountClients
@@ -56,8 +55,8 @@ ROUTES = (
     *sso.ROUTES,
     *team.ROUTES,
     *v1_templates.ROUTES,
-    *send_test.ROUTES,
-    *webhook.ROUTES,
+    *sample_send.ROUTES,
+    *webhooks.FIRST_ROUTES,
     *webhooks.ROUTES,
     *webhook_listeners.ROUTES,
 )
@@ -172,7 +171,7 @@ async def create_sample_data(ctx: context.Context, account_id: str, *, domain: s
     """One of everything; the ids by kind."""
     await accepted_mail.allow_sending(ctx, account_id, domain=domain)
     credential, _ = await credentials.create(ctx, account_id, "Furniture")
-    scopes = frozenset({caller.Permission.SEND})
+    scopes = frozenset({callers.Permission.SEND})
     key, _ = await api_keys.create(ctx, account_id, credential_id=None, name="Furniture", scopes=scopes)
     await templates.put(ctx, account_id, "furniture", subject="Furniture", text="x", html=None)
     (owned,) = await domains.of_account(ctx, account_id)
@@ -182,14 +181,14 @@ async def create_sample_data(ctx: context.Context, account_id: str, *, domain: s
     for claimed in await queue_steps.claim(ctx, account_id):
         await queue_steps.defer(ctx, claimed)
     ended_id = await accepted_mail.accept(ctx, account_id, sender=f"shop@{domain}", to=("bob@example.net",))
-    await cancellation.cancel_message(ctx, account_id, ended_id)
+    await queue_changes.cancel_message(ctx, account_id, ended_id)
     return {
         "api_key": key.id,
         "credential": credential.id,
         "domain": owned.id,
         "message": message_id,
         "ended_message": ended_id,
-        "person": (await users.invite(ctx, account_id, email=f"jo@{domain}", role=caller.Role.DEVELOPER)).user.id,
+        "person": (await users.invite(ctx, account_id, email=f"jo@{domain}", role=callers.Role.DEVELOPER)).user.id,
         "suppression": await suppress(ctx, account_id, f"furniture@{domain}"),
         "template": "furniture",
         "webhook": endpoint.id,
@@ -329,7 +328,7 @@ async def test_nobody_gets_in_without_a_token_or_a_key_with_the_scope(
     things = await create_sample_data(ctx, mine.account_id, domain="mine.example")
     credential, password = await credentials.create(ctx, mine.account_id, "SMTP")
     basic = httpx.BasicAuth(credential.username, password)
-    scopes = frozenset({caller.Permission.SEND, caller.Permission.READ})
+    scopes = frozenset({callers.Permission.SEND, callers.Permission.READ})
     _, secret = await api_keys.create(ctx, mine.account_id, credential_id=None, name="All", scopes=scopes)
     bearer = {"Authorization": f"Bearer {secret}"}
     for route in ROUTES:
@@ -338,7 +337,7 @@ async def test_nobody_gets_in_without_a_token_or_a_key_with_the_scope(
         with naming(" ".join(key)):
             assert_refused(await call(mine.nobody, key, name), 401, "unauthorized")
             assert_refused(await call(mine.nobody, key, name, auth=basic), 401, "unauthorized")
-            if route.key_scope not in {caller.Scope.SEND, caller.Scope.READ}:
+            if route.key_scope not in {callers.Scope.SEND, callers.Scope.READ}:
                 assert_refused(await call(mine.nobody, key, name, headers=bearer), 401, "unauthorized")
 
 
@@ -348,7 +347,7 @@ async def test_who_may_only_look_changes_nothing(ctx: context.Context, mine: Acc
         key = key_of(route)
         response = await call(mine.reader, key, things[NAMED.get(key, "template")])
         with naming(" ".join(key)):
-            if route.permission in caller.ROLE_PERMISSIONS[caller.Role.READ_ONLY]:
+            if route.permission in callers.ROLE_PERMISSIONS[callers.Role.READ_ONLY]:
                 assert response.status_code == 200
             else:
                 assert_refused(response, 403, "forbidden")

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 import trustme
 
-from postroad import config
-from postroad.api.v1 import webhook
-from postroad.protocol import webhook_signature
-from postroad.services import context
+from postroad import config, context
+from postroad.api.v1 import webhooks
+from postroad.protocol.signatures import webhook_signature
 from tests import contexts, webhook_rows, webhook_server
 from tests.api import app_server
 from tests.api.management import AccountClients
@@ -252,7 +251,7 @@ async def test_no_secret_is_in_the_log_lines_or_in_the_database(
 ) -> None:
     async with (
         webhook_server.running(authority=authority) as endpoint,
-        app_server.running(webhook.ROUTES, context=ctx) as opened,
+        app_server.running(webhooks.FIRST_ROUTES, context=ctx) as opened,
     ):
         secrets = [(await opened.client.put(WEBHOOK, json={"url": endpoint.literal_url})).json()["secret"]]
         secrets.append((await opened.client.post(ROTATE, json={"overlap_hours": 1})).json()["secret"])

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from postroad import config
-from postroad.services import context, work_limits
+from postroad import config, context
+from postroad.services import usage_limits
 from postroad.services.webhooks import endpoints, listeners
 from tests import accepted_mail, contexts, webhook_rows
 from tests.api.management import AccountClients
@@ -87,7 +87,7 @@ async def test_what_belongs_to_another_webhook_cannot_be_acknowledged(
 
 async def test_waiting_requests_are_limited_for_each_account(ctx: context.Context, mine: AccountClients) -> None:
     listener = (await mine.owner.post(PATH)).json()["webhook"]["id"]
-    held = [work_limits.acquire(ctx, listeners.WAITING, mine.account_id) for _ in range(5)]
+    held = [usage_limits.acquire(ctx, listeners.WAITING, mine.account_id) for _ in range(5)]
     for one in held:
         one.__enter__()
     refused = await mine.owner.post(f"{PATH}/{listener}/receive")

@@ -10,10 +10,9 @@ import pytest
 import structlog
 import trustme
 
-from postroad import config
-from postroad.model import identifiers
-from postroad.protocol import webhook_signature
-from postroad.services import context
+from postroad import config, context
+from postroad.model.units import identifiers
+from postroad.protocol.signatures import webhook_signature
 from postroad.webhooks import engine
 from tests import contexts, webhook_rows, webhook_server
 from tests.api.management import AccountClients

@@ -6,10 +6,9 @@ import msgspec
 import pytest
 import trustme
 
-from postroad import config
-from postroad.services import context
+from postroad import config, context
 from postroad.services.webhooks import endpoints
-from postroad.storage import webhooks as stored
+from postroad.storage.webhook import webhooks as stored
 from tests import webhook_rows, webhook_server
 from tests.api.management import AccountClients
 from tests.api.webhook_calls import PING, WEBHOOK, check_refusal

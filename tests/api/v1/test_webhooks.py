@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from postroad import config
-from postroad.model import webhook_formats
-from postroad.services import context
+from postroad import config, context
+from postroad.model.events import webhook_formats
 from postroad.services.webhooks import endpoint_settings, endpoints
 from tests import contexts, webhook_rows
 from tests.api.management import AccountClients

@@ -5,12 +5,15 @@ import re
 
 import pytest
 
-from postroad import errors
-from postroad.model import bounce_guard, caller, times
-from postroad.services import audit_log, context
-from postroad.services.accounts import closure, credits, registry
-from postroad.services.auth import operators, users
-from postroad.storage import accounts, bounce_guard_days, hourly_counts
+from postroad import context, errors
+from postroad.model.bounces import bounce_guard
+from postroad.model.people import callers
+from postroad.model.units import times
+from postroad.services import audit_log
+from postroad.services.accounts import account_registry, credits
+from postroad.services.people import operators, users
+from postroad.storage.mail import mail_counts
+from postroad.storage.people import accounts
 from tests import contexts
 from tests.dashboard import browser_client, sample_account
 from tests.dashboard.browser_client import Browser
@@ -24,10 +27,10 @@ def listed(text: str) -> list[str]:
 
 async def count(ctx: context.Context, account_id: str) -> None:
     """Mail of the last hours, for the figures of an account."""
-    hour = hourly_counts.hour_of(ctx.clock())
-    row = hourly_counts.CountIncrement
+    hour = mail_counts.hour_of(ctx.clock())
+    row = mail_counts.CountIncrement
     async with ctx.store.transaction() as tx:
-        await hourly_counts.add(
+        await mail_counts.add_hourly(
             tx,
             [
                 row(account_id=account_id, hour=hour, messages=1_200, recipients=1_500),
@@ -45,7 +48,7 @@ async def test_accounts_are_listed_and_found(ctx: context.Context, operator: Bro
     assert '<td class="number" data-label="Delivered">1,400</td>' in page
     assert listed((await operator.get(LIST, search="  theirS ")).text) == ["Theirs"]
     assert listed((await operator.get(LIST, search=theirs.id)).text) == ["Theirs"]
-    await closure.close(ctx, theirs.id)
+    await account_registry.close(ctx, theirs.id)
     assert listed((await operator.get(LIST, state="closed")).text) == ["Theirs"]
     nothing = (await operator.get(LIST, state="suspended")).text
     assert "No accounts match." in nothing
@@ -56,7 +59,7 @@ async def test_the_list_has_pages(
 ) -> None:
     clock.pass_seconds(1)
     monkeypatch.setattr("postroad.dashboard.operator.accounts.ROWS", 1)
-    await registry.create(ctx, "Second")
+    await account_registry.create(ctx, "Second")
     page = (await operator.get(LIST, search="e")).text
     (path,) = re.findall(r'<nav class="more" aria-label="More"><a [^>]*href="([^"]+)"', page)
     assert listed((await operator.get(html.unescape(path))).text) == ["Second"]
@@ -69,7 +72,7 @@ async def test_rates_above_the_warning_are_marked(
     assert (await operator.get(LIST)).text.count('<span class="muted">–</span>') == 4
     day = times.day_of(ctx.clock())
     async with ctx.store.transaction() as tx:
-        await bounce_guard_days.add(tx, day, {theirs.id: bounce_guard.Counts(1_000, 40, 0)})
+        await mail_counts.add_guard_days(tx, day, {theirs.id: bounce_guard.Counts(1_000, 40, 0)})
     page = (await operator.get(LIST)).text
     assert '<span class="problem">4.00%</span>' in page
     assert "<span>0.00%</span>" in page
@@ -98,8 +101,8 @@ async def test_an_account_is_shown_with_its_facts(
 
 async def test_names_and_reasons_are_text(ctx: context.Context, operator: Browser, theirs: accounts.Account) -> None:
     hostile = sample_account.HOSTILE[:90]
-    await registry.rename(ctx, theirs.id, hostile)
-    await registry.suspend(ctx, theirs.id, f"{hostile} \N{RIGHT-TO-LEFT MARK}".strip(" \N{RIGHT-TO-LEFT MARK}"))
+    await account_registry.rename(ctx, theirs.id, hostile)
+    await account_registry.suspend(ctx, theirs.id, f"{hostile} \N{RIGHT-TO-LEFT MARK}".strip(" \N{RIGHT-TO-LEFT MARK}"))
     for path in (LIST, f"{LIST}/{theirs.id}", "/operator/audit-log"):
         page = (await operator.get(path)).text
         assert "<script>alert" not in page, path
@@ -157,7 +160,7 @@ async def test_an_account_is_closed_only_with_its_name(
 ) -> None:
     answer = await operator.post(f"{LIST}/{theirs.id}/close", {"name": typed})
     assert answer.status_code == 400
-    assert (await registry.find(ctx, theirs.id)).closed_at is None
+    assert (await account_registry.find(ctx, theirs.id)).closed_at is None
 
 
 async def test_closing_an_account_leaves_an_operator_who_can_log_in(
@@ -165,7 +168,7 @@ async def test_closing_an_account_leaves_an_operator_who_can_log_in(
 ) -> None:
     mine, theirs = f"{LIST}/{operator.account_id}", f"{LIST}/{stranger.account_id}"
     refused = await operator.post(f"{mine}/close", {"name": "Mine"})
-    assert (refused.status_code, (await registry.find(ctx, operator.account_id)).closed_at) == (409, None)
+    assert (refused.status_code, (await account_registry.find(ctx, operator.account_id)).closed_at) == (409, None)
     assert "No operator could log in any more" in refused.text
     assert stranger.user is not None
     await operators.add(ctx, stranger.user.email)
@@ -197,9 +200,9 @@ async def test_a_new_account_has_an_owner_with_a_link(ctx: context.Context, oper
     assert made.status_code == 201
     assert "Invitation link for ada@new.example" in made.text
     assert "/password/" in made.text
-    (found,) = await registry.by_name(ctx, "New shop", limit=2)
+    (found,) = await account_registry.by_name(ctx, "New shop", limit=2)
     (owner,) = await users.of_account(ctx, found.id)
-    assert (owner.email, owner.role) == ("ada@new.example", caller.Role.OWNER)
+    assert (owner.email, owner.role) == ("ada@new.example", callers.Role.OWNER)
 
 
 async def test_no_account_is_created_for_an_owner_who_cannot_be_invited(
@@ -207,7 +210,7 @@ async def test_no_account_is_created_for_an_owner_who_cannot_be_invited(
 ) -> None:
     answer = await operator.post(LIST, {"name": "New shop", "email": "no address"})
     assert answer.status_code == 400
-    assert await registry.by_name(ctx, "New shop", limit=2) == []
+    assert await account_registry.by_name(ctx, "New shop", limit=2) == []
     with pytest.raises(errors.InvalidRequest):
         users.check_new("no address")
 
@@ -218,6 +221,6 @@ async def test_the_owner_of_another_account_may_own_a_new_one(
     assert stranger.user is not None
     answer = await operator.post(LIST, {"name": "New shop", "email": stranger.user.email})
     assert answer.status_code == 201
-    (found,) = await registry.by_name(ctx, "New shop", limit=2)
+    (found,) = await account_registry.by_name(ctx, "New shop", limit=2)
     (owner,) = await users.of_account(ctx, found.id)
     assert (owner.email, owner.joined_at) == (stranger.user.email, None)

@@ -1,8 +1,8 @@
 """The page of consistency checks."""
 
-from postroad.dashboard import site as sites
-from postroad.services import context
-from postroad.storage import operator_jobs
+from postroad import context
+from postroad.dashboard.framework import site as sites
+from postroad.storage.operations import processes
 from tests.dashboard.browser_client import Browser
 
 PATH = "/operator/consistency"
@@ -23,10 +23,10 @@ async def test_violations_are_listed_as_text(ctx: context.Context, operator: Bro
     result = '{"counts":{"accounts":2},"findings":[{"check":"ledger","subject":"<b>x","detail":"off by 1"}]}'
     job_id = ctx.new_id("job_", now=now)
     async with ctx.store.transaction() as tx:
-        job = operator_jobs.Job(
+        job = processes.Job(
             job_id, "consistency_check", "the whole database", "finished", 9, 9, result, "", now, now, now
         )
-        await operator_jobs.insert(tx, job)
+        await processes.insert_job(tx, job)
     page = (await operator.get(f"/operator/jobs/{job_id}")).text
     assert "<strong>1 violation was found.</strong>" in page
     assert "&lt;b&gt;x" in page
@@ -36,10 +36,10 @@ async def test_violations_are_listed_as_text(ctx: context.Context, operator: Bro
 async def test_only_one_runs_at_a_time(ctx: context.Context, operator: Browser) -> None:
     now = ctx.clock()
     async with ctx.store.transaction() as tx:
-        job = operator_jobs.Job(
+        job = processes.Job(
             ctx.new_id("job_", now=now), "consistency_check", "x", "running", 3, 9, "null", "", now, now
         )
-        await operator_jobs.insert(tx, job)
+        await processes.insert_job(tx, job)
     page = (await operator.get(PATH)).text
     assert "A check is running." in page
     assert "Start a check" not in page

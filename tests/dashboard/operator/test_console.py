@@ -2,13 +2,13 @@
 
 import pytest
 
+from postroad import context
 from postroad.dashboard import application
-from postroad.dashboard import site as sites
-from postroad.model import caller
-from postroad.services import context
-from postroad.services.auth import operators
-from postroad.services.notices import kinds
-from postroad.storage import accounts
+from postroad.dashboard.framework import site as sites
+from postroad.mail import notice_kinds
+from postroad.model.people import callers
+from postroad.services.people import operators
+from postroad.storage.people import accounts
 from postroad.web import routing
 from tests.dashboard.browser_client import Browser
 
@@ -17,7 +17,7 @@ async def test_only_operators_get_in_whatever_they_ask_for(
     site: sites.Site, browser: Browser, operator: Browser
 ) -> None:
     routes = [route(site) for route in application.OPERATOR_ROUTES]
-    assert {route.permission for route in routes} == {caller.Permission.OPERATE}
+    assert {route.permission for route in routes} == {callers.Permission.OPERATE}
     assert all(route.path.startswith("/operator") for route in routes)
     refused = await browser.get("/operator")
     assert refused.status_code == 403
@@ -61,11 +61,13 @@ async def test_notices_lead_to_pages_that_their_readers_may_open(site: sites.Sit
         table.add(route.method, route.path, target=route)
     found = {
         name: table.find("GET", kind.path.partition("#")[0].format_map(Names()).encode())[0].permission
-        for name, kind in kinds.KINDS.items()
+        for name, kind in notice_kinds.KINDS.items()
         if kind.path
     }
-    of_operators = {name for name, kind in kinds.KINDS.items() if kind.audience is kinds.Audience.OPERATORS}
-    assert {name for name, permission in found.items() if permission is caller.Permission.OPERATE} == of_operators
+    of_operators = {
+        name for name, kind in notice_kinds.KINDS.items() if kind.audience is notice_kinds.Audience.OPERATORS
+    }
+    assert {name for name, permission in found.items() if permission is callers.Permission.OPERATE} == of_operators
 
 
 class Names(dict[str, str]):

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from postroad.dashboard import site as sites
-from postroad.services import context
-from postroad.storage import processes
+from postroad import context
+from postroad.dashboard.framework import site as sites
+from postroad.storage.operations import processes
 from tests.dashboard.browser_client import Browser
 
 

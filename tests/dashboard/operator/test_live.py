@@ -6,11 +6,11 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from postroad.dashboard import cookies, live
-from postroad.dashboard.operator import live as operator_live
-from postroad.network import http_listener
-from postroad.services import context
-from postroad.services.auth import operators
+from postroad import context
+from postroad.dashboard.framework import cookies, live
+from postroad.dashboard.operator import console as operator_live
+from postroad.network.http import http_server
+from postroad.services.people import operators
 from tests import contexts
 from tests.dashboard.browser_client import Browser, Served
 
@@ -20,17 +20,17 @@ TIMEOUT = 300
 
 
 @pytest_asyncio.fixture
-async def listener(served: Served, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[http_listener.HttpListener]:
+async def listener(served: Served, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[http_server.HttpListener]:
     """The dashboard, listening; its streams look often."""
     monkeypatch.setattr(live, "POLL_SECONDS", 0.02)
     monkeypatch.setattr(operator_live, "REFRESH_SECONDS", 0.05)
-    listening = http_listener.HttpListener(served, refuse=served.refuse, sweep_seconds=0.02)
+    listening = http_server.HttpListener(served, refuse=served.refuse, sweep_seconds=0.02)
     await listening.start("127.0.0.1", 0)
     yield listening
     await listening.stop(grace_seconds=TIMEOUT)
 
 
-def client(listener: http_listener.HttpListener, browser: Browser) -> httpx.AsyncClient:
+def client(listener: http_server.HttpListener, browser: Browser) -> httpx.AsyncClient:
     assert browser.session is not None
     host, port = listener.address
     headers = {"Cookie": f"{cookies.SESSION}={browser.session.token}"}
@@ -38,7 +38,7 @@ def client(listener: http_listener.HttpListener, browser: Browser) -> httpx.Asyn
 
 
 async def test_it_asks_open_pages_to_refresh_again_and_again(
-    listener: http_listener.HttpListener, operator: Browser
+    listener: http_server.HttpListener, operator: Browser
 ) -> None:
     asked = 0
     async with client(listener, operator) as http, http.stream("GET", "/operator/live") as response:
@@ -50,7 +50,7 @@ async def test_it_asks_open_pages_to_refresh_again_and_again(
     assert asked == 3
 
 
-async def test_others_get_no_stream(listener: http_listener.HttpListener, browser: Browser) -> None:
+async def test_others_get_no_stream(listener: http_server.HttpListener, browser: Browser) -> None:
     async with client(listener, browser) as http:
         assert (await http.get("/operator/live")).status_code == 403
 
@@ -59,7 +59,7 @@ async def test_others_get_no_stream(listener: http_listener.HttpListener, browse
 async def test_a_stream_ends_with_the_role_and_that_of_a_look_after_its_hour(
     ctx: context.Context,
     clock: contexts.Clock,
-    listener: http_listener.HttpListener,
+    listener: http_server.HttpListener,
     operator: Browser,
     stranger: Browser,
     monkeypatch: pytest.MonkeyPatch,

@@ -1,9 +1,9 @@
 """The console's audit log: entries of all accounts and of the installation, and which operator it was."""
 
-from postroad.services import context
-from postroad.services.accounts import registry
-from postroad.services.domains import registry as domains
-from postroad.storage import accounts
+from postroad import context
+from postroad.services.accounts import account_registry
+from postroad.services.domains import domain_registry as domains
+from postroad.storage.people import accounts
 from tests.dashboard.browser_client import Browser
 
 PATH = "/operator/audit-log"
@@ -28,7 +28,7 @@ async def test_filters_are_those_of_the_accounts_log_and_the_account(
     ctx: context.Context, operator: Browser, mine: accounts.Account, theirs: accounts.Account
 ) -> None:
     await domains.add(ctx, theirs.id, "theirs.example", verified=True)
-    await registry.rename(ctx, mine.id, "Ours")
+    await account_registry.rename(ctx, mine.id, "Ours")
     assert "renamed" not in (await operator.get(PATH, action="domain")).text.partition("<tbody>")[2]
     assert "theirs.example" in (await operator.get(PATH, subject="THEIRS.example")).text.partition("<tbody>")[2]
     of_theirs = (await operator.get(PATH, account=theirs.id)).text

@@ -1,8 +1,9 @@
 """The console's page of operators: who they are, adding one, inviting one, and ending the role."""
 
-from postroad.model import caller
-from postroad.services import audit_log, context
-from postroad.services.auth import operators, users
+from postroad import context
+from postroad.model.people import callers
+from postroad.services import audit_log
+from postroad.services.people import operators, users
 from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser
 
@@ -33,7 +34,7 @@ async def test_a_user_whom_another_account_created_becomes_none_by_mistake(
     ctx: context.Context, operator: Browser, stranger: Browser
 ) -> None:
     """Its owners can create a user with anybody's address, and have the link for the password."""
-    await users.invite(ctx, stranger.account_id, email="ada@example.org", role=caller.Role.OWNER)
+    await users.invite(ctx, stranger.account_id, email="ada@example.org", role=callers.Role.OWNER)
     answer = await operator.post(PATH, {"email": "ada@example.org"})
     assert answer.status_code == 409
     assert f"belongs to account {stranger.account_id}" in answer.text
@@ -47,7 +48,7 @@ async def test_somebody_new_is_invited_to_the_operators_account_as_a_reader(
     assert made.status_code == 201
     assert "Invitation link for new@example.org" in made.text
     (invited,) = [one for one in await operators.of_installation(ctx) if one.email == "new@example.org"]
-    assert (invited.account_id, invited.role) == (operator.account_id, caller.Role.READ_ONLY)
+    assert (invited.account_id, invited.role) == (operator.account_id, callers.Role.READ_ONLY)
     assert "invited" in (await operator.get(PATH)).text
 
 

@@ -4,8 +4,11 @@ import re
 
 import pytest
 
-from postroad.services import audit_log, context, destinations
-from postroad.storage import hourly_counts, provider_queues
+from postroad import context
+from postroad.services import audit_log
+from postroad.services.operations import destinations
+from postroad.storage.mail import mail_counts
+from postroad.storage.operations import processes
 from tests import contexts
 from tests.dashboard.browser_client import Browser, notice_of
 
@@ -15,7 +18,7 @@ PATH = "/operator/providers"
 async def report(ctx: context.Context, name: str, state: str, reason: str) -> None:
     now = ctx.clock()
     async with ctx.store.transaction() as tx:
-        await provider_queues.put(tx, [provider_queues.Status("mail1-7", name, state, reason, now + 60_000_000, now)])
+        await processes.put_queues(tx, [processes.QueueStatus("mail1-7", name, state, reason, now + 60_000_000, now)])
 
 
 async def test_those_that_are_not_open_come_first_with_the_reply(ctx: context.Context, operator: Browser) -> None:
@@ -35,10 +38,10 @@ async def test_those_that_are_not_open_come_first_with_the_reply(ctx: context.Co
 async def test_the_share_of_deferrals_and_the_delivery_time_are_those_of_all_accounts(
     ctx: context.Context, operator: Browser
 ) -> None:
-    hour = hourly_counts.hour_of(ctx.clock())
+    hour = mail_counts.hour_of(ctx.clock())
     # As mail is counted: what is accepted has no provider yet.
-    accepted = hourly_counts.CountIncrement(account_id=operator.account_id, hour=hour, messages=7, recipients=7)
-    results = hourly_counts.CountIncrement(
+    accepted = mail_counts.CountIncrement(account_id=operator.account_id, hour=hour, messages=7, recipients=7)
+    results = mail_counts.CountIncrement(
         account_id=operator.account_id,
         hour=hour,
         provider="google",
@@ -49,7 +52,7 @@ async def test_the_share_of_deferrals_and_the_delivery_time_are_those_of_all_acc
         delivery_time=8_000_000,
     )
     async with ctx.store.transaction() as tx:
-        await hourly_counts.add(tx, [accepted, results])
+        await mail_counts.add_hourly(tx, [accepted, results])
     page = (await operator.get(PATH)).text
     assert re.findall(r'data-label="Deferred">([^<]+)<', page) == ["25.0%", "–", "–", "–", "–"]
     assert re.findall(r'data-label="Delivery time">([^<]+)<', page) == ["2.0 s", "–", "–", "–", "–"]

@@ -6,12 +6,14 @@ import re
 import pytest
 import pytest_asyncio
 
-from postroad.dashboard import site as sites
-from postroad.services import audit_log, context
-from postroad.services.accounts import registry
-from postroad.services.queue import holds, queue_jobs, queue_summary
-from postroad.storage import holds as stored_holds
-from postroad.storage import operator_jobs
+from postroad import context
+from postroad.dashboard.framework import site as sites
+from postroad.services import audit_log
+from postroad.services.accounts import account_registry
+from postroad.services.operations import operator_queue
+from postroad.services.queue import holds
+from postroad.storage.mail import delivery_controls as stored_holds
+from postroad.storage.operations import processes
 from tests import accepted_mail, contexts, queue_steps
 from tests.dashboard.browser_client import Browser, location_of, notice_of
 
@@ -21,7 +23,7 @@ PATH = "/operator/queue"
 @pytest_asyncio.fixture
 async def accounts(ctx: context.Context, clock: contexts.Clock, operator: Browser) -> tuple[str, str]:
     """Two accounts: one with a deferred and a new recipient, one with three new ones, half an hour later."""
-    other = await registry.create(ctx, "<i>Theirs")
+    other = await account_registry.create(ctx, "<i>Theirs")
     for account_id, domain in ((operator.account_id, "example.com"), (other.id, "their.example")):
         await accepted_mail.allow_sending(ctx, account_id, domain=domain)
     await accepted_mail.accept(ctx, operator.account_id)
@@ -65,7 +67,7 @@ async def test_a_count_that_takes_long_is_said(
     operator: Browser, accounts: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del accounts
-    monkeypatch.setattr(queue_summary, "WAIT_SECONDS", 0)
+    monkeypatch.setattr(operator_queue, "WAIT_SECONDS", 0)
     assert "The queue is being counted for the first time." in (await operator.get(PATH)).text
 
 
@@ -105,7 +107,9 @@ async def test_a_change_is_counted_then_confirmed_then_a_job(
     shown = await operator.follow(started)
     assert "<strong>2 recipients changed.</strong>" in shown.text
     assert "Expire: mail to example.org of account" in shown.text
-    assert await queue_jobs._count(ctx, "cancel", await queue_jobs.narrow(ctx, account_id=other, domain=None)) == (
+    assert await operator_queue._count(
+        ctx, "cancel", await operator_queue.narrow(ctx, account_id=other, domain=None)
+    ) == (
         1,
         True,
     )
@@ -139,7 +143,7 @@ async def test_an_unfinished_count_is_called_so(
 ) -> None:
     del accounts
     await counted_page(operator)
-    monkeypatch.setattr(queue_jobs, "COUNT_SECONDS", 0)
+    monkeypatch.setattr(operator_queue, "COUNT_SECONDS", 0)
     page = (await operator.get(f"{PATH}/change", action="cancel", all="true")).text
     assert "<h1>Cancel about 5 recipients?</h1>" in page
     assert "too long to be counted at once" in page
@@ -168,7 +172,7 @@ async def test_a_hold_has_a_reason_and_is_released(
 
 async def test_after_a_restore_duplicates_must_be_accepted(ctx: context.Context, operator: Browser) -> None:
     async with ctx.store.transaction() as tx:
-        await stored_holds.put(tx, stored_holds.Hold("", "", "restored", ctx.clock(), None, in_doubt_before=1))
+        await stored_holds.put_hold(tx, stored_holds.Hold("", "", "restored", ctx.clock(), None, in_doubt_before=1))
     page = (await operator.get(PATH)).text
     assert '<input type="checkbox" name="duplicates_accepted" value="true" required>' in page
     assert (await operator.post(f"{PATH}/release")).status_code == 409
@@ -184,8 +188,8 @@ async def test_a_job_that_runs_failed_or_was_interrupted_says_so(
     ids = {state: ctx.new_id("job_", now=now) for state in states}
     async with ctx.store.transaction() as tx:
         for state, result in states.items():
-            job = operator_jobs.Job(ids[state], "queue.retry", "all mail", state, 500, None, result, "", now, now)
-            await operator_jobs.insert(tx, job)
+            job = processes.Job(ids[state], "queue.retry", "all mail", state, 500, None, result, "", now, now)
+            await processes.insert_job(tx, job)
     assert "Delivery continues meanwhile." in (await operator.get(f"/operator/jobs/{ids['running']}")).text
     assert "The job failed; the log has the details." in (await operator.get(f"/operator/jobs/{ids['failed']}")).text
     clock.pass_seconds(16 * 60)

@@ -5,10 +5,11 @@ import re
 import msgspec
 import pytest
 
-from postroad import config
-from postroad.model import times
-from postroad.services import audit_log, context, sources
-from postroad.storage import source_counts
+from postroad import config, context
+from postroad.model.units import times
+from postroad.services import audit_log
+from postroad.services.queue import sources
+from postroad.storage.mail import mail_counts
 from tests.dashboard.browser_client import Browser, notice_of
 
 PATH = "/operator/sources"
@@ -32,8 +33,8 @@ async def test_without_sources_the_page_says_who_chooses_the_address(operator: B
 async def test_addresses_are_listed_with_state_cause_and_attempts(ctx: context.Context, operator: Browser) -> None:
     await sources.pause(ctx, "out_1", provider="google", reason="<b>blocked", until=None)
     async with ctx.store.transaction() as tx:
-        counted = source_counts.SourceCount("out_1", "google", times.day_of(ctx.clock()), delivered=1_234, blocked=7)
-        await source_counts.add(tx, [counted])
+        counted = mail_counts.SourceCount("out_1", "google", times.day_of(ctx.clock()), delivered=1_234, blocked=7)
+        await mail_counts.add_sources(tx, [counted])
     page = (await operator.get(PATH)).text
     names = re.findall(r'<td class="name"><a href="([^"]+)">([^<]+)</a></td>', page)
     assert names == [(f"{PATH}/out_1", "out_1"), (f"{PATH}/out_2", "out_2")]

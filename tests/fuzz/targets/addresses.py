@@ -8,8 +8,7 @@ that stand alone, and is no longer than its bound.
 import re
 from typing import Final
 
-from postroad.protocol import address
-from postroad.protocol.mime import address_lists, header_fields
+from postroad.protocol.mime import address, address_lists, header_fields
 from tests.fuzz import target
 from tests.fuzz.targets import reference_addresses
 
@@ -82,7 +81,7 @@ def _check_list(text: str) -> None:
 TARGET: Final = target.Target(
     name="address",
     open=target.plain(check),
-    watches=("protocol/address", "protocol/mime/encoded_words.py", "protocol/mime/header_fields.py"),
+    watches=("protocol/address", "protocol/mime/header_fields.py", "protocol/mime/header_fields.py"),
     seeds=(
         b"user@example.com",
         b"Name <user@example.com>",

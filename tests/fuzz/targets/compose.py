@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from postroad import errors
-from postroad.model import mail, send_request
-from postroad.protocol import address
-from postroad.services.acceptance import compose, transaction, validation
+from postroad.mail.accept import compose, transaction, validation
+from postroad.model.mail import send_request, statuses
+from postroad.protocol.mime import address
 from tests.fuzz import target
 from tests.protocol import stdlib_parser
 
@@ -29,7 +29,7 @@ def check(data: bytes) -> None:
     given = dict(zip(FIELDS, texts, strict=False))
     try:
         checked = validation.check(_request(given))
-        submission = compose.compose(checked, identity(mail.Source.API, recipients=len(checked.recipients)))
+        submission = compose.compose(checked, identity(statuses.Source.API, recipients=len(checked.recipients)))
     except errors.PostroadError as refusal:
         check_refusal(refusal)
         return
@@ -46,7 +46,7 @@ def check_refusal(refusal: errors.PostroadError) -> None:
     assert target.is_sayable(refusal.message)
 
 
-def identity(source: mail.Source, *, recipients: int) -> compose.MessageIdentity:
+def identity(source: statuses.Source, *, recipients: int) -> compose.MessageIdentity:
     """Ids for a message that will never be stored."""
     return compose.MessageIdentity(
         message_id="em_" + "0" * 28,
@@ -142,9 +142,9 @@ TARGET: Final = target.Target(
     name="compose",
     open=target.plain(check),
     watches=(
-        "services/acceptance/validation.py",
-        "services/acceptance/compose.py",
-        "services/acceptance/attachment_validation.py",
+        "mail/accept/validation.py",
+        "mail/accept/compose.py",
+        "mail/accept/validation.py",
         "protocol/",
     ),
     seeds=(

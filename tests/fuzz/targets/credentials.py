@@ -13,11 +13,12 @@ import json
 from typing import Final
 
 from postroad import errors
-from postroad.dashboard import cookies
-from postroad.model import cursors, identifiers
-from postroad.protocol import authorization
-from postroad.services import return_path
-from postroad.services.auth import installation_keys, tokens
+from postroad.dashboard.framework import cookies
+from postroad.keys import installation_keys
+from postroad.mail import return_path
+from postroad.model.units import cursors, identifiers
+from postroad.protocol.text import http_values
+from postroad.services.people import tokens
 from postroad.web import routing
 from tests.fuzz import target
 
@@ -57,17 +58,17 @@ def check(data: bytes) -> None:
 
 def _check_authorization(text: str) -> None:
     try:
-        found = authorization.parse(text)
-    except authorization.AuthorizationError as refusal:
+        found = http_values.parse_authorization(text)
+    except http_values.AuthorizationError as refusal:
         _check_error_text(str(refusal))
         return
     assert "token=" not in repr(found)
     assert "password=" not in repr(found)
-    if isinstance(found, authorization.Basic):
+    if isinstance(found, http_values.Basic):
         value = base64.b64encode(f"{found.username}:{found.password}".encode()).decode()
-        assert authorization.parse(f"basic {value}") == found
+        assert http_values.parse_authorization(f"basic {value}") == found
     else:
-        assert authorization.parse(f"BEARER  {found.token}") == found
+        assert http_values.parse_authorization(f"BEARER  {found.token}") == found
 
 
 def _check_error_text(refusal: str) -> None:
@@ -107,12 +108,12 @@ TARGET: Final = target.Target(
     name="credential",
     open=target.plain(check),
     watches=(
-        "services/auth/tokens.py",
-        "services/auth/installation_keys.py",
-        "services/return_path.py",
-        "protocol/authorization.py",
-        "model/cursors.py",
-        "dashboard/cookies.py",
+        "services/people/tokens.py",
+        "keys/installation_keys.py",
+        "mail/return_path.py",
+        "protocol/text/http_values.py",
+        "model/units/cursors.py",
+        "dashboard/framework/cookies.py",
     ),
     seeds=(
         b'{"alg":"HS256","typ":"JWT"}\n' + _GOOD,

@@ -12,7 +12,8 @@ import json
 import re
 from typing import Any, Final
 
-from postroad.network import http_exchange, http_limits, http_protocol, open_connections
+from postroad.network import listener
+from postroad.network.http import http_messages, http_server
 from tests.fuzz import target
 from tests.fuzz.targets import service as services
 from tests.protocol import stdlib_parser
@@ -108,11 +109,11 @@ class Wire(asyncio.Transport):
 
 async def check_connection(service: services.WholeService, data: bytes) -> None:
     data = data.replace(b"KEY", service.api_key.encode())
-    shared = http_exchange.HttpListenerState(service.served, service.served.refuse)
+    shared = http_server.HttpListenerState(service.served, service.served.refuse)
     shared.date = b"date: Fri, 15 Jan 2027 08:00:00 GMT"
     shared.changed = asyncio.Event()
-    protocol = http_protocol.HttpProtocol(
-        shared, limits=http_limits.Limits(), connections=open_connections.OpenConnections(total=1, per_address=1)
+    protocol = http_server.HttpProtocol(
+        shared, limits=http_messages.Limits(), connections=listener.OpenConnections(total=1, per_address=1)
     )
     wire = Wire()
     protocol.connection_made(wire)
@@ -187,13 +188,13 @@ BODY: Final = target.Target(
     watches=(
         "web/",
         "api/emails.py",
-        "model/send_request.py",
-        "services/acceptance/submit.py",
-        "services/acceptance/validation.py",
-        "services/acceptance/compose.py",
-        "services/acceptance/transaction.py",
-        "services/acceptance/attachment_validation.py",
-        "services/templates.py",
+        "model/mail/send_request.py",
+        "mail/accept/submit.py",
+        "mail/accept/validation.py",
+        "mail/accept/compose.py",
+        "mail/accept/transaction.py",
+        "mail/accept/validation.py",
+        "services/templates/templates.py",
         "protocol/",
     ),
     seeds=(

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from postroad import errors
-from postroad.network import http_limits, http_request, http_request_parser
+from postroad.network.http import http_messages
 from tests.fuzz import target
 
 # Small, so that a short input can come to every bound.
-LIMITS: Final = http_limits.Limits(header_fields=8, url_bytes=100, body_chunks=5)
+LIMITS: Final = http_messages.Limits(header_fields=8, url_bytes=100, body_chunks=5)
 _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -24,7 +24,7 @@ class Request:
     method: bytes
     url: bytes
     version: str
-    headers: http_request.Headers
+    headers: http_messages.Headers
     keep_alive: bool
     expects_continue: bool
     body: bytes = b""
@@ -43,7 +43,7 @@ class Taker:
 
     def request(
         self,
-        headers: http_request.Headers,
+        headers: http_messages.Headers,
         *,
         method: bytes,
         url: bytes,
@@ -51,7 +51,7 @@ class Taker:
         keep_alive: bool,
         expects_continue: bool,
     ) -> None:
-        http_request.target(url)
+        http_messages.target(url)
         self.requests.append(Request(method, url, version, list(headers), keep_alive, expects_continue))
 
     def part(self, content: bytes) -> None:
@@ -67,13 +67,13 @@ def check(data: bytes) -> None:
     requests, _ = whole
     for request in requests:
         _check_request(request)
-        http_request.target(request.url)
+        http_messages.target(request.url)
     assert all(request.is_complete for request in requests[:-1])
 
 
 def _read(pieces: list[bytes]) -> tuple[list[Request], bool]:
     taker = Taker()
-    reader = http_request_parser.RequestParser(taker, LIMITS)
+    reader = http_messages.RequestParser(taker, LIMITS)
     try:
         for piece in pieces:
             reader.feed(piece)
@@ -106,7 +106,7 @@ def _check_request(request: Request) -> None:
 TARGET: Final = target.Target(
     name="http",
     open=target.plain(check),
-    watches=("network/http_request_parser.py", "network/http_request.py"),
+    watches=("network/http/http_messages.py", "network/http/http_messages.py"),
     seeds=(
         b"POST /emails?x=%C3%BC HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{}",
         b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.0\r\n\r\n",

@@ -9,10 +9,9 @@ import email.headerregistry
 from typing import Final
 
 from postroad import errors
-from postroad.model import mail
-from postroad.protocol import address
-from postroad.protocol.mime import message_parser
-from postroad.services.acceptance import mime_compose, mime_templates, mime_validation
+from postroad.mail.accept import mime_validation, submit_mime
+from postroad.model.mail import statuses
+from postroad.protocol.mime import address, message_parser
 from tests.fuzz import target
 from tests.fuzz.targets import compose
 from tests.protocol.mime import mail_corpus
@@ -23,14 +22,14 @@ RECIPIENTS: Final = ("ada@example.org", "bo@example.net")
 
 def check(data: bytes) -> None:
     for is_utf8 in (False, True):
-        raw = mail.RawMessage("shop@example.com", RECIPIENTS, data, mime_messages.TRACE, is_utf8=is_utf8)
+        raw = statuses.RawMessage("shop@example.com", RECIPIENTS, data, mime_messages.TRACE, is_utf8=is_utf8)
         try:
             checked = mime_validation.check(raw)
             if checked.template is not None:
-                mime_templates.check(checked, checked.template)
+                submit_mime.check_template(checked, checked.template)
                 continue
-            submission = mime_compose.compose_mime(
-                checked, compose.identity(mail.Source.SMTP, recipients=len(checked.recipients))
+            submission = submit_mime.compose_mime(
+                checked, compose.identity(statuses.Source.SMTP, recipients=len(checked.recipients))
             )
         except errors.PostroadError as refusal:
             compose.check_refusal(refusal)
@@ -42,7 +41,7 @@ def check(data: bytes) -> None:
 def _check_result(written: bytes, checked: mime_validation.CheckedMime) -> None:
     again = message_parser.read(written)
     assert not target.has_bare_line_ends(written)
-    assert not {field.key for field in again.fields} & mime_compose.DROPPED
+    assert not {field.key for field in again.fields} & submit_mime.DROPPED
     assert again.body.isascii() or again.body == checked.message.body
     for name in ("from", "received", "message-id", "date"):
         assert again.all(name), f"{name} is missing"
@@ -57,7 +56,7 @@ def _check_result(written: bytes, checked: mime_validation.CheckedMime) -> None:
 TARGET: Final = target.Target(
     name="message",
     open=target.plain(check),
-    watches=("services/raw_", "services/acceptance/validation.py", "protocol/"),
+    watches=("services/raw_", "mail/accept/validation.py", "protocol/"),
     seeds=(
         *mail_corpus.MAIL.values(),
         mime_messages.plain().content,

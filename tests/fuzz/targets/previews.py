@@ -9,8 +9,8 @@ import html.parser
 import re
 from typing import Final
 
-from postroad.protocol import download_names, html_preview
-from postroad.protocol.mime import preview_parser
+from postroad.protocol.mime import file_names, preview_parser
+from postroad.protocol.text import html_preview
 from tests.fuzz import target
 from tests.protocol.mime import mail_corpus
 from tests.security import hostile_html
@@ -38,7 +38,7 @@ def check(data: bytes) -> None:
         text.encode()
         if part.filename is not None:
             assert not _CONTROLS.search(part.filename)
-            download_names.content_disposition(part.filename)
+            file_names.download_disposition(part.filename)
         if "html" in part.content_type:
             _check_html(text)
     _check_html(data.decode("utf-8", "replace"))
@@ -85,10 +85,10 @@ TARGET: Final = target.Target(
     watches=(
         "protocol/mime/preview_parser.py",
         "protocol/mime/part_walker.py",
-        "protocol/html_preview.py",
-        "protocol/mime/parameters.py",
-        "protocol/mime/encoded_words.py",
-        "protocol/download_names.py",
+        "protocol/text/html_preview.py",
+        "protocol/mime/part_walker.py",
+        "protocol/mime/header_fields.py",
+        "protocol/mime/file_names.py",
     ),
     seeds=(
         *mail_corpus.MAIL.values(),

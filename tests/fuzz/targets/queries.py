@@ -6,7 +6,7 @@ and written the same again; every moment is a time.
 
 from typing import Final
 
-from postroad.model import search_query
+from postroad.model.search import search_query
 from tests.fuzz import target
 
 NOW: Final = 1_800_000_000_000_000
@@ -37,10 +37,10 @@ TARGET: Final = target.Target(
     name="query",
     open=target.plain(check),
     watches=(
-        "model/search_query.py",
-        "model/search_values.py",
-        "model/times.py",
-        "model/labels.py",
+        "model/search/search_query.py",
+        "model/search/search_values.py",
+        "model/units/times.py",
+        "model/mail/limits.py",
         "protocol/address",
     ),
     seeds=(

@@ -7,7 +7,7 @@ anything but text; what follows from a report is one of the dispositions.
 import re
 from typing import Final
 
-from postroad.model.bounces import classifier, disposition
+from postroad.model.bounces import disposition
 from postroad.protocol.mime import report_parser
 from postroad.protocol.reports import arf, bounce_text, dsn
 from postroad.protocol.smtp import values
@@ -27,7 +27,7 @@ def check(data: bytes) -> None:
         _check_text(outcome.reply.text, most=bounce_text.TEXT_CHARACTERS)
         assert 400 <= outcome.reply.code <= 599
         disposition.classify(values.RecipientResult(values.Stage.CONTENT, outcome.reply))
-        classifier.find_retry_after(outcome.words)
+        disposition.find_retry_after(outcome.words)
     report = arf.read(data)
     if report is not None:
         _check_text(report.kind, most=arf.TYPE_CHARACTERS)
@@ -67,7 +67,7 @@ TARGET: Final = target.Target(
         "protocol/mime/report_parser.py",
         "protocol/mime/part_walker.py",
         "model/bounces/disposition.py",
-        "model/bounces/classifier.py",
+        "model/bounces/disposition.py",
     ),
     seeds=_samples(),
     max_octets=6_000,

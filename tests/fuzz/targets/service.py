@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from postroad import config
-from postroad.api import authentication, health
-from postroad.model import caller
+from postroad import config, context
+from postroad.api import authentication, monitoring
+from postroad.model.people import callers
 from postroad.roles import composition, listeners
-from postroad.services import context, templates
-from postroad.services.accounts import registry as accounts
-from postroad.services.auth import api_keys, credentials
-from postroad.services.auth import authentication as caller_authentication
-from postroad.storage import messages
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.people import api_keys, credentials
+from postroad.services.people import authentication as caller_authentication
+from postroad.services.templates import templates
+from postroad.storage.mail import messages
 from postroad.web import application
 from tests import accepted_mail, contexts
 from tests.api import app_server
@@ -102,14 +102,14 @@ async def _open(folder: Path) -> AsyncIterator[WholeService]:
         account = await accounts.create(ctx, "Fuzzed")
         await accepted_mail.allow_sending(ctx, account.id, amount=CREDITS)
         credential, password = await credentials.create(ctx, account.id, "main")
-        scopes = frozenset({caller.Permission.SEND, caller.Permission.READ})
+        scopes = frozenset({callers.Permission.SEND, callers.Permission.READ})
         _, secret = await api_keys.create(ctx, account.id, credential_id=credential.id, name="fuzz", scopes=scopes)
         await templates.put(
             ctx, account.id, "welcome", subject="Hello {{name}}", text="{{name}}: {{order}}", html="<b>{{name}}</b>"
         )
         served = application.Application(
             ctx,
-            (*listeners.ROUTES, *health.routes(lambda: False)),
+            (*listeners.ROUTES, *monitoring.health_routes(lambda: False)),
             authenticate=authentication.authenticate,
             require=caller_authentication.require,
             bind_actor=context.acting_as,

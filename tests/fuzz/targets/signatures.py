@@ -6,7 +6,7 @@ what `header` writes is trusted, but not with another body, another secret, or l
 
 from typing import Final
 
-from postroad.protocol import webhook_signature
+from postroad.protocol.signatures import webhook_signature
 from tests.fuzz import target
 
 SECRET: Final = "whsec_of_the_fuzzer"
@@ -45,7 +45,7 @@ def _check_ours(body: bytes) -> None:
 TARGET: Final = target.Target(
     name="signature",
     open=target.plain(check),
-    watches=("protocol/webhook_signature.py",),
+    watches=("protocol/signatures/webhook_signature.py",),
     seeds=(
         b't=1800000000,v1=SIG\n{"id":"evt_1"}',
         b"t=1800000000,v1=SIG,v1=SIG,v0=x\n",

@@ -7,9 +7,9 @@ of a reply is short and printable, and a disposition follows from it.
 
 from typing import Final
 
-from postroad.model.bounces import classifier
+from postroad.model.bounces import disposition
 from postroad.model.bounces import disposition as bounces_disposition
-from postroad.protocol.smtp import client, client_commands, client_content, replies, values
+from postroad.protocol.smtp import client, values
 from tests.fuzz import target
 
 ENVELOPES: Final = (
@@ -28,14 +28,14 @@ def check(data: bytes) -> None:
     _converse([data])
 
 
-def _read(pieces: list[bytes]) -> tuple[list[replies.Received], bool]:
+def _read(pieces: list[bytes]) -> tuple[list[values.Received], bool]:
     """The replies in the octets, and whether something followed that is none."""
-    reader = replies.Reader()
-    found: list[replies.Received] = []
+    reader = values.ReplyReader()
+    found: list[values.Received] = []
     try:
         for piece in pieces:
             found += reader.read(piece)
-    except replies.BadReply as problem:
+    except values.BadReply as problem:
         _check_error_text(str(problem))
         return found, True
     return found, False
@@ -86,7 +86,7 @@ def _written(playing: client.Client) -> bytes:
 def _check_result(playing: client.Client, transaction: values.MailTransaction, written: bytes) -> None:
     results = playing.results()
     assert len(results) == len(transaction.recipients)
-    is_complete = client_content.transparent(transaction.content) + client_commands.FINAL_DOT in written
+    is_complete = client.transparent(transaction.content) + client.FINAL_DOT in written
     for recipient, result in zip(transaction.recipients, results, strict=True):
         disposition = _check_delivery_result(result)
         if disposition.verdict is bounces_disposition.Verdict.DELIVERED or result.in_doubt:
@@ -98,8 +98,8 @@ def _check_delivery_result(result: values.RecipientResult) -> bounces_dispositio
     assert result.response_text.isprintable()
     if result.reply is not None:
         assert 200 <= result.reply.code <= 599
-        assert len(result.reply.text) <= replies.MAX_TEXT_CHARACTERS
-        classifier.find_retry_after(result.reply.text)
+        assert len(result.reply.text) <= values.MAX_TEXT_CHARACTERS
+        disposition.find_retry_after(result.reply.text)
     return bounces_disposition.classify(result)
 
 
@@ -111,7 +111,7 @@ HELLO: Final = (
 TARGET: Final = target.Target(
     name="smtp_client",
     open=target.plain(check),
-    watches=("protocol/smtp/client", "protocol/smtp/replies.py", "model/bounces/disposition.py"),
+    watches=("protocol/smtp/client", "protocol/smtp/values.py", "model/bounces/disposition.py"),
     seeds=(
         HELLO + b"250 2.1.0 ok\r\n250 2.1.5 ok\r\n550 5.1.1 no such user\r\n354 go\r\n250 2.0.0 queued\r\n",
         HELLO + b"250 ok\r\n250 ok\r\n354 go\r\n250 queued\r\n" * 3 + b"221 bye\r\n",

@@ -7,7 +7,7 @@ refused; the quick way and the slow way agree.
 import json
 from typing import Final
 
-from postroad.protocol import strict_json
+from postroad.protocol.text import strict_json
 from tests.fuzz import target
 
 
@@ -29,7 +29,7 @@ def _check_error_text(refusal: str) -> None:
 TARGET: Final = target.Target(
     name="json",
     open=target.plain(check),
-    watches=("protocol/strict_json.py",),
+    watches=("protocol/text/strict_json.py",),
     seeds=(
         b'{"from":"a@example.com","to":["b@example.com"],"subject":"\\u00fc \\ud83d\\ude00","text":null}',
         b'{"a":{"b":[1,-2.5e3,true,false,null,"x"]},"a2":18446744073709551615}',

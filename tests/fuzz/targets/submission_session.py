@@ -9,12 +9,12 @@ import inspect
 import re
 from typing import Final
 
-from postroad.concurrency import response_delays
-from postroad.model import limits
-from postroad.network import smtp_policy
+from postroad.concurrency import fairness
+from postroad.mail.accept import submit_mime
+from postroad.model.mail import limits
+from postroad.network.smtp import smtp_server as smtp_policy
 from postroad.protocol.mime import message_parser
 from postroad.protocol.smtp import server, server_events, values
-from postroad.services.acceptance import mime_compose
 from postroad.submission import listeners
 from postroad.submission import session as submission_session
 from tests.fuzz import target
@@ -42,7 +42,7 @@ async def check(service: services.WholeService, data: bytes) -> None:
         session,
         name="mail.example.com",
         log=service.lines.logger(),
-        delays=response_delays.ResponseDelays(),
+        delays=fairness.ResponseDelays(),
     )
     login = base64.b64encode(f"\0{service.username}\0{service.password}".encode())
     playing.receive(smtp_server.HELLO + b"AUTH PLAIN " + login + b"\r\n" + data)
@@ -72,7 +72,7 @@ async def _answer(policy: submission_session.SubmissionSession, event: server_ev
 def _check_result(stored: bytes) -> None:
     message = message_parser.read(stored)
     assert not target.has_bare_line_ends(stored)
-    assert not {field.key for field in message.fields} & mime_compose.DROPPED
+    assert not {field.key for field in message.fields} & submit_mime.DROPPED
     assert len(message.all("from")) == 1
     assert "example.com" in message.all("from")[0].lower()
 
@@ -88,8 +88,8 @@ TARGET: Final = target.Target(
         "submission/",
         "services/submit",
         "services/raw_",
-        "services/acceptance/validation.py",
-        "services/acceptance/transaction.py",
+        "mail/accept/validation.py",
+        "mail/accept/transaction.py",
         "protocol/",
     ),
     seeds=(

@@ -8,10 +8,10 @@ import contextlib
 import re
 from typing import Final
 
-from postroad.protocol import download_names, form_fields, mustache, placeholders
-from postroad.protocol.dns import dmarc_record, mta_sts, spf_record, tag_lists, tls_rpt_record
-from postroad.protocol.mime import encoded_words, header_fields, header_text
-from postroad.protocol.mime import parameters as mime_parameters
+from postroad.protocol.dns import mta_sts, spf_record, tag_lists
+from postroad.protocol.mime import file_names, header_fields
+from postroad.protocol.mime import part_walker as mime_parameters
+from postroad.protocol.text import http_values, mustache, placeholders
 from tests.fuzz import target
 
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f]")
@@ -19,18 +19,18 @@ _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 def check(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
-    encoded_words.decode(text)
-    words = encoded_words.encode(text, room=40)
-    assert encoded_words.decode(" ".join(words)) == text
-    kind, parameters = mime_parameters.read(text)
+    header_fields.decode_words(text)
+    words = header_fields.encode_words(text, room=40)
+    assert header_fields.decode_words(" ".join(words)) == text
+    kind, parameters = mime_parameters.read_parameters(text)
     assert kind == kind.lower()
     assert all(isinstance(value, str) for value in parameters.values())
     _check_template(text)
     _check_sections(text)
     _check_names(text)
     _check_records(data, text)
-    with contextlib.suppress(form_fields.FormError):
-        assert len(form_fields.read(data, limit=10)) <= 10
+    with contextlib.suppress(http_values.FormError):
+        assert len(http_values.read_form(data, limit=10)) <= 10
     value = _CONTROLS.sub("", text)
     for write in (
         header_fields.unstructured,
@@ -38,7 +38,7 @@ def check(data: bytes) -> None:
         header_fields.structured,
         header_fields.parameters,
     ):
-        with contextlib.suppress(header_text.HeaderError):
+        with contextlib.suppress(header_fields.HeaderError):
             _check_field(write("X-Test", value))
 
 
@@ -69,21 +69,21 @@ def _check_error_text(refusal: str) -> None:
 
 
 def _check_names(text: str) -> None:
-    name = download_names.safe(text)
+    name = file_names.download_name(text)
     if name is not None:
         assert not _CONTROLS.search(name)
         assert "/" not in name
         assert "\\" not in name
-        assert not _CONTROLS.search(download_names.content_disposition(name))
+        assert not _CONTROLS.search(file_names.download_disposition(name))
 
 
 def _check_records(data: bytes, text: str) -> None:
     tag_lists.parse(text)
     mta_sts.policy_id([text, text])
     mta_sts.parse_policy(data)
-    assert all(uri.isascii() for uri in tls_rpt_record.report_uris([text]))
-    with contextlib.suppress(dmarc_record.DmarcError):
-        assert dmarc_record.policy(text) in {"none", "quarantine", "reject"}
+    assert all(uri.isascii() for uri in mta_sts.report_uris([text]))
+    with contextlib.suppress(tag_lists.DmarcError):
+        assert tag_lists.dmarc_policy(text) in {"none", "quarantine", "reject"}
     with contextlib.suppress(spf_record.SpfError):
         record = spf_record.parse(text)
         assert spf_record.parse(text) == record
@@ -103,19 +103,19 @@ TARGET: Final = target.Target(
     name="texts",
     open=target.plain(check),
     watches=(
-        "protocol/mime/encoded_words.py",
-        "protocol/mime/parameters.py",
-        "protocol/placeholders.py",
-        "protocol/mustache.py",
+        "protocol/mime/header_fields.py",
+        "protocol/mime/part_walker.py",
+        "protocol/text/placeholders.py",
+        "protocol/text/mustache.py",
         "protocol/dns/spf_record.py",
-        "protocol/dns/dmarc_record.py",
+        "protocol/dns/tag_lists.py",
         "protocol/dns/mta_sts.py",
         "protocol/dns/tag_lists.py",
-        "protocol/dns/tls_rpt_record.py",
-        "protocol/form_fields.py",
-        "protocol/download_names.py",
+        "protocol/dns/mta_sts.py",
+        "protocol/text/http_values.py",
+        "protocol/mime/file_names.py",
         "protocol/mime/header_fields.py",
-        "protocol/mime/header_text.py",
+        "protocol/mime/header_fields.py",
     ),
     seeds=(
         b"{{#a}}\n {{b.c}}{{^d}}x{{/d}}{{.}}\n{{/a}}\n{{{e}}}{{& f}}{{! g }}",

@@ -2,8 +2,9 @@
 
 import pytest
 
-from postroad.model import mail, providers
 from postroad.model.bounces import failure_causes, reasons
+from postroad.model.delivery import providers
+from postroad.model.mail import statuses
 
 WITHOUT_ATTEMPT = {"suppressed", "expired", "retries_ended", ""}
 Action = failure_causes.Action
@@ -23,7 +24,7 @@ def test_every_cause_is_explained_and_has_an_action(cause: str) -> None:
 
 def test_causes_without_an_attempt_are_no_reasons() -> None:
     assert not WITHOUT_ATTEMPT & set(reasons.REASONS)
-    status = mail.RecipientStatus
+    status = statuses.RecipientStatus
     assert failure_causes.of_outcome("mailbox_full", status.BOUNCED) == "mailbox_full"
     assert failure_causes.of_outcome(None, status.BOUNCED) == "suppressed"
     assert failure_causes.of_outcome(None, status.EXPIRED) == "expired"

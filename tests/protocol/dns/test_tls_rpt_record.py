@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.protocol.dns import tls_rpt_record
+from postroad.protocol.dns import mta_sts
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from postroad.protocol.dns import tls_rpt_record
     ],
 )
 def test_a_record_says_where_reports_go(texts: list[str], uris: tuple[str, ...]) -> None:
-    assert tls_rpt_record.report_uris(texts) == uris
+    assert mta_sts.report_uris(texts) == uris
 
 
 @pytest.mark.parametrize(
@@ -45,20 +45,20 @@ def test_a_record_says_where_reports_go(texts: list[str], uris: tuple[str, ...])
     ],
 )
 def test_anything_else_asks_for_none(texts: list[str]) -> None:
-    assert tls_rpt_record.report_uris(texts) == ()
+    assert mta_sts.report_uris(texts) == ()
 
 
 def test_the_number_of_uris_is_bounded() -> None:
     text = "v=TLSRPTv1; rua=" + ",".join(f"mailto:a{number}@example.com" for number in range(1000))
-    assert len(tls_rpt_record.report_uris([text])) == 4
+    assert len(mta_sts.report_uris([text])) == 4
 
 
 @given(st.lists(st.text(max_size=100).map(lambda text: f"v=TLSRPTv1; rua=mailto:{text}"), max_size=3))
 def test_no_record_breaks_the_parser(texts: list[str]) -> None:
-    for uri in tls_rpt_record.report_uris(texts):
+    for uri in mta_sts.report_uris(texts):
         assert uri.isascii()
         assert "\n" not in uri
 
 
 def test_the_record_has_a_name() -> None:
-    assert tls_rpt_record.name_of("example.com") == "_smtp._tls.example.com"
+    assert mta_sts.report_record_name("example.com") == "_smtp._tls.example.com"

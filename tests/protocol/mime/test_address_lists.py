@@ -8,8 +8,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from postroad.protocol import address
-from postroad.protocol.mime import address_lists
+from postroad.protocol.mime import address, address_lists
 
 NAMES = st.text("abc XYZ019.,:;<>()[]@\"'\\_-/%&éüß漢字😀", max_size=20).map(lambda name: " ".join(name.split()))
 LOCALS = st.from_regex(r"[a-z0-9!#$%&'*+/^_`{|}~-]{1,20}(\.[a-z0-9]{1,5})?", fullmatch=True)

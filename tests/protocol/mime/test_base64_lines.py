@@ -8,23 +8,23 @@ import jsonschema_rs
 import pytest
 from hypothesis import strategies as st
 
-from postroad.protocol.mime import base64_lines
+from postroad.protocol.mime import transfer_encoding
 
-STDLIB = jsonschema_rs.validator_for({"pattern": base64_lines.SCHEMA_PATTERN})
+STDLIB = jsonschema_rs.validator_for({"pattern": transfer_encoding.BASE64_PATTERN})
 
 
 @hypothesis.given(st.binary())
 def test_what_the_standard_library_encodes_is_decoded(octets: bytes) -> None:
-    assert base64_lines.decode_strict(base64.b64encode(octets).decode()) == octets
-    assert base64_lines.decode_strict(base64.encodebytes(octets).decode()) == octets
-    assert base64_lines.decode_strict(base64_lines.encode(octets).decode()) == octets
+    assert transfer_encoding.decode_base64(base64.b64encode(octets).decode()) == octets
+    assert transfer_encoding.decode_base64(base64.encodebytes(octets).decode()) == octets
+    assert transfer_encoding.decode_base64(transfer_encoding.encode_base64(octets).decode()) == octets
 
 
 @pytest.mark.parametrize(
     "text, octets", [("", b""), ("\r\n", b""), ("QQ==", b"A"), ("Q\nQ=\r\n=", b"A"), ("QUJD\n", b"ABC")]
 )
 def test_line_breaks_may_stand_anywhere(text: str, octets: bytes) -> None:
-    assert base64_lines.decode_strict(text) == octets
+    assert transfer_encoding.decode_base64(text) == octets
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_line_breaks_may_stand_anywhere(text: str, octets: bytes) -> None:
     ],
 )
 def test_everything_else_is_refused_with_its_reason(text: str, reason: str) -> None:
-    with pytest.raises(base64_lines.Base64Error) as caught:
-        base64_lines.decode_strict(text)
+    with pytest.raises(transfer_encoding.Base64Error) as caught:
+        transfer_encoding.decode_base64(text)
     assert reason in str(caught.value)
     assert str(caught.value).isprintable()
 
@@ -70,9 +70,9 @@ def test_everything_else_is_refused_with_its_reason(text: str, reason: str) -> N
 )
 def test_lines_have_76_characters_with_crlf_between_them(size: int) -> None:
     octets = bytes(index % 251 for index in range(size))
-    encoded = base64_lines.encode(octets)
+    encoded = transfer_encoding.encode_base64(octets)
     assert encoded == base64.encodebytes(octets).rstrip(b"\n").replace(b"\n", b"\r\n")
-    assert len(encoded) == base64_lines.encoded_length(size)
+    assert len(encoded) == transfer_encoding.length_as_base64(size)
 
 
 PIECES = st.lists(
@@ -80,15 +80,15 @@ PIECES = st.lists(
 )
 
 
-@hypothesis.given(PIECES.map("".join) | st.from_regex(base64_lines.SCHEMA_PATTERN[:-1] + r"\Z"))
+@hypothesis.given(PIECES.map("".join) | st.from_regex(transfer_encoding.BASE64_PATTERN[:-1] + r"\Z"))
 def test_the_pattern_says_the_same_as_the_decoder(text: str) -> None:
     try:
-        base64_lines.decode_strict(text)
+        transfer_encoding.decode_base64(text)
         accepted = True
-    except base64_lines.Base64Error:
+    except transfer_encoding.Base64Error:
         accepted = False
     assert STDLIB.is_valid(text) == accepted
-    assert (re.search(base64_lines.SCHEMA_PATTERN[:-1] + r"\Z", text) is not None) == accepted
+    assert (re.search(transfer_encoding.BASE64_PATTERN[:-1] + r"\Z", text) is not None) == accepted
 
 
 @pytest.mark.parametrize(
@@ -107,4 +107,4 @@ def test_the_pattern_says_the_same_as_the_decoder(text: str) -> None:
     ],
 )
 def test_base64_of_others_ends_with_its_padding(outside: bytes, base64_of_it: bytes) -> None:
-    assert base64_lines.up_to_padding(outside) == base64_of_it
+    assert transfer_encoding.base64_up_to_padding(outside) == base64_of_it

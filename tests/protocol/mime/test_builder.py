@@ -8,8 +8,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from postroad.protocol import address
-from postroad.protocol.mime import builder
+from postroad.protocol.mime import address, builder
 from tests.protocol import stdlib_parser
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=300)

@@ -6,8 +6,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from postroad.protocol import address
-from postroad.protocol.mime import builder
+from postroad.protocol.mime import address, builder
 from tests.protocol import stdlib_parser
 
 BREAKS = ["\r\n", "\n", "\r", "\0", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\ud800"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from postroad.protocol.mime import downgrade
+from postroad.protocol.mime import seven_bit
 
 STRICT = email.policy.default.clone(raise_on_defect=True)
 BODY = "süß\r\n\r\nTo: grüße@example.net\r\n".encode()
@@ -17,7 +17,7 @@ def message(*fields: str) -> bytes:
 
 
 def downgraded(*fields: str) -> bytes:
-    content = downgrade.ascii_header(message(*fields))
+    content = seven_bit.ascii_header(message(*fields))
     assert content is not None
     head, _, body = content.partition(b"\r\n\r\n")
     assert head.isascii()
@@ -80,13 +80,13 @@ def test_long_lists_are_folded() -> None:
     ],
 )
 def test_what_is_no_recipients_address_has_no_such_form(field: str) -> None:
-    assert downgrade.ascii_header(message("To: ä@example.net", field)) is None
+    assert seven_bit.ascii_header(message("To: ä@example.net", field)) is None
 
 
 @pytest.mark.parametrize("content", ["ä\r\n\r\n", "To: ä@example.net", "To: ä@example.net\r\n x" + "x" * 1000])
 def test_what_is_no_header_has_no_such_form(content: str) -> None:
-    assert downgrade.ascii_header(content.encode()) is None
+    assert seven_bit.ascii_header(content.encode()) is None
 
 
 def test_a_message_without_a_header_stays_as_it_is() -> None:
-    assert downgrade.ascii_header(b"\r\n" + BODY) == b"\r\n" + BODY
+    assert seven_bit.ascii_header(b"\r\n" + BODY) == b"\r\n" + BODY

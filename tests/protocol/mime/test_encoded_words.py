@@ -8,7 +8,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from postroad.protocol.mime import encoded_words
+from postroad.protocol.mime import header_fields
 
 WORD = re.compile(r"=\?utf-8\?(?:q\?[A-Za-z0-9!*+/=_-]+|b\?[A-Za-z0-9+/]+={0,2})\?=")
 CHARSETS = [
@@ -39,12 +39,12 @@ def decode(words: list[str]) -> str:
     ],
 )
 def test_the_shorter_encoding_is_taken(text: str, words: list[str]) -> None:
-    assert encoded_words.encode(text, room=75) == words
+    assert header_fields.encode_words(text, room=75) == words
 
 
 @hypothesis.given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=300), ROOMS)
 def test_any_text_comes_back_and_every_word_is_well_formed(text: str, room: int) -> None:
-    words = encoded_words.encode(text, room=room)
+    words = header_fields.encode_words(text, room=room)
     assert decode(words) == text
     assert len(words[0]) <= room
     for word in words:
@@ -54,25 +54,25 @@ def test_any_text_comes_back_and_every_word_is_well_formed(text: str, room: int)
 
 
 def test_a_word_is_filled_before_the_next_begins() -> None:
-    words = encoded_words.encode("é" + "a" * 57 + "b" * 64, room=75)
+    words = header_fields.encode_words("é" + "a" * 57 + "b" * 64, room=75)
     assert [len(word) for word in words] == [75, 75, 13]
 
 
 @pytest.mark.parametrize("character", ["a", "é", "漢", "😀"])
 def test_the_smallest_room_is_enough_for_any_character(character: str) -> None:
-    words = encoded_words.encode(character * 100 + "=" * 30, room=24)
+    words = header_fields.encode_words(character * 100 + "=" * 30, room=24)
     assert len(words[0]) <= 24
     assert decode(words) == character * 100 + "=" * 30
 
 
 def test_words_are_filled_before_the_next_one_begins() -> None:
-    words = encoded_words.encode("ü" * 200, room=75)
+    words = header_fields.encode_words("ü" * 200, room=75)
     assert all(len(word) > 75 - 6 for word in words[:-1])
 
 
 @hypothesis.given(st.text(st.characters(codec="utf-8"), max_size=300), ROOMS)
 def test_what_was_encoded_is_decoded(text: str, room: int) -> None:
-    assert encoded_words.decode(" ".join(encoded_words.encode(text, room=room))) == text
+    assert header_fields.decode_words(" ".join(header_fields.encode_words(text, room=room))) == text
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_what_was_encoded_is_decoded(text: str, room: int) -> None:
     ],
 )
 def test_the_words_of_others_are_read(text: str, decoded: str) -> None:
-    assert encoded_words.decode(text) == decoded
+    assert header_fields.decode_words(text) == decoded
 
 
 @pytest.mark.parametrize(
@@ -121,27 +121,27 @@ def test_the_words_of_others_are_read(text: str, decoded: str) -> None:
     ],
 )
 def test_what_cannot_be_read_stays_as_it_is(text: str) -> None:
-    assert encoded_words.decode(text) == text
-    assert encoded_words.decode(f"{text} =?utf-8?q?b?=") == f"{text} b"
+    assert header_fields.decode_words(text) == text
+    assert header_fields.decode_words(f"{text} =?utf-8?q?b?=") == f"{text} b"
 
 
 @pytest.mark.parametrize("charset", CHARSETS)
 @hypothesis.given(octets=st.binary(min_size=1, max_size=30))
 def test_every_character_set_is_known_and_gives_text_that_can_be_stored(charset: str, octets: bytes) -> None:
     text = binascii.b2a_base64(octets, newline=False).decode()
-    assert encoded_words.decode(f"=?{charset}?b?{text}?=") == octets.decode(charset, "replace")
+    assert header_fields.decode_words(f"=?{charset}?b?{text}?=") == octets.decode(charset, "replace")
     octets.decode(charset, "replace").encode()
 
 
 @hypothesis.given(st.text("=?utf-8qb_ \tAé\r\n", max_size=80) | st.text(max_size=80))
 def test_no_text_fails_or_grows(text: str) -> None:
-    assert len(encoded_words.decode(text)) <= len(text)
+    assert len(header_fields.decode_words(text)) <= len(text)
 
 
 @pytest.mark.parametrize(
     "pattern", ["=?", "=?a?", "=?utf-8?q?", "=?utf-8?q?a?= ", "=?utf-8?q?a?=x", "?", "=?utf-8?b?w?="]
 )
 def test_a_long_hostile_text_is_read_like_a_short_one(pattern: str) -> None:
-    once, count = encoded_words.decode(pattern), 256 * 1024 // len(pattern)
-    decoded = encoded_words.decode(pattern * count)
+    once, count = header_fields.decode_words(pattern), 256 * 1024 // len(pattern)
+    decoded = header_fields.decode_words(pattern * count)
     assert len(decoded) in {len(once) * count, len("a") * count + len(" ")}

@@ -10,7 +10,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from postroad.protocol.mime import address_lists, encoded_words, header_text, message_parser
+from postroad.protocol.mime import address_lists, header_fields, message_parser
 from tests.protocol.mime import mail_corpus
 
 NOTHING: frozenset[str] = frozenset()
@@ -64,7 +64,7 @@ def test_the_standard_library_sees_the_same_fields_and_texts(
     raw = email.message_from_bytes(content, policy=email.policy.compat32)
     expected = [(name, value.replace("\r\n", "").strip(" \t")) for name, value in raw.items()]
     assert [(field.name, field.value) for field in message.fields] == expected
-    assert [encoded_words.decode(value) for value in message.all("SUBJECT")] == [
+    assert [header_fields.decode_words(value) for value in message.all("SUBJECT")] == [
         stdlib_reading(content)["Subject"].strip(" ")
     ]
     assert same(message) == content
@@ -76,7 +76,7 @@ def test_mail_of_common_programs_is_read_as_the_standard_library_reads_it(conten
     assert names(message) == list(stdlib_reading(content).keys())
     assert message.body == content.partition(b"\r\n\r\n")[2]
     if content.partition(b"\r\n\r\n")[0].isascii():
-        assert encoded_words.decode(*message.all("subject")) == stdlib_reading(content)["subject"]
+        assert header_fields.decode_words(*message.all("subject")) == stdlib_reading(content)["subject"]
         assert [one.address for one in address_lists.parse_list(*message.all("to"))] == [
             one.addr_spec for one in stdlib_reading(content)["to"].addresses
         ]
@@ -87,7 +87,7 @@ def test_mail_of_common_programs_is_read_as_the_standard_library_reads_it(conten
 
 def test_folded_subjects_of_outlook_and_names_of_nodemailer_come_out_whole() -> None:
     outlook, nodemailer = message_parser.read(mail_corpus.OUTLOOK), message_parser.read(mail_corpus.NODEMAILER)
-    subject = encoded_words.decode(*outlook.all("Subject"))
+    subject = header_fields.decode_words(*outlook.all("Subject"))
     assert subject == "RE: Grüße aus dem Büro und noch ein langer Betreff, der gefaltet wird"
     shown = [mailbox.written for mailbox in address_lists.parse_list(*outlook.all("to"))]
     assert shown == ["'Bo Example' <bo@example.org>", '"Smith, Jo" <jo@example.org>']
@@ -235,7 +235,7 @@ def test_a_long_added_value_is_folded() -> None:
     [("X", "a\r\nBcc: b"), ("X", "a\nb"), ("X", "a\rb"), ("X", "\0"), ("X\r\nBcc", "b"), ("X:", "b"), ("", "b")],
 )
 def test_nothing_added_can_begin_another_field(name: str, value: str) -> None:
-    with pytest.raises(header_text.HeaderError):
+    with pytest.raises(header_fields.HeaderError):
         message_parser.rewrite(message_parser.read(b"\r\n"), drop=NOTHING, add=[(name, value)])
 
 
@@ -291,7 +291,7 @@ def test_a_structured_field_becomes_ascii_whatever_its_words_are(name: str, text
     rewritten = message_parser.rewrite(message, drop=NOTHING, add=(), allow_utf8=False)
     assert rewritten.isascii()
     (value,) = message_parser.read(rewritten).all(name)
-    seen, expected = encoded_words.decode(value), encoded_words.decode(text)
+    seen, expected = header_fields.decode_words(value), header_fields.decode_words(text)
     # But for white space, and for the quotes' own marks, a reader sees the same.
     assert re.sub(r"[\s\\]", "", seen) == re.sub(r"[\s\\]", "", expected)
 
@@ -301,7 +301,7 @@ def test_a_long_file_name_is_several_encoded_words_on_short_lines() -> None:
     rewritten = same(message_parser.read(content))
     assert max(map(len, rewritten.split(b"\r\n"))) <= 76
     assert stdlib_reading(rewritten).get_content_type() == "application/pdf"
-    assert encoded_words.decode(str(stdlib_reading(rewritten).get_param("name"))) == "ü" * 200 + ".pdf"
+    assert header_fields.decode_words(str(stdlib_reading(rewritten).get_param("name"))) == "ü" * 200 + ".pdf"
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_no_text_in_a_header_becomes_another_field(text: str) -> None:
         message = message_parser.read(f"{name}: {text}\r\n\r\n".encode())
         again = message_parser.read(same(message))
         assert names(again) == [name]
-        assert encoded_words.decode(again.fields[0].value) or not message.fields[0].value
+        assert header_fields.decode_words(again.fields[0].value) or not message.fields[0].value
 
 
 @pytest.mark.parametrize("content", mail_corpus.MAIL.values(), ids=mail_corpus.MAIL)

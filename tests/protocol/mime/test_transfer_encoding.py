@@ -8,7 +8,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from postroad.protocol.mime import base64_lines, transfer_encoding
+from postroad.protocol.mime import transfer_encoding
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=500)
 LINES = st.lists(st.text("ab =.\t-é漢\x0b\x85\u2028", max_size=200), max_size=10).flatmap(
@@ -69,7 +69,7 @@ def test_what_is_not_ascii_takes_the_smaller_encoding(text: str) -> None:
     octets = with_crlf(text).encode()
     quoted = binascii.b2a_qp(octets.replace(b"\r\n", b"\n"), istext=True).replace(b"\n", b"\r\n")
     encoding, body = transfer_encoding.encode(text)
-    assert len(body) == min(len(quoted), base64_lines.encoded_length(len(octets)))
+    assert len(body) == min(len(quoted), transfer_encoding.length_as_base64(len(octets)))
     assert encoding in {"quoted-printable", "base64"}
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from postroad.protocol.smtp import server, server_content, server_events, values
+from postroad.protocol.smtp import server, server_events, server_input, values
 
 FEATURES = server_events.Features("mx.example.test", 1000)
 POSITIVE = {
@@ -32,7 +32,7 @@ class Driver:
     features: server_events.Features = FEATURES
     decide: Decide = agree
     is_secure: bool = False
-    open_store: server_content.OpenStore = server_content.MemoryStore
+    open_store: server_input.OpenStore = server_input.MemoryStore
     events: list[server_events.Event] = field(default_factory=list)
     machine: server.Server = field(init=False)
 

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from postroad.protocol.smtp import authentication, client, client_authentication
+from postroad.protocol.smtp import authentication, client
 from postroad.protocol.smtp.values import Cause, RecipientResult, Reply, Stage
 
 ADA = authentication.Credentials("ada", "s3cret pässword")
@@ -49,7 +49,7 @@ def test_login_answers_two_challenges() -> None:
 
 def test_a_long_response_waits_for_its_challenge() -> None:
     long = authentication.Credentials("ada", "x" * 400)
-    command, response = client_authentication.lines(long, "PLAIN")
+    command, response = authentication.client_lines(long, "PLAIN")
     assert command == b"AUTH PLAIN"
     assert base64.b64decode(response) == b"\0ada\0" + b"x" * 400
 
@@ -136,4 +136,4 @@ def test_no_reply_to_a_login_reveals_the_password(line: str, shown: str) -> None
 
 
 def test_a_username_alone_is_no_secret() -> None:
-    assert client_authentication.masked("no user ada", client_authentication.lines(ADA, "LOGIN")) == "no user ada"
+    assert authentication.masked("no user ada", authentication.client_lines(ADA, "LOGIN")) == "no user ada"

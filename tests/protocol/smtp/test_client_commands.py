@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.protocol.smtp import client_commands, values
+from postroad.protocol.smtp import client, values
 
 ALL = {"SIZE": "1000", "8BITMIME": "", "SMTPUTF8": ""}
 
@@ -34,7 +34,7 @@ def transaction(
 def test_mail_has_the_parameters_that_are_offered_and_needed(
     sent: values.MailTransaction, extensions: dict[str, str], command: bytes
 ) -> None:
-    assert client_commands.mail(sent, extensions) == command
+    assert client.mail_command(sent, extensions) == command
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_mail_has_the_parameters_that_are_offered_and_needed(
 def test_what_the_server_cannot_take_is_refused_for_good(
     sent: values.MailTransaction, extensions: dict[str, str], word: str
 ) -> None:
-    result = client_commands.mail(sent, extensions)
+    result = client.mail_command(sent, extensions)
     assert isinstance(result, values.RecipientResult)
     assert result.stage is values.Stage.MAIL
     assert result.permanent
@@ -62,7 +62,7 @@ def test_what_the_server_cannot_take_is_refused_for_good(
     ["a@example.com", "a+b@[192.0.2.1]", '"a b"@example.com', '"a<>b"@example.com', r'"a\"b"@example.com', "a@b@c"],
 )
 def test_addresses_are_sent_as_they_are(address: str) -> None:
-    assert client_commands.recipient(address, is_utf8=False) == f"RCPT TO:<{address}>\r\n".encode()
+    assert client.recipient_command(address, is_utf8=False) == f"RCPT TO:<{address}>\r\n".encode()
 
 
 @pytest.mark.parametrize(
@@ -74,19 +74,19 @@ def test_addresses_are_sent_as_they_are(address: str) -> None:
     ],
 )  # fmt: skip
 def test_an_address_that_could_do_harm_is_refused_for_good(address: str) -> None:
-    result = client_commands.recipient(address, is_utf8=False)
+    result = client.recipient_command(address, is_utf8=False)
     assert isinstance(result, values.RecipientResult)
     assert (result.stage, result.permanent) == (values.Stage.RECIPIENT, True)
     assert result.detail
 
 
 def test_half_a_surrogate_pair_is_refused() -> None:
-    assert isinstance(client_commands.recipient("a\ud800@example.com", is_utf8=True), values.RecipientResult)
+    assert isinstance(client.recipient_command("a\ud800@example.com", is_utf8=True), values.RecipientResult)
 
 
 @given(address=st.text(st.sampled_from('a@<>" \\\r\n\0.é'), max_size=12), is_utf8=st.booleans())
 def test_a_command_is_always_one_line(address: str, is_utf8: bool) -> None:  # noqa: FBT001 - hypothesis names it
-    command = client_commands.recipient(address, is_utf8=is_utf8)
+    command = client.recipient_command(address, is_utf8=is_utf8)
     if isinstance(command, bytes):
         assert command.endswith(b">\r\n")
         assert not {*command[:-2]} & {0, 10, 13}

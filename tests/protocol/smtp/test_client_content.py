@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.protocol.smtp import client_content
+from postroad.protocol.smtp import client
 
 PIECES = st.lists(st.lists(st.sampled_from([b"a", b".", b"\r", b"\n", b"\r\n", b"\r\n."])).map(b"".join), max_size=4)
 
@@ -18,7 +18,7 @@ def received(wire: bytes) -> bytes:
 
 @given(pieces=PIECES)
 def test_a_server_gets_the_lines_that_were_meant(pieces: list[bytes]) -> None:
-    wire = client_content.transparent(pieces)
+    wire = client.transparent(pieces)
     content = b"".join(pieces)
     meant = re.sub(rb"\r\n|\r|\n", b"\r\n", content)
     assert received(wire) == (meant if meant.endswith(b"\r\n") else meant + b"\r\n")
@@ -26,7 +26,7 @@ def test_a_server_gets_the_lines_that_were_meant(pieces: list[bytes]) -> None:
 
 @given(pieces=PIECES)
 def test_nothing_in_it_looks_like_its_end(pieces: list[bytes]) -> None:
-    wire = b"\r\n" + client_content.transparent(pieces)
+    wire = b"\r\n" + client.transparent(pieces)
     assert wire.endswith(b"\r\n")
     assert b"\r\n.\r\n" not in wire
     assert re.search(rb"\r(?!\n)|(?<!\r)\n", wire) is None
@@ -34,12 +34,12 @@ def test_nothing_in_it_looks_like_its_end(pieces: list[bytes]) -> None:
 
 @pytest.mark.parametrize("content", [b"a: b\r\n\r\nc\r\n", b"x" * 5000 + b"\r\n"])
 def test_what_needs_nothing_stays_the_same_object(content: bytes) -> None:
-    assert client_content.transparent((content,)) is content
+    assert client.transparent((content,)) is content
 
 
 def test_a_line_end_and_a_dot_in_different_pieces_meet() -> None:
-    assert client_content.transparent((b"a\r", b"\n", b".b\r\n")) == b"a\r\n..b\r\n"
+    assert client.transparent((b"a\r", b"\n", b".b\r\n")) == b"a\r\n..b\r\n"
 
 
 def test_a_smuggled_end_becomes_a_line_with_a_dot() -> None:
-    assert client_content.transparent((b"a\n.\nMAIL FROM:<x>\r.\r",)) == b"a\r\n..\r\nMAIL FROM:<x>\r\n..\r\n"
+    assert client.transparent((b"a\n.\nMAIL FROM:<x>\r.\r",)) == b"a\r\n..\r\nMAIL FROM:<x>\r\n..\r\n"

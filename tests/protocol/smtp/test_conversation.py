@@ -1,6 +1,6 @@
 """What is kept of a session for people: everything but content and logins, bounded, and safe to show."""
 
-from postroad.protocol.smtp import authentication, client, conversation, values
+from postroad.protocol.smtp import authentication, client, values
 
 CONTENT = b"Subject: secret\r\n\r\nnobody reads this\r\n"
 
@@ -98,7 +98,7 @@ def test_hostile_octets_are_made_visible_and_take_no_more_than_their_room() -> N
     for _ in range(50):
         say(session, hostile, b"550 " + b"z" * 1500)
     text = session.conversation.text()
-    assert len(text.encode()) <= conversation.MAX_OCTETS + 50
+    assert len(text.encode()) <= values.MAX_CONVERSATION_OCTETS + 50
     assert text.startswith("S: 220 mx.example.org ESMTP\nC: EHLO me.example\n")
     assert "lines left out)" in text
     assert text.splitlines()[-1] == "S: 550 " + "z" * 400 + "…"

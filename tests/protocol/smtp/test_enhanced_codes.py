@@ -14,7 +14,7 @@ import pytest
 
 from postroad import errors
 from postroad import protocol as protocol_package
-from postroad.protocol.smtp import server_content, server_events, values
+from postroad.protocol.smtp import server_events, server_input, values
 from postroad.submission import session
 from tests.protocol.smtp.server_driver import FEATURES, Driver, agree
 
@@ -69,7 +69,7 @@ SCENARIOS = [
 ]
 
 
-class Full(server_content.MemoryStore):
+class Full(server_input.MemoryStore):
     """A store without room."""
 
     def write(self, part: bytes) -> bool:
@@ -107,7 +107,7 @@ def wire_lines() -> list[str]:
     for features, data in SCENARIOS:
         said += Driver(features).send(data)
     said += Driver(AUTH, decide=refuse_logins, is_secure=True).send(b"EHLO x\r\n" + (b"AUTH PLAIN " + PLAIN) * 2)
-    large = b"x" * server_content.IN_MEMORY_OCTETS + b"\r\n"
+    large = b"x" * server_input.IN_MEMORY_OCTETS + b"\r\n"
     features = server_events.Features("mx.example.test", 10**6)
     sent = Driver(features, open_store=Full)
     said += sent.send(b"EHLO x\r\n" + MAIL + RCPT + b"DATA\r\n") + sent.send(large) + sent.send(b".\r\n")

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.protocol.smtp import replies, values
+from postroad.protocol.smtp import values
 
 
-def read(*portions: bytes) -> list[replies.Received]:
-    reader = replies.Reader()
+def read(*portions: bytes) -> list[values.Received]:
+    reader = values.ReplyReader()
     return [received for portion in portions for received in reader.read(portion)]
 
 
 def shown(raw: bytes) -> values.Reply:
     (received,) = read(raw)
-    return replies.reply(received)
+    return values.first_reply(received)
 
 
 SESSION = b"220 hello\r\n250-peer\r\n250-SIZE 10\r\n250 HELP\r\n250\r\n354 \r\n550-5.1.1 no\r\n550 5.1.1 body\r\n"
@@ -44,21 +44,21 @@ def test_lines_may_end_in_a_bare_line_feed() -> None:
     [b"hello\r\n", b"25\r\n", b"150 x\r\n", b"600 x\r\n", b"250x\r\n", b"\r\n", b" 250 x\r\n", b"250-a\r\n251 b\r\n"],
 )
 def test_what_is_not_a_reply_is_an_error(raw: bytes) -> None:
-    with pytest.raises(replies.BadReply, match="an invalid reply"):
+    with pytest.raises(values.BadReply, match="an invalid reply"):
         read(raw)
 
 
 def test_replies_before_a_bad_one_are_given() -> None:
-    reader = replies.Reader()
+    reader = values.ReplyReader()
     found = reader.read(b"250 taken\r\nnonsense\r\n")
     assert next(found)[0] == 250
-    with pytest.raises(replies.BadReply):
+    with pytest.raises(values.BadReply):
         next(found)
 
 
 @pytest.mark.parametrize("end", [b"\r\n", b""])
 def test_a_line_is_bounded_whether_or_not_it_ends(end: bytes) -> None:
-    with pytest.raises(replies.BadReply, match="2048 octets"):
+    with pytest.raises(values.BadReply, match="2048 octets"):
         read(b"250 " + b"x" * 2048 + end)
 
 
@@ -69,7 +69,7 @@ def test_a_line_of_the_longest_kind_is_read() -> None:
 
 @pytest.mark.parametrize("line", [b"250-x\r\n", b"250-" + b"x" * 2000 + b"\r\n"])
 def test_a_reply_that_does_not_end_is_an_error(line: bytes) -> None:
-    with pytest.raises(replies.BadReply, match="too long"):
+    with pytest.raises(values.BadReply, match="too long"):
         read(*[line] * 101)
 
 
@@ -79,7 +79,7 @@ def test_a_reply_of_a_hundred_lines_is_read_and_does_not_count_against_the_next(
 
 
 def test_a_reader_knows_whether_something_is_left() -> None:
-    reader = replies.Reader()
+    reader = values.ReplyReader()
     assert reader.is_empty
     for portion in (b"25", b"0-x\r\n", b"250"):
         assert list(reader.read(portion)) == []

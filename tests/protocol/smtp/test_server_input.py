@@ -4,7 +4,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from postroad.protocol.smtp import server_content, server_input
+from postroad.protocol.smtp import server_input
 
 
 def test_a_line_is_taken_when_it_is_complete() -> None:
@@ -103,7 +103,7 @@ def test_nothing_but_cr_lf_ends_a_line(content: bytes) -> None:
 # Content that is too large for memory while it arrives.
 
 
-class CountedStore(server_content.MemoryStore):
+class CountedStore(server_input.MemoryStore):
     """A store with room for so many octets."""
 
     room = 10**9
@@ -127,7 +127,7 @@ class CountedStore(server_content.MemoryStore):
 @pytest.fixture
 def stores(monkeypatch: pytest.MonkeyPatch) -> list[CountedStore]:
     """Eight octets are kept in memory; the stores that are opened."""
-    monkeypatch.setattr(server_content, "IN_MEMORY_OCTETS", 8)
+    monkeypatch.setattr(server_input, "IN_MEMORY_OCTETS", 8)
     opened: list[CountedStore] = []
     monkeypatch.setattr(CountedStore, "opened", opened, raising=False)
     return opened

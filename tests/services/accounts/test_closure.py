@@ -2,13 +2,12 @@
 
 import pytest
 
-from postroad import errors
-from postroad.model import caller
+from postroad import context, errors
 from postroad.model.bounces import disposition
-from postroad.services import context
-from postroad.services.accounts import closure, registry
-from postroad.services.auth import api_keys, authentication, credentials, sessions
-from postroad.storage import accounts, users
+from postroad.model.people import callers
+from postroad.services.accounts import account_registry
+from postroad.services.people import api_keys, authentication, credentials, sessions
+from postroad.storage.people import accounts, users
 from tests import accepted_mail, contexts
 from tests.contexts import PASSWORD, Clock
 from tests.services import audit_entries, claimed_mail
@@ -22,7 +21,7 @@ async def test_nobody_gets_in_to_a_closed_account_until_it_is_opened_again(
     await accepted_mail.allow_sending(ctx, account.id)
     credential, password = await credentials.create(ctx, account.id, "main")
     _, api_key = await api_keys.create(
-        ctx, account.id, name="key", credential_id=credential.id, scopes=frozenset({caller.Permission.SEND})
+        ctx, account.id, name="key", credential_id=credential.id, scopes=frozenset({callers.Permission.SEND})
     )
     token = (await authentication.issue_token(ctx, owner)).token
     session = await contexts.begin_session(ctx, owner)
@@ -43,24 +42,24 @@ async def test_nobody_gets_in_to_a_closed_account_until_it_is_opened_again(
     ways = ("log in", "session", "password", api_key, token)
     for way in ways:
         await use(way)
-    closed = await closure.close(ctx, account.id)
-    assert (closed.state, (await closure.close(ctx, account.id)).state) == ("closed", "closed")
+    closed = await account_registry.close(ctx, account.id)
+    assert (closed.state, (await account_registry.close(ctx, account.id)).state) == ("closed", "closed")
     for way in ways:
         with pytest.raises(errors.Unauthorized) as refused:
             await use(way)
         assert refused.value.message == CLOSED
     with pytest.raises(errors.AccountSuspended, match="the account is suspended: it is closed"):
         await accepted_mail.accept(ctx, account.id)
-    for change in (registry.resume(ctx, account.id), registry.suspend(ctx, account.id, "spam")):
+    for change in (account_registry.resume(ctx, account.id), account_registry.suspend(ctx, account.id, "spam")):
         with pytest.raises(errors.Conflict, match="is closed; open it again"):
             await change
 
-    assert (await closure.reopen(ctx, account.id)).state == "active"
+    assert (await account_registry.reopen(ctx, account.id)).state == "active"
     for way in ways:
         await use(way)
     await accepted_mail.accept(ctx, account.id)
     with pytest.raises(errors.Conflict, match="is not closed"):
-        await closure.reopen(ctx, account.id)
+        await account_registry.reopen(ctx, account.id)
     actions = [action for action, *_ in await audit_entries.summaries(ctx, account.id) if action.startswith("account.")]
     assert actions == ["account.closed", "account.created", "account.reopened"]
 
@@ -69,10 +68,10 @@ async def test_queued_mail_of_a_closed_account_is_delivered_and_the_guard_does_n
     ctx: context.Context, account: accounts.Account, clock: Clock
 ) -> None:
     _, (claim,) = await claimed_mail.accepted(ctx, account.id, "a@example.net")
-    await closure.close(ctx, account.id)
+    await account_registry.close(ctx, account.id)
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claim, disposition.Verdict.DELIVERED)])
     async with ctx.store.transaction() as tx:
         await accounts.suspend(tx, account.id, reason="bounces", by=accounts.BOUNCE_GUARD, now=clock.now)
     clock.pass_seconds(30 * 24 * 3600)
-    assert await registry.cool_down(ctx) == []
-    assert (await registry.find(ctx, account.id)).state == "closed"
+    assert await account_registry.cool_down(ctx) == []
+    assert (await account_registry.find(ctx, account.id)).state == "closed"

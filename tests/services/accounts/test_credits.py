@@ -2,12 +2,11 @@
 
 import pytest
 
-from postroad import errors
-from postroad.services import context
+from postroad import context, errors
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits
-from postroad.services.accounts import registry as accounts
-from postroad.services.maintenance import consistency
-from postroad.storage import accounts as stored_accounts
+from postroad.services.operations import operator_jobs
+from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail, contexts
 
 
@@ -33,7 +32,7 @@ async def test_the_ledger_sums_to_the_balances_after_mail(
     assert sum(entry.available for entry in entries) == 8
     assert sum(entry.reserved for entry in entries) == 2
     assert [entry.message_id for entry in entries if entry.kind == "reserve"] == [message_id]
-    assert (await consistency.run(ctx)).findings == []
+    assert (await operator_jobs.check_consistency(ctx)).findings == []
 
 
 @pytest.mark.parametrize("amount", [0, -1, -(2**63), (2**53 - 1) + 1, 2**63, 2**100])

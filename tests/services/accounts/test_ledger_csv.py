@@ -5,17 +5,17 @@ import io
 
 import pytest
 
-from postroad.services import context
-from postroad.services.accounts import credits, ledger_csv
-from postroad.services.accounts import registry as accounts
-from postroad.storage import accounts as stored_accounts
+from postroad import context
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.accounts import credits
+from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail, contexts
 
 HEAD = b"created_at,kind,available,reserved,available_after,reserved_after,message_id,note,id\r\n"
 
 
 async def exported(ctx: context.Context, account_id: str) -> bytes:
-    return b"".join([part async for part in ledger_csv.export(ctx, account_id)])
+    return b"".join([part async for part in credits.export_ledger(ctx, account_id)])
 
 
 async def rows(ctx: context.Context, account_id: str) -> list[dict[str, str]]:
@@ -53,11 +53,11 @@ async def test_a_file_is_written_page_by_page(
     monkeypatch: pytest.MonkeyPatch,
     count: int,
 ) -> None:
-    monkeypatch.setattr(ledger_csv, "PAGE_ROWS", 2)
+    monkeypatch.setattr(credits, "LEDGER_PAGE_ROWS", 2)
     for _ in range(count):
         await credits.add(ctx, account.id, 1, None)
         clock.pass_seconds(1)
-    parts = [part async for part in ledger_csv.export(ctx, account.id)]
+    parts = [part async for part in credits.export_ledger(ctx, account.id)]
     assert all(parts)
     assert len(parts) == (count + 1) // 2
     assert [row["available_after"] for row in await rows(ctx, account.id)] == [str(n + 1) for n in range(count)]

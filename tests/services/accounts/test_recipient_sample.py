@@ -3,11 +3,11 @@
 import pytest
 from msgspec import structs
 
+from postroad import context
 from postroad.model.bounces import disposition
-from postroad.services import context
-from postroad.services.accounts import recipient_sample, statistics
-from postroad.storage import accounts as stored_accounts
-from postroad.storage import hourly_counts, queue, recipient_scan
+from postroad.services.accounts import statistics
+from postroad.storage.mail import attempts, mail_counts, queue
+from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail
 from tests.contexts import SECOND, Clock
 from tests.services import claimed_mail
@@ -24,14 +24,14 @@ async def shop(ctx: context.Context, account: stored_accounts.Account) -> str:
 
 async def read(
     ctx: context.Context, account_id: str, *, limit: int = 100, tag: str = "", domain: str = ""
-) -> recipient_sample.Sample:
-    hour = hourly_counts.hour_of(ctx.clock())
-    return await recipient_sample.read(
+) -> statistics.Sample:
+    hour = mail_counts.hour_of(ctx.clock())
+    return await statistics.read_sample(
         ctx,
         account_id,
         from_hour=hour - 10,
         until_hour=hour + 1,
-        narrowing=recipient_sample.Narrowing(domain, tag),
+        narrowing=statistics.Narrowing(domain, tag),
         limit=limit,
     )
 
@@ -44,10 +44,10 @@ async def test_a_sample_counts_what_the_hourly_counts_count(ctx: context.Context
     (again,) = [one for one in await retried(ctx) if one.key == claimed[0].key]
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, again, DELIVERED, recipient_count=5)])
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed[4], BOUNCED, recipient_count=5, tried=False)])
-    hour = hourly_counts.hour_of(ctx.clock())
+    hour = mail_counts.hour_of(ctx.clock())
     async with ctx.store.reading() as tx:
-        counted = await hourly_counts.sums(tx, shop, from_hour=hour - 10, until_hour=hour + 1, hours=1)
-    sampled = recipient_sample.hourly(await read(ctx, shop), from_hour=hour - 10)
+        counted = await mail_counts.hourly_sums(tx, shop, from_hour=hour - 10, until_hour=hour + 1, hours=1)
+    sampled = statistics.hourly_sample(await read(ctx, shop), from_hour=hour - 10)
     assert sorted(map(structs.astuple, sampled)) == sorted(map(structs.astuple, counted))
     assert statistics.total(sampled) == statistics.Totals(1, 5, 2, 2, 1, 1)
 
@@ -92,11 +92,11 @@ async def test_a_sample_has_the_mail_that_is_asked_for(
 
 
 def test_delivery_times_are_by_provider_and_from_when_mail_may_be_sent() -> None:
-    def delivered(seconds: int, queue: str, send_at: int | None = None) -> recipient_scan.ScannedRecipient:
-        return recipient_scan.ScannedRecipient("em_1", SECOND, send_at, "delivered", 1, (1 + seconds) * SECOND, queue)
+    def delivered(seconds: int, queue: str, send_at: int | None = None) -> attempts.ScannedRecipient:
+        return attempts.ScannedRecipient("em_1", SECOND, send_at, "delivered", 1, (1 + seconds) * SECOND, queue)
 
-    waiting = recipient_scan.ScannedRecipient("em_1", SECOND, None, "queued", 0, None, None)
-    sample = recipient_sample.Sample(
+    waiting = attempts.ScannedRecipient("em_1", SECOND, None, "queued", 0, None, None)
+    sample = statistics.Sample(
         [
             *(delivered(number, "google") for number in range(1, 21)),
             delivered(60, "mx.example.net", 31 * SECOND),
@@ -104,7 +104,7 @@ def test_delivery_times_are_by_provider_and_from_when_mail_may_be_sent() -> None
         ],
         None,
     )
-    assert recipient_sample.delivery_times(sample) == [
-        recipient_sample.DeliveryTime("google", 20, 10 * SECOND, 19 * SECOND),
-        recipient_sample.DeliveryTime("others", 1, 30 * SECOND, 30 * SECOND),
+    assert statistics.delivery_times(sample) == [
+        statistics.DeliveryTime("google", 20, 10 * SECOND, 19 * SECOND),
+        statistics.DeliveryTime("others", 1, 30 * SECOND, 30 * SECOND),
     ]

@@ -2,20 +2,22 @@
 
 import pytest
 
-from postroad import errors
-from postroad.model import caller
+from postroad import context, errors
+from postroad.mail.signing import domain_keys
 from postroad.model.bounces import disposition
-from postroad.services import audit_log, context, templates
-from postroad.services.accounts import closure, registry
-from postroad.services.auth import api_keys, credentials, password_links
-from postroad.services.auth import users as account_users
-from postroad.services.dkim import domain_keys
-from postroad.services.domains import registry as domains
-from postroad.services.maintenance import cleanup, consistency
-from postroad.services.suppressions import registry as suppressions
+from postroad.model.people import callers
+from postroad.services import audit_log
+from postroad.services.accounts import account_registry
+from postroad.services.domains import domain_registry as domains
+from postroad.services.operations import cleanup, operator_jobs
+from postroad.services.people import api_keys, credentials, password_links
+from postroad.services.people import users as account_users
+from postroad.services.suppressions import suppression_list as suppressions
+from postroad.services.templates import templates
 from postroad.services.webhooks import endpoints
-from postroad.storage import account_removal, accounts
-from postroad.storage import suppressions as stored_suppressions
+from postroad.storage.mail import suppressions as stored_suppressions
+from postroad.storage.operations import retention
+from postroad.storage.people import accounts
 from tests import accepted_mail
 from tests.contexts import PASSWORD
 from tests.services import claimed_mail
@@ -86,10 +88,10 @@ async def furnish(ctx: context.Context, account_id: str, name: str) -> None:
     await domain_keys.record(ctx, domain)
     credential, _ = await credentials.create(ctx, account_id, "main")
     await api_keys.create(
-        ctx, account_id, name="key", credential_id=credential.id, scopes=frozenset({caller.Permission.SEND})
+        ctx, account_id, name="key", credential_id=credential.id, scopes=frozenset({callers.Permission.SEND})
     )
     user, _ = await account_users.create(
-        ctx, account_id, email=f"{name}@example.com", password=PASSWORD, role=caller.Role.OWNER
+        ctx, account_id, email=f"{name}@example.com", password=PASSWORD, role=callers.Role.OWNER
     )
     async with ctx.store.transaction() as tx:
         await password_links.create(ctx, tx, user)
@@ -128,7 +130,7 @@ async def rows_of(ctx: context.Context, account_id: str) -> dict[str, int]:
 async def test_a_removed_account_leaves_nothing_and_takes_nothing_of_another(
     ctx: context.Context, account: accounts.Account
 ) -> None:
-    other = await registry.create(ctx, "Other")
+    other = await account_registry.create(ctx, "Other")
     await furnish(ctx, account.id, "shop")
     await furnish(ctx, other.id, "other")
     async with ctx.store.transaction() as tx:
@@ -136,11 +138,11 @@ async def test_a_removed_account_leaves_nothing_and_takes_nothing_of_another(
     before = await rows_of(ctx, account.id)
     assert {table for table, count in before.items() if not count} == {"queue"}
     kept = await rows_of(ctx, other.id)
-    assert (await consistency.run(ctx)).findings == []
+    assert (await operator_jobs.check_consistency(ctx)).findings == []
     with pytest.raises(errors.Conflict, match="is not closed; close it first"):
-        await closure.remove(ctx, account.id)
-    await closure.close(ctx, account.id)
-    await closure.remove(ctx, account.id)
+        await account_registry.remove(ctx, account.id)
+    await account_registry.close(ctx, account.id)
+    await account_registry.remove(ctx, account.id)
     assert set((await rows_of(ctx, account.id)).values()) == {0}
     assert await rows_of(ctx, other.id) == kept
     assert await samples.count(ctx.store, "known_networks") == 3  # of the other user, login and credential
@@ -149,20 +151,20 @@ async def test_a_removed_account_leaves_nothing_and_takes_nothing_of_another(
     assert await samples.count(ctx.store, "sso_identities") == 2
     for table in ("notice_mails", "notice_choices"):
         assert await samples.count(ctx.store, table) == 1, table  # of the other user
-    assert (await consistency.run(ctx)).findings == []
+    assert (await operator_jobs.check_consistency(ctx)).findings == []
     with pytest.raises(errors.NotFound):
-        await registry.find(ctx, account.id)
+        await account_registry.find(ctx, account.id)
     (entry,) = await audit_log.page(ctx, audit_log.INSTALLATION, before=None, limit=9)
     assert (audit_log.text(entry), entry.detail) == (f"removed the account Shop ({account.id})", account.id)
-    await registry.create(ctx, "Shop")
+    await account_registry.create(ctx, "Shop")
 
 
 async def test_an_account_with_queued_mail_is_not_removed(ctx: context.Context, account: accounts.Account) -> None:
     await claimed_mail.accepted(ctx, account.id, "a@example.net")
-    await closure.close(ctx, account.id)
+    await account_registry.close(ctx, account.id)
     with pytest.raises(errors.Conflict, match=f"has queued mail; .* 'postroad queue cancel --account {account.id}'"):
-        await closure.remove(ctx, account.id)
-    assert (await registry.find(ctx, account.id)).state == "closed"
+        await account_registry.remove(ctx, account.id)
+    assert (await account_registry.find(ctx, account.id)).state == "closed"
 
 
 async def test_an_interrupted_removal_is_invisible_consistent_and_continued_by_maintenance(
@@ -171,21 +173,21 @@ async def test_an_interrupted_removal_is_invisible_consistent_and_continued_by_m
     await furnish(ctx, account.id, "shop")
     async with ctx.store.transaction() as tx:
         await tx.run_script(more_rows(ctx))
-    await closure.close(ctx, account.id)
-    monkeypatch.setattr(account_removal, "MAX_ROWS", 1)
-    monkeypatch.setattr(closure, "MAX_BATCHES", 1)
-    monkeypatch.setattr(closure, "_delete_some", _interrupted)
+    await account_registry.close(ctx, account.id)
+    monkeypatch.setattr(retention, "MAX_ACCOUNT_ROWS", 1)
+    monkeypatch.setattr(account_registry, "MAX_REMOVAL_BATCHES", 1)
+    monkeypatch.setattr(account_registry, "_delete_some", _interrupted)
     with pytest.raises(KeyboardInterrupt):
-        await closure.remove(ctx, account.id)
+        await account_registry.remove(ctx, account.id)
     monkeypatch.undo()
-    monkeypatch.setattr(account_removal, "MAX_ROWS", 1)
-    monkeypatch.setattr(closure, "MAX_BATCHES", 1)
-    assert await registry.page(ctx, "", 9) == []
+    monkeypatch.setattr(retention, "MAX_ACCOUNT_ROWS", 1)
+    monkeypatch.setattr(account_registry, "MAX_REMOVAL_BATCHES", 1)
+    assert await account_registry.page(ctx, "", 9) == []
     with pytest.raises(errors.NotFound):
-        await registry.find(ctx, account.id)
-    assert await registry.by_name(ctx, "Shop", limit=9) == []
+        await account_registry.find(ctx, account.id)
+    assert await account_registry.by_name(ctx, "Shop", limit=9) == []
     for _ in range(200):  # a batch each
-        assert (await consistency.run(ctx)).findings == []
+        assert (await operator_jobs.check_consistency(ctx)).findings == []
         if (await cleanup.sweep(ctx)).accounts:
             break
     assert set((await rows_of(ctx, account.id)).values()) == {0}

@@ -3,25 +3,19 @@
 import pytest
 from msgspec import structs
 
-from postroad import errors
-from postroad.model import chart_ranges, mail, times
+from postroad import context, errors
+from postroad.mail.results import outcomes
 from postroad.model.bounces import disposition
-from postroad.model.chart_ranges import Period
-from postroad.services import context
+from postroad.model.mail import statuses
+from postroad.model.units import chart_ranges, times
+from postroad.model.units.chart_ranges import Period
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits, statistics
-from postroad.services.accounts import registry as accounts
-from postroad.services.queue import inspection
-from postroad.services.results import outcomes
-from postroad.storage import accounts as stored_accounts
-from postroad.storage import (
-    attempts,
-    failure_counts,
-    hourly_counts,
-    provider_queues,
-    queue_views,
-    webhook_deliveries,
-    webhooks,
-)
+from postroad.services.messages import queue_inspection
+from postroad.storage.mail import attempts, mail_counts, queue_views
+from postroad.storage.operations import processes
+from postroad.storage.people import accounts as stored_accounts
+from postroad.storage.webhook import webhook_deliveries, webhooks
 from tests import accepted_mail, webhook_rows
 from tests.contexts import SECOND, Clock
 from tests.services import claimed_mail
@@ -49,8 +43,8 @@ async def day(ctx: context.Context, account_id: str) -> statistics.Overview:
 
 async def count(ctx: context.Context, account_id: str, *, hour: int, provider: str = "", **counts: int) -> None:
     async with ctx.store.transaction() as tx:
-        await hourly_counts.add(
-            tx, [hourly_counts.CountIncrement(account_id=account_id, hour=hour, provider=provider, **counts)]
+        await mail_counts.add_hourly(
+            tx, [mail_counts.CountIncrement(account_id=account_id, hour=hour, provider=provider, **counts)]
         )
 
 
@@ -96,12 +90,12 @@ async def test_results_count_in_the_hour_of_acceptance_and_failures_by_their_cau
     ctx: context.Context, shop: str, clock: Clock
 ) -> None:
     """A list of the messages that were accepted in an hour has the messages that the hour counts."""
-    hour = hourly_counts.hour_of(clock.now)
+    hour = mail_counts.hour_of(clock.now)
     _, claimed = await claimed_mail.another(ctx, shop, *(f"{name}@example.net" for name in "abcdef"))
     clock.pass_seconds(5 * HOUR_SECONDS)
     expired = structs.replace(
         claimed_mail.outcome(ctx, claimed[4], FAILED, recipient_count=6, tried=False),
-        ended_as=mail.RecipientStatus.EXPIRED,
+        ended_as=statuses.RecipientStatus.EXPIRED,
     )
     await ctx.outcome_commits.submit(
         [
@@ -114,7 +108,7 @@ async def test_results_count_in_the_hour_of_acceptance_and_failures_by_their_cau
         ]
     )
     async with ctx.store.reading() as tx:
-        found = await failure_counts.between(tx, shop, from_hour=hour, until_hour=hour + 1)
+        found = await mail_counts.failures_between(tx, shop, from_hour=hour, until_hour=hour + 1)
     assert sorted(map(structs.astuple, found)) == [
         (hour, "", "expired", 0, 1),
         (hour, "", "retries_ended", 0, 1),
@@ -226,12 +220,12 @@ async def test_a_period_is_cut_where_hours_and_days_begin_and_ends_now(
 ) -> None:
     clock.pass_seconds(1799.5)
     starts = [times.parse(first), times.parse(last)]
-    from_hour, last_hour = (hourly_counts.hour_of(start) for start in starts)
+    from_hour, last_hour = (mail_counts.hour_of(start) for start in starts)
     await count(ctx, shop, hour=from_hour, messages=1)
-    await count(ctx, shop, hour=hourly_counts.hour_of(clock.now), messages=10)
+    await count(ctx, shop, hour=mail_counts.hour_of(clock.now), messages=10)
     await count(ctx, shop, hour=last_hour - 1, messages=100)
     length = (last_hour - from_hour) // (buckets - 1) * buckets
-    await count(ctx, shop, hour=hourly_counts.hour_of(clock.now) - length - 1, messages=1_000)
+    await count(ctx, shop, hour=mail_counts.hour_of(clock.now) - length - 1, messages=1_000)
     await count(ctx, shop, hour=from_hour - length, messages=10_000)
     await count(ctx, shop, hour=from_hour - length - 1, messages=100_000)
     found = await of_period(ctx, shop, period)
@@ -247,7 +241,7 @@ async def test_the_period_before_is_compared_as_far_as_this_one_is(
     ctx: context.Context, shop: str, clock: Clock, period: Period, minutes: int, before: int
 ) -> None:
     shape = chart_ranges.SHAPES[period]
-    same_hour = hourly_counts.hour_of(clock.now) - shape.buckets * chart_ranges.HOURS[shape.step]
+    same_hour = mail_counts.hour_of(clock.now) - shape.buckets * chart_ranges.HOURS[shape.step]
     for hour, messages in ((same_hour - 1, 1), (same_hour, 10), (same_hour + 1, 100)):
         await count(ctx, shop, hour=hour, messages=messages)
     clock.pass_seconds(60 * minutes)
@@ -257,7 +251,7 @@ async def test_the_period_before_is_compared_as_far_as_this_one_is(
 async def test_the_largest_share_refused_comes_first_and_a_few_results_are_no_share(
     ctx: context.Context, shop: str
 ) -> None:
-    hour = hourly_counts.hour_of(ctx.clock())
+    hour = mail_counts.hour_of(ctx.clock())
     await count(ctx, shop, hour=hour, provider="microsoft", delivered=970, bounced=30)
     await count(ctx, shop, hour=hour, provider="yahoo", delivered=18, bounced=1, failed=1)
     await count(ctx, shop, hour=hour, provider="apple", delivered=0, bounced=19)
@@ -288,11 +282,11 @@ async def test_why_mail_waits_says_nothing_of_hosts_and_of_others_mail(ctx: cont
     assert sending.why == "being sent"
     await ctx.outcome_commits.submit([at_provider_queue(claimed_mail.outcome(ctx, claimed, RETRY), "google")])
     async with ctx.store.transaction() as tx:
-        reported = provider_queues.Status(
+        reported = processes.QueueStatus(
             "w1", "google", "paused", "too much for <eve@others.example>", ctx.clock(), ctx.clock()
         )
-        await provider_queues.put(tx, [reported])
-    await inspection.retry(ctx, [queue_views.Filter(account_id=shop)])
+        await processes.put_queues(tx, [reported])
+    await queue_inspection.retry(ctx, [queue_views.Filter(account_id=shop)])
     ready = (await day(ctx, shop)).oldest
     assert ready is not None
     assert ready.why == "Google asked us to slow down; mail to it is paused"

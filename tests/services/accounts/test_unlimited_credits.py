@@ -3,13 +3,13 @@
 import msgspec
 import pytest
 
-from postroad import config, errors
+from postroad import config, context, errors
 from postroad.model.bounces import disposition
 from postroad.roles import composition
-from postroad.services import context
-from postroad.services.accounts import credits, registry
-from postroad.services.maintenance import consistency, gauges
-from postroad.storage import accounts, ledger, messages
+from postroad.services.accounts import account_registry, credits
+from postroad.services.operations import gauges, operator_jobs
+from postroad.storage.mail import messages
+from postroad.storage.people import accounts
 from tests import accepted_mail
 from tests.contexts import Clock
 from tests.services import audit_entries, claimed_mail
@@ -19,12 +19,12 @@ BOUNCED, DELIVERED = disposition.Verdict.BOUNCED, disposition.Verdict.DELIVERED
 
 async def entries(ctx: context.Context, account_id: str) -> list[tuple[str, int, int]]:
     async with ctx.store.reading() as tx:
-        found = await ledger.page_from(tx, account_id, after="", limit=99)
+        found = await accounts.entries_from(tx, account_id, after="", limit=99)
     return sorted((entry.kind, entry.available, entry.reserved) for entry in found)
 
 
 async def balance(ctx: context.Context, account_id: str) -> tuple[int, int]:
-    account = await registry.find(ctx, account_id)
+    account = await account_registry.find(ctx, account_id)
     return account.available, account.reserved
 
 
@@ -48,7 +48,7 @@ async def test_an_unlimited_account_is_not_charged_and_its_earlier_mail_keeps_it
         message = await messages.by_id(tx, account.id, free)
     assert message is not None
     assert (message.recipient_count, message.credits_reserved) == (3, 0)
-    assert (await consistency.run(ctx)).findings == []
+    assert (await operator_jobs.check_consistency(ctx)).findings == []
 
     await end(
         ctx,
@@ -56,7 +56,7 @@ async def test_an_unlimited_account_is_not_charged_and_its_earlier_mail_keeps_it
     )
     assert await balance(ctx, account.id) == (2, 0)
     assert await entries(ctx, account.id) == [("grant", 2, 0), ("release", 1, -1), ("reserve", -1, 1)]
-    assert (await consistency.run(ctx)).findings == []
+    assert (await operator_jobs.check_consistency(ctx)).findings == []
 
     await credits.set_unlimited(ctx, account.id, unlimited=False)
     await accepted_mail.accept(ctx, account.id, to=("d@example.net",))
@@ -64,7 +64,7 @@ async def test_an_unlimited_account_is_not_charged_and_its_earlier_mail_keeps_it
     assert await balance(ctx, account.id) == (1, 0)
     with pytest.raises(errors.InsufficientCredits):
         await accepted_mail.accept(ctx, account.id, to=("e@example.net", "f@example.net"))
-    assert (await consistency.run(ctx)).findings == []
+    assert (await operator_jobs.check_consistency(ctx)).findings == []
     changes = [change for change in await audit_entries.summaries(ctx, account.id) if "limited" in change[0]]
     assert changes == [("credits.limited", "Shop", ""), ("credits.unlimited", "Shop", "")]
 
@@ -72,7 +72,7 @@ async def test_an_unlimited_account_is_not_charged_and_its_earlier_mail_keeps_it
 async def test_an_installation_without_credits_charges_nobody(
     ctx: context.Context, settings: config.Settings, clock: Clock
 ) -> None:
-    shop = await registry.create(ctx, "Free")
+    shop = await account_registry.create(ctx, "Free")
     await accepted_mail.allow_sending(ctx, shop.id, amount=1)
     off = msgspec.structs.replace(settings, credits=msgspec.structs.replace(settings.credits, enabled=False))
     async with composition.open_context(off, clock=clock) as without:
@@ -86,7 +86,7 @@ async def test_an_installation_without_credits_charges_nobody(
         await end(without, {"a@example.net": DELIVERED, "b@example.net": BOUNCED})
         assert await balance(without, shop.id) == (1, 0)
         assert await entries(without, shop.id) == [("grant", 1, 0)]
-        assert (await consistency.run(without)).findings == []
+        assert (await operator_jobs.check_consistency(without)).findings == []
         await gauges.Gauges().refresh(without)
         assert without.metrics.low_credits.values == {(): 0}
 

@@ -5,12 +5,11 @@ import zoneinfo
 
 import pytest
 
-from postroad import errors
-from postroad.model import time_zones
+from postroad import context, errors
 from postroad.model.bounces import disposition
-from postroad.services import context
-from postroad.services.accounts import credits, usage
-from postroad.storage import accounts as stored_accounts
+from postroad.model.units import times
+from postroad.services.accounts import credits
+from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail
 from tests.contexts import Clock
 from tests.services import claimed_mail
@@ -30,7 +29,7 @@ async def lines(ctx: context.Context, account_id: str, *, limit: int = 50) -> li
     found: list[tuple[str, int, int | None]] = []
     cursor: str | None = None
     for _ in range(20):
-        page = await usage.statement(ctx, account_id, before=cursor, limit=limit)
+        page = await credits.statement(ctx, account_id, before=cursor, limit=limit)
         found += [(line.entry.kind, line.entry.available, line.balance) for line in page.lines]
         cursor = page.next_cursor
         if cursor is None:
@@ -55,7 +54,7 @@ async def test_a_message_is_one_line_and_a_refund_another(ctx: context.Context, 
     ]
     assert await lines(ctx, shop) == expected
     assert await lines(ctx, shop, limit=2) == expected
-    page = await usage.statement(ctx, shop, before=None, limit=50)
+    page = await credits.statement(ctx, shop, before=None, limit=50)
     assert [line.billing for line in page.lines] == ["reserved", None, "released", "settled", None]
 
 
@@ -66,8 +65,8 @@ async def test_entries_without_a_line_are_passed_over(
     _, (claimed,) = await claimed_mail.another(ctx, shop, "ada@example.net")
     clock.pass_seconds(1)
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, DELIVERED)])
-    monkeypatch.setattr(usage, "ENTRIES_PER_PAGE", 1)
-    first = await usage.statement(ctx, shop, before=None, limit=50)
+    monkeypatch.setattr(credits, "ENTRIES_PER_PAGE", 1)
+    first = await credits.statement(ctx, shop, before=None, limit=50)
     assert first.lines == []
     assert first.next_cursor is not None
     assert await lines(ctx, shop) == [("reserve", -1, 99), ("grant", 100, 100)]
@@ -79,13 +78,13 @@ async def test_a_balance_too_far_back_is_not_shown(
     for _ in range(3):
         clock.pass_seconds(1)
         await credits.add(ctx, shop, 1, None)
-    monkeypatch.setattr(usage, "MAX_ENTRIES", 2)
+    monkeypatch.setattr(credits, "MAX_ENTRIES", 2)
     assert [balance for _, _, balance in await lines(ctx, shop, limit=1)] == [103, 102, None, None]
 
 
 async def test_a_foreign_cursor_is_refused(ctx: context.Context, shop: str) -> None:
     with pytest.raises(errors.InvalidRequest, match="before: "):
-        await usage.statement(ctx, shop, before="em_1", limit=9)
+        await credits.statement(ctx, shop, before="em_1", limit=9)
 
 
 async def test_recipients_are_counted_by_day_of_the_person_and_by_tag(
@@ -96,15 +95,15 @@ async def test_recipients_are_counted_by_day_of_the_person_and_by_tag(
     clock.pass_seconds(4 * 3600)
     await accepted_mail.accept(ctx, shop, tags=("news",))
     await accepted_mail.accept(ctx, shop, tags=("test",), is_test=True)
-    auckland = await usage.recent(ctx, shop, zoneinfo.ZoneInfo("Pacific/Auckland"))
-    assert len(auckland.days) == usage.DAYS
+    auckland = await credits.recent_usage(ctx, shop, zoneinfo.ZoneInfo("Pacific/Auckland"))
+    assert len(auckland.days) == credits.USAGE_DAYS
     assert auckland.days[-2:] == [(dt.date(2027, 1, 15), 2), (dt.date(2027, 1, 16), 1)]
-    here = await usage.recent(ctx, shop, time_zones.UTC)
+    here = await credits.recent_usage(ctx, shop, times.UTC)
     assert here.days[-1] == (dt.date(2027, 1, 15), 3)
     assert sum(count for _, count in here.days) == 3
     assert [(one.tag, one.messages, one.recipients) for one in here.tags] == [("news", 2, 3), ("order", 1, 2)]
     assert here.counted_from is None
-    monkeypatch.setattr(usage, "MAX_MESSAGES", 2)
-    newest = await usage.recent(ctx, shop, time_zones.UTC)
+    monkeypatch.setattr(credits, "MAX_MESSAGES", 2)
+    newest = await credits.recent_usage(ctx, shop, times.UTC)
     assert newest.counted_from is not None
     assert [(one.tag, one.recipients) for one in newest.tags] == [("news", 1)]

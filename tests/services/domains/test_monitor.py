@@ -6,15 +6,13 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from postroad import config
+from postroad import config, context
+from postroad.mail.signing import domain_keys
 from postroad.roles import composition
-from postroad.services import context
-from postroad.services.dkim import domain_keys
-from postroad.services.domains import checks as domain_checks
-from postroad.services.domains import monitor
-from postroad.services.domains import registry as domains
-from postroad.storage import accounts as stored_accounts
-from postroad.storage import domains as stored
+from postroad.services.domains import dns_checks as domain_checks
+from postroad.services.domains import domain_registry as domains
+from postroad.storage.mail import domains as stored
+from postroad.storage.people import accounts as stored_accounts
 from tests import contexts, dns_server
 from tests.api import app_server
 from tests.services import domain_zones
@@ -37,7 +35,7 @@ def lines() -> app_server.CapturedLog:
 
 
 async def watch(ctx: context.Context, lines: app_server.CapturedLog) -> int:
-    return await monitor.check_due(ctx, log=lines.logger())
+    return await domain_checks.check_due(ctx, log=lines.logger())
 
 
 def logged(lines: app_server.CapturedLog) -> list[tuple[str, str]]:
@@ -89,7 +87,7 @@ async def test_two_hosts_share_what_is_due_and_check_nothing_twice(
     lines: app_server.CapturedLog,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(monitor, "BATCH_SIZE", 2)
+    monkeypatch.setattr(domain_checks, "BATCH_SIZE", 2)
     names = [f"d{at}.example.com" for at in range(5)]
     for name in names:
         domain = await domains.add(ctx, account.id, name, verified=False)

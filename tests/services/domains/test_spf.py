@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from postroad.network import resolver
+from postroad.network.dns import resolver
 from postroad.protocol.dns import spf_record
-from postroad.services.domains import spf
+from postroad.services.domains import domain_dns
 from tests import dns_server
 
 OURS = "include:spf.example.net"
@@ -16,7 +16,7 @@ DOMAIN = "example.com"
 async def missing(zones: dns_server.Zones, record: str, *wanted: str) -> Sequence[str]:
     """The wanted terms that the record does not allow."""
     async with dns_server.running(zones) as server:
-        search = spf.Search(resolver.Resolver([server.address]))
+        search = domain_dns.Search(resolver.Resolver([server.address]))
         terms = [spf_record.parse_term(word) for word in wanted or (OURS,)]
         absent = await search.missing(DOMAIN, spf_record.parse(f"v=spf1 {record}"), terms)
         return [term.written for term in absent]
@@ -91,18 +91,18 @@ async def test_the_bits_that_a_term_compares_decide() -> None:
 async def test_names_of_hosts_count_as_look_ups_and_are_asked_once() -> None:
     zones: dns_server.Zones = {"a.example": {"A": ["192.0.2.1"]}}
     async with dns_server.running(zones) as server:
-        search = spf.Search(resolver.Resolver([server.address]))
+        search = domain_dns.Search(resolver.Resolver([server.address]))
         wanted = [spf_record.parse_term(f"ip4:192.0.2.{number}") for number in (7, 8)]
         record = spf_record.parse(f"v=spf1 {'a:a.example ' * 10}-all")
         assert await search.missing(DOMAIN, record, wanted) == wanted
         assert sorted(server.questions) == [("a.example", "A"), ("a.example", "AAAA")]
-    with pytest.raises(spf.PermError, match="more than 10 DNS lookups"):
+    with pytest.raises(domain_dns.PermError, match="more than 10 DNS lookups"):
         await missing(zones, f"{'a:a.example ' * 11}-all", "ip4:192.0.2.7")
 
 
 async def test_more_mail_hosts_than_receivers_look_at_break_a_record() -> None:
     zones: dns_server.Zones = {"many.example": {"MX": [f"10 mx{number}.example." for number in range(11)]}}
-    with pytest.raises(spf.PermError, match=r"many\.example has more than 10 mail hosts"):
+    with pytest.raises(domain_dns.PermError, match=r"many\.example has more than 10 mail hosts"):
         await missing(zones, "mx:many.example -all", "ip4:192.0.2.7")
 
 
@@ -111,7 +111,7 @@ async def test_a_search_asks_for_a_bounded_number_of_hosts() -> None:
         f"d{at}.example": {"MX": [f"1 mx{at}-{number}.example." for number in range(10)]} for at in range(5)
     }
     async with dns_server.running(zones) as server:
-        search = spf.Search(resolver.Resolver([server.address]))
+        search = domain_dns.Search(resolver.Resolver([server.address]))
         record = spf_record.parse(f"v=spf1 {' '.join(f'mx:{name}' for name in zones)} -all")
         assert len(await search.missing(DOMAIN, record, [spf_record.parse_term("ip4:192.0.2.7")])) == 1
         assert len({name for name, kind in server.questions if kind == "A"}) == 20
@@ -120,7 +120,7 @@ async def test_a_search_asks_for_a_bounded_number_of_hosts() -> None:
 async def test_ten_look_ups_are_enough_and_eleven_are_too_many() -> None:
     zones = chain(9, end=OURS)
     assert await missing(zones, "include:1.example -all") == []
-    with pytest.raises(spf.PermError, match="more than 10 DNS lookups"):
+    with pytest.raises(domain_dns.PermError, match="more than 10 DNS lookups"):
         await missing(zones, "a include:1.example -all")
 
 
@@ -130,10 +130,10 @@ async def test_what_comes_after_the_term_is_not_counted() -> None:
 
 async def test_a_loop_ends() -> None:
     zones: dns_server.Zones = {"a.example": txt("v=spf1 include:a.example -all")}
-    with pytest.raises(spf.PermError, match="more than 10 DNS lookups"):
+    with pytest.raises(domain_dns.PermError, match="more than 10 DNS lookups"):
         await missing(zones, "include:a.example -all")
     zones = {"a.example": txt("v=spf1 redirect=a.example")}
-    with pytest.raises(spf.PermError, match="more than 10 DNS lookups"):
+    with pytest.raises(domain_dns.PermError, match="more than 10 DNS lookups"):
         await missing(zones, "redirect=a.example")
 
 
@@ -147,21 +147,21 @@ async def test_a_loop_ends() -> None:
 )
 async def test_a_broken_record_breaks_those_that_include_it(included: list[str], reason: str) -> None:
     zones: dns_server.Zones = {"a.example": txt(*included)} if included else {}
-    with pytest.raises(spf.PermError, match=reason):
+    with pytest.raises(domain_dns.PermError, match=reason):
         await missing(zones, f"include:a.example {OURS} -all")
     assert await missing(zones, f"{OURS} include:a.example -all") == []
 
 
 async def test_a_term_that_forbids_is_no_permission() -> None:
-    with pytest.raises(spf.PermError, match="without the qualifier in front"):
+    with pytest.raises(domain_dns.PermError, match="without the qualifier in front"):
         await missing({}, f"-{OURS} +all")
 
 
 async def test_a_question_without_an_answer_is_no_answer() -> None:
     for record in ("include:a.example -all", "redirect=a.example"):
-        with pytest.raises(spf.TempError, match=r"a\.example: SERVFAIL"):
+        with pytest.raises(domain_dns.TempError, match=r"a\.example: SERVFAIL"):
             await missing({"a.example": dns_server.Fault.SERVFAIL}, record)
-    with pytest.raises(spf.TempError, match=r"a\.example: SERVFAIL"):
+    with pytest.raises(domain_dns.TempError, match=r"a\.example: SERVFAIL"):
         await missing({"a.example": dns_server.Fault.SERVFAIL}, "mx:a.example -all", "a:mail.example.net")
-    with pytest.raises(spf.TempError, match=r"a\.example: SERVFAIL"):
+    with pytest.raises(domain_dns.TempError, match=r"a\.example: SERVFAIL"):
         await missing({"a.example": dns_server.Fault.SERVFAIL}, "a:a.example -all", "ip4:192.0.2.7")

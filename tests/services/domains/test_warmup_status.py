@@ -8,14 +8,12 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from postroad import config, errors
-from postroad.model import times
+from postroad import config, context, errors
+from postroad.model.units import times
 from postroad.roles import composition
-from postroad.services import context
-from postroad.services.accounts import registry as accounts
-from postroad.services.domains import registry as domains
-from postroad.services.domains import warmup_status
-from postroad.storage import accounts as stored_accounts
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.domains import domain_registry as domains
+from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail, contexts
 
 CAPS = (60, 100)
@@ -46,7 +44,7 @@ async def send(ctx: context.Context, account_id: str, count: int) -> str:
 
 async def look(ctx: context.Context, account_id: str) -> tuple[int, int | None, int | None]:
     domain = await domains.by_name(ctx, account_id, accepted_mail.DOMAIN)
-    view = await warmup_status.view(ctx, domain)
+    view = await domains.warmup_view(ctx, domain)
     assert view is not None
     return view.used, view.cap, view.tomorrow
 
@@ -136,7 +134,7 @@ async def test_a_warm_domain_is_free_from_the_operators_word_on(ctx: context.Con
     assert (await domains.set_warm(ctx, shop, domain.id, warm=True)).warm
     for _ in range(3):
         await send(ctx, shop, 50)
-    assert await warmup_status.view(ctx, await domains.find(ctx, shop, domain.id)) is None
+    assert await domains.warmup_view(ctx, await domains.find(ctx, shop, domain.id)) is None
     assert not (await domains.set_warm(ctx, shop, domain.id, warm=False)).warm
     assert await look(ctx, shop) == (50, 60, 100)
     with pytest.raises(errors.WarmupLimited):
@@ -191,7 +189,7 @@ async def test_nothing_is_shown_where_warm_up_is_off(ctx: context.Context, shop:
     async with composition.open_context(msgspec.structs.replace(ctx.settings, warmup=off), clock=clock) as free:
         for _ in range(2):
             await send(free, shop, 50)
-        assert await warmup_status.view(free, await domains.by_name(free, shop, accepted_mail.DOMAIN)) is None
+        assert await domains.warmup_view(free, await domains.by_name(free, shop, accepted_mail.DOMAIN)) is None
     assert await look(ctx, shop) == (0, 60, 60)
 
 
@@ -208,7 +206,7 @@ async def test_the_calendar_shows_what_is_done_today_and_ahead(
     ctx: context.Context, shop: str, clock: contexts.Clock
 ) -> None:
     async def calendar() -> list[tuple[int, int | None, int | None, str]] | None:
-        found = await warmup_status.calendar(ctx, await domains.by_name(ctx, shop, accepted_mail.DOMAIN))
+        found = await domains.warmup_calendar(ctx, await domains.by_name(ctx, shop, accepted_mail.DOMAIN))
         return None if found is None else [(day.cap, day.day, day.used, day.state) for day in found]
 
     today = times.day_of(clock.now)
@@ -224,7 +222,7 @@ async def test_the_calendar_shows_what_is_done_today_and_ahead(
 
 async def test_a_warm_domain_has_no_calendar(ctx: context.Context, shop: str, clock: contexts.Clock) -> None:
     domain = await domains.by_name(ctx, shop, accepted_mail.DOMAIN)
-    assert await warmup_status.calendar(ctx, await domains.set_warm(ctx, shop, domain.id, warm=True)) is None
+    assert await domains.warmup_calendar(ctx, await domains.set_warm(ctx, shop, domain.id, warm=True)) is None
     off = msgspec.structs.replace(ctx.settings.warmup, enabled=False)
     async with composition.open_context(msgspec.structs.replace(ctx.settings, warmup=off), clock=clock) as free:
-        assert await warmup_status.calendar(free, domain) is None
+        assert await domains.warmup_calendar(free, domain) is None

@@ -4,7 +4,7 @@
 folder `package`. It writes features.json, LICENSE and manifest.toml; a test compares the files with the manifest.
 
 Of each feature it keeps what a reader of the page needs: the title, what in a message uses it (the keys of
-`protocol/html_usage.py`), and a letter for each client: y, a (partly), n, or u (unknown), as tested last.
+`protocol/text/html_usage.py`), and a letter for each client: y, a (partly), n, or u (unknown), as tested last.
 """
 
 import hashlib

@@ -9,13 +9,13 @@ from importlib import resources
 import msgspec
 import pytest
 
-from postroad import errors
+from postroad import context, errors
 from postroad.network import spamd
-from postroad.protocol import html_usage
-from postroad.services import context, work_limits
-from postroad.services.messages import content_checks, header_checks, html_support, link_checks, previews
-from postroad.services.messages.header_checks import Level, Origin
-from postroad.storage import accounts
+from postroad.protocol.text import html_usage
+from postroad.services import usage_limits
+from postroad.services.messages import content_checks, previews
+from postroad.services.messages.content_checks import Level, Origin
+from postroad.storage.people import accounts
 from tests import accepted_mail, spamd_server
 from tests.services.messages import caniemail_reducer
 
@@ -40,11 +40,11 @@ def check(html: str | None = "<p>Hi</p>", text: str | None = "Hi", *headers: tup
 
 
 def findings(*headers: tuple[str, str], origin: Origin = ORIGIN) -> list[tuple[Level, str]]:
-    return [(one.level, one.text) for one in header_checks.check(headers, origin)]
+    return [(one.level, one.text) for one in content_checks.check_header(headers, origin)]
 
 
 def problems(url: str, text: str = "Read") -> list[str]:
-    return link_checks.check(html_usage.Link(url, text, 1)).problems
+    return content_checks.check_links(html_usage.Link(url, text, 1)).problems
 
 
 def test_the_data_of_others_is_as_the_manifest_says() -> None:
@@ -93,7 +93,7 @@ def test_what_some_clients_lack_is_listed_with_its_lines_the_rarest_first() -> N
 
 
 def test_every_feature_has_a_letter_for_each_client_and_a_key_that_can_be_found() -> None:
-    known = html_support.keys()
+    known = content_checks.feature_keys()
     kinds = {key.partition(":")[0] for key in known}
     assert kinds == set(
         "at attribute function image keyword link media meta property pseudo selector tag type unit".split()
@@ -267,6 +267,6 @@ async def test_spamassassin_is_asked_if_the_operator_has_one(ctx: context.Contex
         large = await checked_by(ctx, address, message(text="x" * 512 * 1024))
         assert large == spamd.Failure("the message is larger than 512 KiB")
         limit = content_checks.SPAM_CHECKS
-        with work_limits.acquire(ctx, limit, "acc_1"), work_limits.acquire(ctx, limit, "acc_1"):
+        with usage_limits.acquire(ctx, limit, "acc_1"), usage_limits.acquire(ctx, limit, "acc_1"):
             assert isinstance(await checked_by(ctx, address, message()), spamd.Failure)
         assert len(requests) == 1

@@ -5,27 +5,26 @@ import gc
 
 import pytest
 
-from postroad import errors
-from postroad.model import fair_shares
-from postroad.services import context
-from postroad.services.messages import downloads, previews
+from postroad import context, errors
+from postroad.model.delivery import fair_shares
+from postroad.services.messages import previews
 
 ACCOUNT = "acc_a"
 LARGE = bytes(range(256)) * 1024 + b"the end"
 
 
-def reading(content: bytes) -> downloads.Read:
+def reading(content: bytes) -> previews.Read:
     async def read() -> previews.Download:
         return previews.Download("a.bin", "application/octet-stream", content)
 
     return read
 
 
-async def begin(ctx: context.Context, content: bytes = LARGE, account_id: str = ACCOUNT) -> downloads.StartedDownload:
-    return await downloads.begin(ctx, account_id, reading(content))
+async def begin(ctx: context.Context, content: bytes = LARGE, account_id: str = ACCOUNT) -> previews.StartedDownload:
+    return await previews.begin_download(ctx, account_id, reading(content))
 
 
-async def begin_parts(ctx: context.Context, account_id: str = ACCOUNT) -> downloads.Parts:
+async def begin_parts(ctx: context.Context, account_id: str = ACCOUNT) -> previews.Parts:
     body = (await begin(ctx, account_id=account_id)).body
     assert not isinstance(body, bytes)
     return body
@@ -37,7 +36,7 @@ async def test_a_large_file_comes_in_parts_in_its_order_and_holds_a_place(ctx: c
     assert not isinstance(begun.body, bytes)
     collected = []
     async for part in begun.body:
-        assert ctx.work_in_progress[downloads.DOWNLOADS.name].held(fair_shares.Party(ACCOUNT)) == 1
+        assert ctx.work_in_progress[previews.DOWNLOADS.name].held(fair_shares.Party(ACCOUNT)) == 1
         collected.append(part)
     assert [len(part) for part in collected] == [64 * 1024] * 4 + [len(b"the end")]
     assert b"".join(collected) == LARGE
@@ -58,7 +57,7 @@ async def test_the_place_is_taken_before_the_file_is_read(ctx: context.Context) 
         raise AssertionError("nothing may be read without a place")
 
     with pytest.raises(errors.RateLimited) as refused:
-        await downloads.begin(ctx, ACCOUNT, read)
+        await previews.begin_download(ctx, ACCOUNT, read)
     assert refused.value.retry_after == 5
     await (await begin_parts(ctx, "acc_b")).aclose()
     await held.pop().aclose()
@@ -73,7 +72,7 @@ async def test_what_cannot_be_read_holds_no_place(ctx: context.Context) -> None:
         raise errors.NotFound("there is no such message")
 
     with pytest.raises(errors.NotFound):
-        await downloads.begin(ctx, ACCOUNT, read)
+        await previews.begin_download(ctx, ACCOUNT, read)
     assert not ctx.work_in_progress
 
 
@@ -85,7 +84,7 @@ async def test_who_leaves_while_the_file_is_read_holds_no_place(ctx: context.Con
         await asyncio.Event().wait()
         raise AssertionError
 
-    task = asyncio.create_task(downloads.begin(ctx, ACCOUNT, read))
+    task = asyncio.create_task(previews.begin_download(ctx, ACCOUNT, read))
     await begun.wait()
     assert ctx.work_in_progress
     task.cancel()
@@ -107,7 +106,7 @@ async def test_parts_that_nobody_asks_for_give_their_place_back(ctx: context.Con
 
 
 async def test_a_download_that_takes_too_long_is_broken_off(ctx: context.Context) -> None:
-    begun = await downloads.begin(ctx, ACCOUNT, reading(LARGE), seconds=0)
+    begun = await previews.begin_download(ctx, ACCOUNT, reading(LARGE), seconds=0)
     assert not isinstance(begun.body, bytes)
     with pytest.raises(errors.ServiceUnavailable, match="too slowly"):
         await anext(begun.body)

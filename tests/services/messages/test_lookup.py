@@ -5,12 +5,11 @@ import email.policy
 
 import pytest
 
-from postroad import errors
-from postroad.model import mail, send_request
-from postroad.services import context
-from postroad.services.accounts import registry as accounts
+from postroad import context, errors
+from postroad.model.mail import send_request, statuses
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import lookup as messages
-from postroad.storage import accounts as stored_accounts
+from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail, contexts
 
 UNKNOWN_IDS = ["em_" + "0" * 28, "", "em_", "em_" + "0" * 27 + "\0", "acc_" + "0" * 28, "' OR 1=1 --"]
@@ -146,13 +145,13 @@ async def test_each_filter_chooses_and_all_work_together(
     tagged = await accepted_mail.accept(ctx, account.id, tags=("Orders", "50%_off"), to=("Bob <BOB@example.net>",))
     clock.pass_seconds(10)
     other = await accepted_mail.accept(
-        ctx, account.id, sender="Sale <SALE@example.com>", source=mail.Source.TEST, tags=("Orders",)
+        ctx, account.id, sender="Sale <SALE@example.com>", source=statuses.Source.TEST, tags=("Orders",)
     )
     everything = [other, tagged, plain]
     assert await listed(ctx, account.id) == everything
-    assert await listed(ctx, account.id, status=mail.MessageStatus.QUEUED) == everything
-    assert await listed(ctx, account.id, status=mail.MessageStatus.DELIVERED) == []
-    assert await listed(ctx, account.id, source=mail.Source.TEST) == [other]
+    assert await listed(ctx, account.id, status=statuses.MessageStatus.QUEUED) == everything
+    assert await listed(ctx, account.id, status=statuses.MessageStatus.DELIVERED) == []
+    assert await listed(ctx, account.id, source=statuses.Source.TEST) == [other]
     assert await listed(ctx, account.id, sender="sale@EXAMPLE.com") == [other]
     assert await listed(ctx, account.id, sender="shop@example.com") == [tagged, plain]
     assert await listed(ctx, account.id, recipient="bob@example.net") == [tagged]
@@ -161,9 +160,9 @@ async def test_each_filter_chooses_and_all_work_together(
     assert await listed(ctx, account.id, tag="orders") == []
     assert await listed(ctx, account.id, tag="50%_off") == [tagged]
     assert await listed(ctx, account.id, tag="%") == []
-    assert await listed(ctx, account.id, tag="Orders", source=mail.Source.TEST) == [other]
+    assert await listed(ctx, account.id, tag="Orders", source=statuses.Source.TEST) == [other]
     assert await listed(ctx, account.id, tag="Orders", recipient="bob@example.net") == [tagged]
-    assert await listed(ctx, account.id, tag="Orders", recipient="bob@example.net", source=mail.Source.TEST) == []
+    assert await listed(ctx, account.id, tag="Orders", recipient="bob@example.net", source=statuses.Source.TEST) == []
 
 
 async def test_times_choose_from_the_first_on_and_before_the_second(

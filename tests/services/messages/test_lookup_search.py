@@ -2,14 +2,15 @@
 
 import pytest
 
-from postroad import errors
-from postroad.model import mail, search_query
+from postroad import context, errors
 from postroad.model.bounces import reasons
-from postroad.services import context
-from postroad.services.accounts import registry as accounts
+from postroad.model.mail import statuses
+from postroad.model.search import search_query
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import lookup as messages
-from postroad.storage import accounts as stored_accounts
-from postroad.storage import attempts, recipients
+from postroad.storage.mail import attempts
+from postroad.storage.mail import messages as recipients
+from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail, contexts
 
 
@@ -31,7 +32,7 @@ async def test_each_term_chooses_and_all_have_to_hold(
         sender="Sale <Sale@example.com>",
         to=("Bob@example.net", "ada@example.net"),
         subject="50%_off 'today' 📮",
-        source=mail.Source.TEST,
+        source=statuses.Source.TEST,
         tags=("black friday",),
     )
     clock.pass_seconds(60)
@@ -125,10 +126,11 @@ async def test_a_search_that_met_its_bound_says_how_far_it_came_and_goes_on_ther
 async def test_the_list_has_the_same_bound(ctx: context.Context, account: stored_accounts.Account) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
     made = [
-        await accepted_mail.accept(ctx, account.id, source=source) for source in (mail.Source.SMTP, mail.Source.API)
+        await accepted_mail.accept(ctx, account.id, source=source)
+        for source in (statuses.Source.SMTP, statuses.Source.API)
     ]
     newest, oldest = sorted(made, reverse=True)
-    wanted = messages.Filters(source=mail.Source.SMTP if oldest == made[0] else mail.Source.API)
+    wanted = messages.Filters(source=statuses.Source.SMTP if oldest == made[0] else statuses.Source.API)
     part = await messages.page(ctx, account.id, wanted, limit=5, cursor=None, examined=1)
     assert (part.messages, part.next_cursor) == ([], newest)
     part = await messages.page(ctx, account.id, wanted, limit=5, cursor=newest, examined=1)
@@ -158,7 +160,7 @@ async def end(
     ctx: context.Context,
     account_id: str,
     message_id: str,
-    status: mail.RecipientStatus,
+    status: statuses.RecipientStatus,
     *,
     code: int | None = None,
     enhanced: str = "",
@@ -167,14 +169,14 @@ async def end(
 ) -> None:
     """The outcome of the first recipient of a message; without a reason, none was tried."""
     async with ctx.store.transaction() as tx:
-        first, *_ = await recipients.of_message(tx, account_id, message_id)
+        first, *_ = await recipients.recipients(tx, account_id, message_id)
         key = (account_id, message_id, first.id)
-        await recipients.record(
+        await recipients.record_results(
             tx, [recipients.RecipientUpdate(*key, status, "reserved", 1, code, "a reply", None, None)]
         )
         if reason:
             fault = reasons.REASONS[reason].fault
-            verdict = "bounced" if status is mail.RecipientStatus.BOUNCED else "retry"
+            verdict = "bounced" if status is statuses.RecipientStatus.BOUNCED else "retry"
             tried = attempts.Attempt(
                 *key,
                 started_at=ctx.clock(),
@@ -204,7 +206,7 @@ async def test_messages_are_found_by_what_became_of_their_recipients(
         made.append(await accepted_mail.accept(ctx, account.id, to=(to, "zoe@example.org"), tags=(to[:3],)))
         clock.pass_seconds(1)
     ann, bob, anna, cy, dee = made
-    status = mail.RecipientStatus
+    status = statuses.RecipientStatus
     await end(
         ctx, account.id, ann, status.BOUNCED, code=550, enhanced="5.1.1", reason="unknown_address", provider="google"
     )

@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad import errors
-from postroad.model import send_request
+from postroad import context, errors
+from postroad.model.mail import send_request
 from postroad.protocol.mime import preview_parser
-from postroad.services import context
-from postroad.services.accounts import registry as accounts
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import previews
-from postroad.storage import accounts as stored_accounts
+from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"x" * 10

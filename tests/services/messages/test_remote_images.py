@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from postroad import config, errors
+from postroad import config, context, errors
 from postroad.roles import composition
-from postroad.services import context, work_limits
-from postroad.services.messages import previews, remote_images
+from postroad.services import usage_limits
+from postroad.services.messages import previews
 from tests import contexts, webhook_server
 from tests.contexts import clock, ctx
 
@@ -49,20 +49,20 @@ def test_images_are_named_by_attributes_and_by_styles() -> None:
         <a href="https://a.example/page"><img src="data:image/png;base64,xx"><img src="cid:a"><img src="/local.png">
         <script src="https://a.example/x.js"></script><link href="https://a.example/x.css"><iframe src="https://b/">
     """
-    assert remote_images.urls_in(html) == [
+    assert previews.image_urls(html) == [
         "HTTPS://a.example/1.png?x=1&y=2",
         "https://a.example/2.png",
         "https://a.example/3.png",
         "http://a.example/4.png",
     ]
-    assert len(remote_images.urls_in("".join(f"<img src=https://a/{number}>" for number in range(100)))) == 40
+    assert len(previews.image_urls("".join(f"<img src=https://a/{number}>" for number in range(100)))) == 40
 
 
 async def test_an_image_is_fetched_and_becomes_part_of_the_document(
     ctx: context.Context, images: webhook_server.WebhookServer
 ) -> None:
     url = images.at(images.host, "/logo a.png?to=ada#x")
-    found = await remote_images.fetch(ctx, "acc_1", [url])
+    found = await previews.fetch_images(ctx, "acc_1", [url])
     assert found == {url: PNG}
     (request,) = images.requests
     assert (request.method, request.path) == ("GET", "/logo%20a.png?to=ada")
@@ -86,7 +86,7 @@ async def test_only_images_are_shown_whatever_they_are_called(
     url = images.at(images.host, "/x.png")
     for octets in (SVG, b"<html><script>", b"%PDF", b""):
         images.answer = webhook_server.ok(200, octets, "Content-Type: image/png")
-        found = await remote_images.fetch(ctx, "acc_1", [url])
+        found = await previews.fetch_images(ctx, "acc_1", [url])
         assert "data:" not in shown(f"<img src='{url}'>", found)
 
 
@@ -100,11 +100,11 @@ async def test_redirects_are_followed_three_times_and_checked_each_time(
 
     images.answer = answer
     near, far = images.at(images.host, "/3"), images.at(images.host, "/4")
-    assert list(await remote_images.fetch(ctx, "acc_1", [near, far])) == [near]
+    assert list(await previews.fetch_images(ctx, "acc_1", [near, far])) == [near]
     images.requests.clear()
     for target in ("https://[x", "ftp://a.example/x", "file:///etc/passwd", "http://user@a.example/"):
         images.answer = webhook_server.ok(302, b"", f"Location: {target}")
-        assert await remote_images.fetch(ctx, "acc_1", [near]) == {}
+        assert await previews.fetch_images(ctx, "acc_1", [near]) == {}
     assert len(images.requests) == 4
 
 
@@ -117,7 +117,7 @@ async def test_what_cannot_be_fetched_is_left_out(ctx: context.Context, images: 
         b"",
     ):
         images.answer = answer
-        assert await remote_images.fetch(ctx, "acc_1", [url, "https://[x", "https://"]) == {}
+        assert await previews.fetch_images(ctx, "acc_1", [url, "https://[x", "https://"]) == {}
 
 
 async def test_a_private_address_is_never_asked(clean_sqlite_url: str, clock: contexts.Clock) -> None:
@@ -125,17 +125,17 @@ async def test_a_private_address_is_never_asked(clean_sqlite_url: str, clock: co
     settings = config.load(environment={}, overrides=overrides)
     async with webhook_server.running() as server, composition.open_context(settings, clock=clock) as ctx:
         urls = [server.at("127.0.0.2"), server.at("localhost"), server.at("[::1]"), "http://192.0.2.1/x.png"]
-        assert await remote_images.fetch(ctx, "acc_1", urls) == {}
+        assert await previews.fetch_images(ctx, "acc_1", urls) == {}
         assert server.connections == 0
 
 
 async def test_the_images_of_a_message_share_a_bound(
     ctx: context.Context, images: webhook_server.WebhookServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote_images, "MAX_CONCURRENT", 1)
+    monkeypatch.setattr(previews, "MAX_CONCURRENT_FETCHES", 1)
     monkeypatch.setattr(previews, "IMAGES_OCTETS", 2 * len(PNG))
     urls = [images.at(images.host, f"/{number}.png") for number in range(4)]
-    assert list(await remote_images.fetch(ctx, "acc_1", urls)) == urls[:2]
+    assert list(await previews.fetch_images(ctx, "acc_1", urls)) == urls[:2]
     assert len(images.requests) == 2
 
 
@@ -143,24 +143,24 @@ async def test_an_account_has_only_so_many_under_way_and_a_rate(
     ctx: context.Context, images: webhook_server.WebhookServer
 ) -> None:
     url = images.at(images.host, "/x.png")
-    limit = remote_images.FETCHES
-    with work_limits.acquire(ctx, limit, "acc_1"), work_limits.acquire(ctx, limit, "acc_1"):
+    limit = previews.FETCHES
+    with usage_limits.acquire(ctx, limit, "acc_1"), usage_limits.acquire(ctx, limit, "acc_1"):
         with pytest.raises(errors.RateLimited):
-            await remote_images.fetch(ctx, "acc_1", [url])
-        assert await remote_images.fetch(ctx, "acc_2", [url]) == {url: PNG}
+            await previews.fetch_images(ctx, "acc_1", [url])
+        assert await previews.fetch_images(ctx, "acc_2", [url]) == {url: PNG}
     burst = ctx.settings.limits.request_burst
     for _ in range(burst):
         ctx.rate_limiter.take("images acc_1", now=ctx.clock())
     images.requests.clear()
-    assert await remote_images.fetch(ctx, "acc_1", [url]) == {}
+    assert await previews.fetch_images(ctx, "acc_1", [url]) == {}
     assert images.requests == []
 
 
 async def test_a_silent_server_takes_no_longer_than_the_bound(
     ctx: context.Context, images: webhook_server.WebhookServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote_images, "MAX_SECONDS", 0.2)
+    monkeypatch.setattr(previews, "FETCH_SECONDS", 0.2)
     images.answer = None
     urls = [images.at(images.host, f"/{number}.png") for number in range(20)]
     async with asyncio.timeout(60):
-        assert await remote_images.fetch(ctx, "acc_1", urls) == {}
+        assert await previews.fetch_images(ctx, "acc_1", urls) == {}

@@ -2,12 +2,13 @@
 
 import pytest
 
-from postroad import errors
-from postroad.services import audit_log, context
-from postroad.services.accounts import registry as accounts
-from postroad.services.queue import holds, inspection
-from postroad.storage import accounts as stored_accounts
-from postroad.storage import queue_views
+from postroad import context, errors
+from postroad.services import audit_log
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.messages import queue_inspection
+from postroad.services.queue import holds
+from postroad.storage.mail import queue_views
+from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail, queue_steps
 from tests.contexts import Clock
 
@@ -60,14 +61,14 @@ async def test_people_read_that_mail_is_held_and_since_when(ctx: context.Context
     (key,) = await queue_steps.claim(ctx, shop)
     await queue_steps.defer(ctx, key)
     await holds.hold(ctx)
-    found = await inspection.overview(ctx, queue_views.Filter(), state="held", limit=10)
+    found = await queue_inspection.overview(ctx, queue_views.Filter(), state="held", limit=10)
     assert [line.why for line in found.entries] == [
         "held by the operator of this service; since 2027-01-15 08:00:00 UTC: postroad queue hold"
     ]
-    entries = await inspection.entries_of_message(ctx, shop, message_id)
+    entries = await queue_inspection.entries_of_message(ctx, shop, message_id)
     assert [entry.why for entry in entries.values()] == ["held by the operator of this service"]
     with pytest.raises(errors.Conflict, match=r"^delivery is held by the operator of this service"):
-        await inspection.retry_of_account(ctx, shop, message_id, None)
+        await queue_inspection.retry_of_account(ctx, shop, message_id, None)
 
 
 async def test_after_a_restore_what_was_queued_before_may_be_a_duplicate(
@@ -93,7 +94,7 @@ async def test_a_restore_ends_the_leases_of_workers_that_it_does_not_have(ctx: c
     await accepted_mail.accept(ctx, shop)
     (key,) = await queue_steps.claim(ctx, shop)
     await holds.hold_restored(ctx)
-    (listed,) = (await inspection.overview(ctx, queue_views.Filter(), state=None, limit=1)).entries
+    (listed,) = (await queue_inspection.overview(ctx, queue_views.Filter(), state=None, limit=1)).entries
     assert (listed.waiting.state, listed.waiting.worker) == (queue_views.HELD, None)
     # The worker that had it may have sent it.
     assert listed.waiting.lost_leases == 1

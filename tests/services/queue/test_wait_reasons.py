@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from postroad.services.queue import wait_reasons
-from postroad.storage import holds, provider_queues, queue_views, recipients
+from postroad.storage.mail import delivery_controls, messages, queue_views
+from postroad.storage.operations import processes
 
 NOW = 1_800_000_000_000_000
 MINUTE = 60_000_000
@@ -30,24 +31,24 @@ WAITING = queue_views.QueuedRecipient(
     enhanced_code="4.7.1",
     attempt_reason="greylisted",
 )
-RECIPIENT = recipients.Recipient(
+RECIPIENT = messages.Recipient(
     "rcp_1", "em_1", "ada@example.net", "delivered", "settled", 1, 250, "2.0.0 taken", NOW, None
 )
 
 
-def status(
-    state: str, name: str = "google", reason: str = "no more for <eve@others.example>"
-) -> provider_queues.Status:
-    return provider_queues.Status("mail-1:42:a1b2c3d4", name, state, reason, NOW + MINUTE, NOW)
+def status(state: str, name: str = "google", reason: str = "no more for <eve@others.example>") -> processes.QueueStatus:
+    return processes.QueueStatus("mail-1:42:a1b2c3d4", name, state, reason, NOW + MINUTE, NOW)
 
 
 def explained(
-    one: provider_queues.Status | None = None, *, ahead: int | None = None, **changes: object
+    one: processes.QueueStatus | None = None, *, ahead: int | None = None, **changes: object
 ) -> wait_reasons.WaitReason:
     return wait_reasons.explain(msgspec.structs.replace(WAITING, **changes), one, now=NOW, ahead=ahead)
 
 
-def detail(one: provider_queues.Status | None = None, *, hold: holds.Hold | None = None, **changes: object) -> str:
+def detail(
+    one: processes.QueueStatus | None = None, *, hold: delivery_controls.Hold | None = None, **changes: object
+) -> str:
     return wait_reasons.detail(msgspec.structs.replace(WAITING, **changes), one, now=NOW, hold=hold)
 
 
@@ -174,7 +175,7 @@ def test_operators_see_workers_replies_and_the_reason_of_a_hold_besides() -> Non
     assert detail(state=sending, worker=worker) == "by mail-1:42, whose lease ends at 2027-01-15 08:04:00 UTC"
     gone = detail(state=sending, worker=worker, due_at=NOW)
     assert gone == "by mail-1:42, whose lease ended at 2027-01-15 08:00:00 UTC"
-    hold = holds.Hold("acc_1", "", "moving house", NOW)
+    hold = delivery_controls.Hold("acc_1", "", "moving house", NOW)
     assert detail(state=queue_views.HELD, hold=hold) == "since 2027-01-15 08:00:00 UTC: moving house"
     reason = dataclasses.replace(explained(), detail=detail())
     assert reason.sentence == (

@@ -9,15 +9,15 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from postroad import errors
-from postroad.protocol import address
-from postroad.services import context, csv_rows
-from postroad.services.accounts import registry as services_accounts
-from postroad.services.maintenance import throttled_batches
-from postroad.services.suppressions import bulk, suppression_csv
-from postroad.services.suppressions import registry as suppressions
-from postroad.storage import accounts, store
-from postroad.storage import suppressions as stored
+from postroad import context, errors
+from postroad.protocol.mime import address
+from postroad.protocol.text import csv_rows
+from postroad.services import throttled_batches
+from postroad.services.accounts import account_registry as services_accounts
+from postroad.services.suppressions import suppression_csv, suppression_list
+from postroad.storage.engine import store
+from postroad.storage.mail import suppressions as stored
+from postroad.storage.people import accounts
 
 HEAD = b"email,source,reason,smtp_code,message_id,created_at\r\n"
 # What a spreadsheet takes for the beginning of a formula.
@@ -41,7 +41,7 @@ async def exported(ctx: context.Context, account_id: str) -> bytes:
 
 
 async def listed(ctx: context.Context, account_id: str) -> list[tuple[str, str, str]]:
-    page = await suppressions.page(ctx, account_id, after="", limit=1000)
+    page = await suppression_list.page(ctx, account_id, after="", limit=1000)
     return [(one.email_key, one.source, one.reason) for one in page]
 
 
@@ -159,7 +159,7 @@ async def test_reasons_are_kept_and_the_first_one_stays(ctx: context.Context, ac
 async def test_a_long_file_goes_down_in_several_transactions(
     ctx: context.Context, account: accounts.Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk, "BATCH_ROWS", 3)
+    monkeypatch.setattr(suppression_list, "BATCH_ROWS", 3)
     content = "".join(f"{number}@example.net\n" for number in range(7)).encode()
     rests: list[int] = []
 

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from postroad import config
+from postroad import config, context
 from postroad.model.bounces import disposition
-from postroad.services import context
+from postroad.services.accounts import account_registry as accounts_registry
 from postroad.services.accounts import credits
-from postroad.services.accounts import registry as accounts_registry
-from postroad.services.domains import checks as domain_checks
-from postroad.services.domains import registry as domains
-from postroad.services.webhooks import replays
-from postroad.storage import accounts, webhook_deliveries, webhooks
-from postroad.storage import domains as stored_domains
+from postroad.services.domains import dns_checks as domain_checks
+from postroad.services.domains import domain_registry as domains
+from postroad.services.webhooks import delivery_log
+from postroad.storage.mail import domains as stored_domains
+from postroad.storage.people import accounts
+from postroad.storage.webhook import webhook_deliveries, webhooks
 from tests import accepted_mail, contexts, dns_server, webhook_endpoints, webhook_rows
 from tests.services import claimed_mail, domain_zones
 
@@ -187,6 +187,6 @@ async def test_failed_ones_are_replayed_until_one_succeeds_and_pings_never(
         )
     clock.pass_seconds(1)
     for replayed in (2, 0):  # what is pending is not replayed again
-        done = await replays.replay_failed(ctx, account.id, after=0, before=ctx.clock())
+        done = await delivery_log.replay_failed(ctx, account.id, after=0, before=ctx.clock())
         assert done.count == replayed
         clock.pass_seconds(60)

@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from postroad import config, errors
-from postroad.services import context
-from postroad.services.accounts import registry as accounts
+from postroad import config, context, errors
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.webhooks import delivery_log, endpoints
-from postroad.storage import accounts as stored_accounts
-from postroad.storage import webhook_deliveries
+from postroad.storage.people import accounts as stored_accounts
+from postroad.storage.webhook import webhook_deliveries
 from tests import contexts, webhook_rows
 from tests.webhook_rows import MESSAGE_ID, URL, State
 

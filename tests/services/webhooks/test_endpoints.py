@@ -4,14 +4,13 @@ import asyncio
 
 import pytest
 
-from postroad import config, errors
-from postroad.model import events
+from postroad import config, context, errors
+from postroad.model.events import events
 from postroad.roles import composition
-from postroad.services import context
-from postroad.services.accounts import registry as accounts
-from postroad.services.webhooks import delivery_log, endpoints, signing_secrets
-from postroad.storage import accounts as stored_accounts
-from postroad.storage import webhooks as stored
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.webhooks import delivery_log, endpoints, signed_requests
+from postroad.storage.people import accounts as stored_accounts
+from postroad.storage.webhook import webhooks as stored
 from tests import contexts, webhook_rows
 from tests.webhook_rows import URL
 
@@ -30,7 +29,7 @@ async def good(ctx: context.Context, account_id: str) -> list[str]:
         webhook = await stored.first_of(tx, account_id)
         assert webhook is not None
         rows = await stored.secrets(tx, [webhook.id], now=ctx.clock())
-    return [signing_secrets.decrypt(ctx, row) for row in rows]
+    return [signed_requests.decrypt_secret(ctx, row) for row in rows]
 
 
 async def test_an_endpoint_is_made_with_a_secret(ctx: context.Context, account: stored_accounts.Account) -> None:

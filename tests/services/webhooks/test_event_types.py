@@ -5,13 +5,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from postroad.model import events, mail
+from postroad import context
+from postroad.mail.results import async_bounces, complaints
 from postroad.model.bounces import disposition
+from postroad.model.events import events
+from postroad.model.mail import statuses
 from postroad.protocol.reports import arf
-from postroad.services import context
-from postroad.services.results import async_bounces, complaints
 from postroad.services.webhooks import delivery_log
-from postroad.storage import accounts, queue, webhooks
+from postroad.storage.mail import queue
+from postroad.storage.people import accounts
+from postroad.storage.webhook import webhooks
 from tests import accepted_mail, reports, webhook_endpoints
 from tests.contexts import Clock
 from tests.protocol.reports import complaints as samples
@@ -184,12 +187,12 @@ async def test_what_is_not_attempted_because_its_address_is_suppressed_says_so(
 @pytest.mark.parametrize(
     "status, kind, cause",
     [
-        (mail.RecipientStatus.CANCELED, "email.canceled", None),
-        (mail.RecipientStatus.EXPIRED, "email.expired", "deadline_passed"),
+        (statuses.RecipientStatus.CANCELED, "email.canceled", None),
+        (statuses.RecipientStatus.EXPIRED, "email.expired", "deadline_passed"),
     ],
 )
 async def test_what_is_canceled_or_expires_is_told_by_name_only(
-    ctx: context.Context, account: accounts.Account, status: mail.RecipientStatus, kind: str, cause: str | None
+    ctx: context.Context, account: accounts.Account, status: statuses.RecipientStatus, kind: str, cause: str | None
 ) -> None:
     webhook = await webhook_endpoints.subscribe(ctx, account.id, "email.failed", kind)
     _, (claimed,) = await claimed_mail.accepted(ctx, account.id, "ada@example.net")

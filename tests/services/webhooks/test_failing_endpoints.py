@@ -4,13 +4,15 @@ import msgspec
 import pytest
 import structlog
 
-from postroad import config
-from postroad.model import caller, times
-from postroad.services import audit_log, context
-from postroad.services.auth import users
-from postroad.services.notices import sender
-from postroad.services.webhooks import endpoint_settings, endpoints, failing_endpoints
-from postroad.storage import accounts, webhooks
+from postroad import config, context
+from postroad.model.people import callers
+from postroad.model.units import times
+from postroad.services import audit_log
+from postroad.services.operations.notices import sender
+from postroad.services.people import users
+from postroad.services.webhooks import endpoint_settings, endpoints
+from postroad.storage.people import accounts
+from postroad.storage.webhook import webhooks
 from tests import accepted_mail, contexts, webhook_rows
 from tests.contexts import PASSWORD, Clock
 from tests.services import claimed_mail
@@ -37,7 +39,7 @@ async def create(ctx: context.Context, account_id: str) -> webhooks.Webhook:
 
 
 async def note(ctx: context.Context, webhook: webhooks.Webhook, *, succeeded: bool) -> webhooks.Webhook:
-    await failing_endpoints.note(ctx, webhook, succeeded=succeeded, at=ctx.clock(), log=LOG)
+    await endpoints.note_attempts(ctx, webhook, succeeded=succeeded, at=ctx.clock(), log=LOG)
     return await endpoints.get(ctx, webhook.account_id, webhook.id)
 
 
@@ -54,7 +56,7 @@ async def note(ctx: context.Context, webhook: webhooks.Webhook, *, succeeded: bo
 )
 def test_only_a_change_is_news(failing_since: int | None, succeeded: object, is_news: object) -> None:
     webhook = webhook_samples.webhook(failing_since=failing_since)
-    assert failing_endpoints.is_news(webhook, succeeded=bool(succeeded), now=NOW) is is_news
+    assert endpoints.is_news(webhook, succeeded=bool(succeeded), now=NOW) is is_news
 
 
 async def test_an_endpoint_fails_from_its_first_failure_to_its_next_success(
@@ -72,8 +74,8 @@ async def test_three_days_without_a_success_disable_an_endpoint_and_its_owners_a
     ctx: context.Context, account: accounts.Account, clock: Clock
 ) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
-    await users.create(ctx, account.id, email="jo@example.net", password=PASSWORD, role=caller.Role.OWNER)
-    await users.create(ctx, account.id, email="bo@example.net", password=PASSWORD, role=caller.Role.DEVELOPER)
+    await users.create(ctx, account.id, email="jo@example.net", password=PASSWORD, role=callers.Role.OWNER)
+    await users.create(ctx, account.id, email="bo@example.net", password=PASSWORD, role=callers.Role.DEVELOPER)
     other, webhook = await create(ctx, account.id), await create(ctx, account.id)
     failing = await note(ctx, webhook, succeeded=False)
     clock.pass_seconds(3 * 24 * 3600 - 1)
@@ -110,5 +112,5 @@ async def test_what_was_changed_meanwhile_stays(ctx: context.Context, account: a
     disabled = await endpoints.change(ctx, account.id, webhook.id, endpoint_settings.Changes(enabled=False))
     assert await note(ctx, moved, succeeded=False) == disabled
     await endpoints.remove(ctx, account.id, webhook.id)
-    await failing_endpoints.note(ctx, webhook, succeeded=False, at=1, log=LOG)
+    await endpoints.note_attempts(ctx, webhook, succeeded=False, at=1, log=LOG)
     assert await endpoints.of_account(ctx, account.id) == []

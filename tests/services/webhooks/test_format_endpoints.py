@@ -3,15 +3,14 @@
 import msgspec
 import pytest
 
-from postroad import errors
-from postroad.model import mail
+from postroad import context, errors
+from postroad.mail.accept import submit_mime
 from postroad.model.bounces import disposition
-from postroad.model.webhook_formats import Format
-from postroad.services import context
-from postroad.services.acceptance import submit_mime
-from postroad.services.maintenance import consistency
-from postroad.services.webhooks import endpoint_settings, endpoints, request_headers
-from postroad.storage import accounts
+from postroad.model.events.webhook_formats import Format
+from postroad.model.mail import statuses
+from postroad.services.operations import operator_jobs
+from postroad.services.webhooks import endpoint_settings, endpoints, signed_requests
+from postroad.storage.people import accounts
 from tests import accepted_mail, webhook_endpoints
 from tests.services import claimed_mail
 
@@ -47,7 +46,7 @@ async def test_an_endpoint_gets_the_events_of_its_format_and_is_never_the_first(
         "ada@example.net",
     )
     assert delivered["MessageID"] == message_id
-    assert (await consistency.run(ctx)).findings == []
+    assert (await operator_jobs.check_consistency(ctx)).findings == []
 
 
 async def test_an_event_has_the_message_id_of_the_mail_and_says_whether_its_address_is_suppressed(
@@ -63,7 +62,7 @@ async def test_an_event_has_the_message_id_of_the_mail_and_says_whether_its_addr
     composed = await accepted_mail.accept(ctx, account.id, sender="Shop <shop@example.com>")
     who = accepted_mail.caller_of(account.id)
     given = b"From: shop@example.com\r\nTo: bo@example.net\r\nMessage-ID:\r\n <1042@shop.example>\r\n\r\nHi\r\n"
-    raw = mail.RawMessage("shop@example.com", ("bo@example.net",), given, "by mx.example.com; now")
+    raw = statuses.RawMessage("shop@example.com", ("bo@example.net",), given, "by mx.example.com; now")
     await submit_mime.submit_mime(ctx, who, raw, request_id="req_1")
     sent = [msgspec.json.decode(row.body) for row in await webhook_endpoints.deliveries_for(ctx, resend.webhook)]
     assert sorted(one["data"]["message_id"] for one in sent) == ["<1042@shop.example>", f"<{composed}@example.com>"]
@@ -82,7 +81,7 @@ async def test_an_event_has_the_message_id_of_the_mail_and_says_whether_its_addr
 
 
 async def test_its_own_settings_change_and_ours_are_refused(ctx: context.Context, account: accounts.Account) -> None:
-    fields = [request_headers.basic_authentication("shop", "s3cret")]
+    fields = [signed_requests.basic_authentication("shop", "s3cret")]
     created = await endpoints.create(
         ctx,
         account.id,
@@ -92,7 +91,7 @@ async def test_its_own_settings_change_and_ours_are_refused(ctx: context.Context
     webhook_id = created.webhook.id
     assert b"s3cret" not in (created.webhook.request_headers or b"")
     kept = await endpoints.change(ctx, account.id, webhook_id, Changes(description="Bounces", tags=["invoice"]))
-    assert request_headers.decrypt(ctx, kept) == fields
+    assert signed_requests.decrypt_headers(ctx, kept) == fields
     changed = await endpoints.change(
         ctx, account.id, webhook_id, Changes(format_events=["Delivery", "Bounce"], request_headers=[])
     )
@@ -123,12 +122,12 @@ async def test_header_fields_are_not_sent_to_another_host(
     url: str,
     is_kept: bool,  # noqa: FBT001
 ) -> None:
-    fields = [request_headers.basic_authentication("shop", "s3cret")]
+    fields = [signed_requests.basic_authentication("shop", "s3cret")]
     changes = Changes(
         url="https://hooks.example.com/postmark", enabled=False, format_events=["Bounce"], request_headers=fields
     )
     saved = await endpoints.create(ctx, account.id, changes, of_format=Format.POSTMARK)
     changed = await endpoints.change(ctx, account.id, saved.webhook.id, Changes(url=url))
-    assert request_headers.decrypt(ctx, changed) == (fields if is_kept else [])
+    assert signed_requests.decrypt_headers(ctx, changed) == (fields if is_kept else [])
     again = await endpoints.change(ctx, account.id, saved.webhook.id, Changes(url=URL, request_headers=fields))
-    assert request_headers.decrypt(ctx, again) == fields
+    assert signed_requests.decrypt_headers(ctx, again) == fields

@@ -8,18 +8,19 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from postroad import config
-from postroad.model import identifiers
+from postroad import config, context
+from postroad.mail.results import async_bounces, outcomes
 from postroad.model.bounces import disposition
+from postroad.model.units import identifiers
 from postroad.roles import composition
-from postroad.services import context
-from postroad.services.accounts import registry as accounts
-from postroad.services.maintenance import consistency
+from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import lookup as messages
-from postroad.services.queue import inspection
-from postroad.services.results import async_bounces, outcomes
-from postroad.storage import accounts as stored_accounts
-from postroad.storage import queue, queue_views, store, webhooks
+from postroad.services.messages import queue_inspection
+from postroad.services.operations import operator_jobs
+from postroad.storage.engine import store
+from postroad.storage.mail import queue, queue_views
+from postroad.storage.people import accounts as stored_accounts
+from postroad.storage.webhook import webhooks
 from tests import accepted_mail, reports, webhook_endpoints
 from tests.contexts import Clock
 from tests.services import claimed_mail
@@ -256,7 +257,7 @@ async def test_when_the_transaction_fails_neither_result_nor_event_is_stored(
         await record_and_fail()
     assert await webhook_endpoints.deliveries_for(ctx, webhook) == []
     assert await statuses(ctx, account.id, message_id) == ["queued"]
-    assert (await consistency.run(ctx)).findings == []
+    assert (await operator_jobs.check_consistency(ctx)).findings == []
 
 
 async def test_when_the_event_cannot_be_written_the_result_is_not_stored_either(
@@ -271,7 +272,7 @@ async def test_when_the_event_cannot_be_written_the_result_is_not_stored_either(
             await outcomes.record(tx, [all_of(ctx, claimed)], outbox=broken)
     assert await webhook_endpoints.deliveries_for(ctx, webhook) == []
     assert await statuses(ctx, account.id, message_id) == ["queued", "queued"]
-    assert (await consistency.run(ctx)).findings == []
+    assert (await operator_jobs.check_consistency(ctx)).findings == []
     assert await events_of(ctx, all_of(ctx, claimed)) == 2
 
 
@@ -281,7 +282,7 @@ async def test_a_recipient_that_an_operator_cancels_has_failed(
     webhook = await webhook_endpoints.subscribe(ctx, account.id)
     await accepted_mail.allow_sending(ctx, account.id)
     message_id = await accepted_mail.accept(ctx, account.id, to=("ada@example.net", "bob@example.net"))
-    assert (await inspection.cancel(ctx, [queue_views.Filter(message_id=message_id)])).changed == 2
+    assert (await queue_inspection.cancel(ctx, [queue_views.Filter(message_id=message_id)])).changed == 2
     reported = await webhook_endpoints.written_events(ctx, webhook)
     assert {event["data"]["to"] for event in reported} == {"ada@example.net", "bob@example.net"}
     for event in reported:
@@ -397,7 +398,9 @@ async def test_recording_and_changing_endpoints_at_the_same_time_never_dead_lock
             )
             for turn in range(20)
         ]
-        cancelling = [inspection.cancel(other, [queue_views.Filter(account_id=account_id)]) for account_id in made]
+        cancelling = [
+            queue_inspection.cancel(other, [queue_views.Filter(account_id=account_id)]) for account_id in made
+        ]
         changing = [change(made[turn % 4], turn) for turn in range(20)]
         await asyncio.gather(*recorder, *changing, *cancelling)
     for webhook in subscribed:
@@ -409,7 +412,7 @@ async def test_recording_and_changing_endpoints_at_the_same_time_never_dead_lock
     ]
     assert reported
     assert len(reported) == len(set(reported))
-    assert (await consistency.run(ctx)).findings == []
+    assert (await operator_jobs.check_consistency(ctx)).findings == []
 
 
 async def _send_from_each(ctx: context.Context, account_ids: Sequence[str], *, times: int) -> None:

@@ -2,11 +2,13 @@
 
 import pytest
 
+from postroad import context
+from postroad.mail import outbox
 from postroad.model.bounces import disposition
-from postroad.services import context
-from postroad.services.maintenance import consistency
-from postroad.services.webhooks import outbox
-from postroad.storage import accounts, messages, webhooks
+from postroad.services.operations import operator_jobs
+from postroad.storage.mail import messages
+from postroad.storage.people import accounts
+from postroad.storage.webhook import webhooks
 from tests import webhook_endpoints
 from tests.services import claimed_mail
 
@@ -64,7 +66,7 @@ async def test_every_endpoint_that_wants_an_event_gets_it(ctx: context.Context, 
     assert len({row.event_id for row in to_first}) == 3
     for other in (elsewhere, disabled, test_mode, failures):
         assert await webhook_endpoints.deliveries_for(ctx, other) == []
-    assert (await consistency.run(ctx)).findings == []
+    assert (await operator_jobs.check_consistency(ctx)).findings == []
 
 
 async def test_what_nobody_wants_writes_nothing(ctx: context.Context, account: accounts.Account) -> None:

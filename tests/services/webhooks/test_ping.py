@@ -7,13 +7,12 @@ from collections.abc import Iterator
 import pytest
 import trustme
 
-from postroad import config, errors
-from postroad.protocol import webhook_signature
+from postroad import config, context, errors
+from postroad.protocol.signatures import webhook_signature
 from postroad.roles import composition
-from postroad.services import context
-from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints, listeners, ping
-from postroad.storage import accounts as stored_accounts
-from postroad.storage import webhook_deliveries
+from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints, listeners
+from postroad.storage.people import accounts as stored_accounts
+from postroad.storage.webhook import webhook_deliveries
 from tests import contexts, webhook_rows, webhook_server
 
 
@@ -34,7 +33,7 @@ async def test_a_ping_is_one_signed_request_and_is_logged(
     async with webhook_server.running(authority=authority) as endpoint:
         secret = (await endpoints.save(ctx, account.id, url=endpoint.literal_url)).secret
         assert secret is not None
-        entry = await ping.ping(ctx, account.id)
+        entry = await delivery_log.ping(ctx, account.id)
         (request,) = endpoint.requests
     now = ctx.clock() // contexts.SECOND
     value = request.headers["service-signature"]
@@ -60,7 +59,7 @@ async def test_whatever_the_endpoint_says_is_an_answer_and_final(
     answer = webhook_server.ok(status, b"x", "Location: https://127.0.0.1/")
     async with webhook_server.running(authority=authority, answer=answer) as endpoint:
         await endpoints.save(ctx, account.id, url=endpoint.literal_url)
-        entry = await ping.ping(ctx, account.id)
+        entry = await delivery_log.ping(ctx, account.id)
         assert len(endpoint.requests) == 1
     assert (entry.status, entry.attempts[0].status_code, entry.next_attempt_at) == (ended, status, None)
     assert await delivery_log.page(ctx, account.id, limit=10) == [entry]
@@ -72,7 +71,7 @@ async def test_an_endpoint_that_is_not_there_fails_the_ping_and_says_why(
     async with webhook_server.running(authority=authority) as endpoint:
         url = endpoint.literal_url
     await endpoints.save(ctx, account.id, url=url)
-    entry = await ping.ping(ctx, account.id)
+    entry = await delivery_log.ping(ctx, account.id)
     (attempt,) = entry.attempts
     assert (entry.status, attempt.status_code) == ("failed", None)
     assert (attempt.error or "").startswith("connection_failed: ")
@@ -86,14 +85,14 @@ async def test_between_two_pings_some_time_passes(
 ) -> None:
     async with webhook_server.running(authority=authority) as endpoint:
         await endpoints.save(ctx, account.id, url=endpoint.literal_url)
-        await ping.ping(ctx, account.id)
+        await delivery_log.ping(ctx, account.id)
         for passed, left in ((0.0, 15), (0.5, 15), (14.0, 1)):
             clock.pass_seconds(passed)
             with pytest.raises(errors.RateLimited) as refused:
-                await ping.ping(ctx, account.id)
+                await delivery_log.ping(ctx, account.id)
             assert refused.value.retry_after == left
         clock.pass_seconds(0.5)
-        await ping.ping(ctx, account.id)
+        await delivery_log.ping(ctx, account.id)
         assert len(endpoint.requests) == 2
     assert len(await delivery_log.page(ctx, account.id, limit=10)) == 2
 
@@ -110,7 +109,7 @@ async def test_of_twenty_who_ping_at_the_same_moment_one_gets_through(
         composition.open_context(settings, clock=clock) as elsewhere,
     ):
         await endpoints.save(ctx, account.id, url=endpoint.literal_url)
-        pings = [ping.ping(here, account.id) for here in (ctx, elsewhere) * 10]
+        pings = [delivery_log.ping(here, account.id) for here in (ctx, elsewhere) * 10]
         results = await asyncio.gather(*pings, return_exceptions=True)
         assert len(endpoint.requests) == 1
     assert sum(isinstance(result, delivery_log.Entry) for result in results) == 1
@@ -122,7 +121,7 @@ async def test_a_disabled_endpoint_can_be_pinged(
 ) -> None:
     async with webhook_server.running(authority=authority) as endpoint:
         await endpoints.save(ctx, account.id, url=endpoint.literal_url, enabled=False)
-        assert (await ping.ping(ctx, account.id)).status == "succeeded"
+        assert (await delivery_log.ping(ctx, account.id)).status == "succeeded"
 
 
 async def test_during_an_overlap_both_secrets_sign(
@@ -131,7 +130,7 @@ async def test_during_an_overlap_both_secrets_sign(
     async with webhook_server.running(authority=authority) as endpoint:
         old = (await endpoints.save(ctx, account.id, url=endpoint.literal_url)).secret
         new = await endpoints.rotate(ctx, account.id, overlap_hours=1)
-        await ping.ping(ctx, account.id)
+        await delivery_log.ping(ctx, account.id)
         (request,) = endpoint.requests
     value, now = request.headers["service-signature"], ctx.clock() // contexts.SECOND
     assert value.count("v1=") == 2
@@ -150,7 +149,7 @@ async def test_an_endpoint_that_is_removed_meanwhile_has_no_log_but_the_caller_h
 
     async with webhook_server.running(authority=authority, answer=remove) as endpoint:
         await endpoints.save(ctx, account.id, url=endpoint.literal_url)
-        entry = await ping.ping(ctx, account.id)
+        entry = await delivery_log.ping(ctx, account.id)
     assert entry.status == "succeeded"
     assert await delivery_log.page(ctx, account.id, limit=10) == []
     async with ctx.store.reading() as tx:
@@ -159,7 +158,7 @@ async def test_an_endpoint_that_is_removed_meanwhile_has_no_log_but_the_caller_h
 
 async def test_there_has_to_be_an_endpoint(ctx: context.Context, account: stored_accounts.Account) -> None:
     with pytest.raises(errors.NotFound, match=r"^this account has no webhook$"):
-        await ping.ping(ctx, account.id)
+        await delivery_log.ping(ctx, account.id)
 
 
 async def test_a_store_that_goes_away_meanwhile_is_the_usual_trouble(
@@ -172,12 +171,12 @@ async def test_a_store_that_goes_away_meanwhile_is_the_usual_trouble(
     async with webhook_server.running(authority=authority, answer=close) as endpoint:
         await endpoints.save(ctx, account.id, url=endpoint.literal_url)
         with pytest.raises(errors.ServiceUnavailable):
-            await ping.ping(ctx, account.id)
+            await delivery_log.ping(ctx, account.id)
         assert len(endpoint.requests) == 1
 
 
 async def test_a_listener_has_no_url_to_ping(ctx: context.Context, account: stored_accounts.Account) -> None:
     made = await listeners.create(ctx, account.id, endpoint_settings.Changes())
     with pytest.raises(errors.Conflict, match="its events are fetched"):
-        await ping.ping(ctx, account.id, made.webhook.id)
+        await delivery_log.ping(ctx, account.id, made.webhook.id)
     assert await delivery_log.page(ctx, account.id, made.webhook.id, limit=1) == []

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from postroad import config, errors
-from postroad.model import events
-from postroad.services import audit_log, context, work_limits
-from postroad.services.accounts import registry as accounts
-from postroad.services.webhooks import delivery_log, endpoints, replays
-from postroad.storage import accounts as stored_accounts
-from postroad.storage import webhook_deliveries
+from postroad import config, context, errors
+from postroad.model.events import events
+from postroad.services import audit_log, usage_limits
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.webhooks import delivery_log, endpoints
+from postroad.storage.people import accounts as stored_accounts
+from postroad.storage.webhook import webhook_deliveries
 from tests import contexts, webhook_rows
 from tests.webhook_rows import URL, State
 
@@ -33,8 +33,8 @@ async def fail(ctx: context.Context, account_id: str, **changes: Any) -> webhook
     return await webhook_rows.put_ended(ctx, account_id, State.FAILED, **changes)
 
 
-async def replay_all(ctx: context.Context, account_id: str) -> replays.Replayed:
-    return await replays.replay_failed(ctx, account_id, after=0, before=ctx.clock() + contexts.SECOND)
+async def replay_all(ctx: context.Context, account_id: str) -> delivery_log.Replayed:
+    return await delivery_log.replay_failed(ctx, account_id, after=0, before=ctx.clock() + contexts.SECOND)
 
 
 async def pending(ctx: context.Context, account_id: str) -> list[str | None]:
@@ -53,7 +53,7 @@ async def test_what_failed_in_the_period_is_sent_again_and_nothing_else(
         clock.pass_seconds(10)
     ctx.webhook_wakeup.clear()
     after, before = made[1].created_at, made[3].created_at
-    done = await replays.replay_failed(ctx, shop, after=after, before=before)
+    done = await delivery_log.replay_failed(ctx, shop, after=after, before=before)
     assert (done.count, done.next_after, done.has_more) == (2, None, False)
     assert ctx.webhook_wakeup.is_set()
     found = await delivery_log.page(ctx, shop, status="pending", limit=10)
@@ -100,7 +100,7 @@ async def test_an_event_that_failed_again_is_sent_once_more_within_any_period(
     clock.pass_seconds(60)
     await fail(ctx, shop, event_id=other.event_id, replay_of=other.id)
     # Of this one only the first failure is in the period.
-    done = await replays.replay_failed(ctx, shop, after=between, before=other.created_at + 1)
+    done = await delivery_log.replay_failed(ctx, shop, after=between, before=other.created_at + 1)
     assert done.count == 1
     assert set(await pending(ctx, shop)) == {newer.id, other.id}
 
@@ -118,8 +118,8 @@ async def test_test_events_and_what_the_log_has_removed_are_not_sent_again(
 async def test_a_call_works_in_batches_and_says_where_the_next_one_goes_on(
     ctx: context.Context, shop: str, clock: contexts.Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replays, "BATCH", 2)
-    monkeypatch.setattr(replays, "MAX_REPLAYED", 5)
+    monkeypatch.setattr(delivery_log, "REPLAY_BATCH", 2)
+    monkeypatch.setattr(delivery_log, "MAX_REPLAYED", 5)
     made = []
     for _ in range(7):
         made.append(await fail(ctx, shop))
@@ -127,7 +127,7 @@ async def test_a_call_works_in_batches_and_says_where_the_next_one_goes_on(
     first = await replay_all(ctx, shop)
     assert (first.count, first.next_after, first.has_more) == (4, made[3].created_at, True)
     assert first.next_after is not None
-    rest = await replays.replay_failed(ctx, shop, after=first.next_after, before=clock.now)
+    rest = await delivery_log.replay_failed(ctx, shop, after=first.next_after, before=clock.now)
     assert (rest.count, rest.has_more) == (3, False)
     assert set(await pending(ctx, shop)) == {one.id for one in made}
 
@@ -135,13 +135,13 @@ async def test_a_call_works_in_batches_and_says_where_the_next_one_goes_on(
 async def test_what_needs_nothing_is_walked_over_only_so_far(
     ctx: context.Context, shop: str, clock: contexts.Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replays, "BATCH", 2)
+    monkeypatch.setattr(delivery_log, "REPLAY_BATCH", 2)
     made = []
     for _ in range(5):
         made.append(await fail(ctx, shop))
         clock.pass_seconds(1)
     assert (await replay_all(ctx, shop)).count == 5
-    monkeypatch.setattr(replays, "MAX_BATCHES", 2)
+    monkeypatch.setattr(delivery_log, "MAX_REPLAY_BATCHES", 2)
     walked = await replay_all(ctx, shop)
     assert (walked.count, walked.next_after) == (0, made[3].created_at)
 
@@ -172,14 +172,14 @@ async def test_an_account_replays_only_its_own(ctx: context.Context, shop: str, 
 async def test_a_period_has_to_have_a_length(ctx: context.Context, shop: str) -> None:
     for after, before in ((5, 5), (6, 5)):
         with pytest.raises(errors.InvalidRequest, match="before: must be later than after"):
-            await replays.replay_failed(ctx, shop, after=after, before=before)
+            await delivery_log.replay_failed(ctx, shop, after=after, before=before)
     for after, before in ((2**62, 2**62 + 1), (0, 1), (0, 2**62)):
-        assert (await replays.replay_failed(ctx, shop, after=after, before=before)).count == 0
+        assert (await delivery_log.replay_failed(ctx, shop, after=after, before=before)).count == 0
 
 
 async def test_one_call_at_a_time(ctx: context.Context, shop: str) -> None:
     with (
-        work_limits.acquire(ctx, replays.REPLAYS, shop),
+        usage_limits.acquire(ctx, delivery_log.REPLAYS, shop),
         pytest.raises(errors.RateLimited, match="replays: at most 1 at once"),
     ):
         await replay_all(ctx, shop)
@@ -188,7 +188,7 @@ async def test_one_call_at_a_time(ctx: context.Context, shop: str) -> None:
 async def test_the_audit_log_has_one_entry_for_a_call(
     ctx: context.Context, shop: str, clock: contexts.Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replays, "BATCH", 1)
+    monkeypatch.setattr(delivery_log, "REPLAY_BATCH", 1)
 
     async def lines() -> list[str]:
         entries = await audit_log.page(ctx, shop, before=None, limit=100)

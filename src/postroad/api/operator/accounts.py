@@ -5,20 +5,20 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from postroad import errors
-from postroad.api.operator import operator_resource
+from postroad import context, errors
 from postroad.api.v1 import account as own_account
-from postroad.api.v1 import resource, schemas, team
-from postroad.model import bounce_guard, cursors, identifiers, labels, times
-from postroad.services import context
-from postroad.services.accounts import account_limits, closure, credits, directory, registry
-from postroad.services.auth import password_links, users
-from postroad.storage import accounts
+from postroad.api.v1 import resource, team
+from postroad.model.bounces import bounce_guard
+from postroad.model.mail import limits
+from postroad.model.units import cursors, identifiers, times
+from postroad.services.accounts import account_registry, credits, directory
+from postroad.services.people import password_links, users
+from postroad.storage.people import accounts
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Accounts", {"id": identifiers.pattern(identifiers.ACCOUNT)})
 State = Literal["active", "suspended", "closed"]
-Cursor = Annotated[str, schemas.cursor_of(identifiers.pattern(identifiers.ACCOUNT))]
+Cursor = Annotated[str, resource.cursor_of(identifiers.pattern(identifiers.ACCOUNT))]
 
 
 class Volume(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +85,7 @@ class AccountWithDetails(OperatedAccount, frozen=True, kw_only=True):
     users: list[team.TeamUser]
 
 
-class OperatedAccountsQuery(schemas.PageQuery, frozen=True):
+class OperatedAccountsQuery(resource.PageQuery, frozen=True):
     """Filters and pagination of accounts."""
 
     cursor: Cursor | None = None
@@ -102,20 +102,20 @@ class OperatedAccountsQuery(schemas.PageQuery, frozen=True):
     state: State | None = None
 
 
-class OperatedAccounts(schemas.Response, frozen=True):
+class OperatedAccounts(resource.Response, frozen=True):
     """Accounts, oldest first."""
 
     accounts: list[AccountInList]
-    next_cursor: schemas.NextCursor
+    next_cursor: resource.NextCursor
 
 
-class OperatedAccountResponse(schemas.Response, frozen=True):
+class OperatedAccountResponse(resource.Response, frozen=True):
     """An account as it is after a change."""
 
     account: OperatedAccount
 
 
-class AccountDetailsResponse(schemas.Response, frozen=True):
+class AccountDetailsResponse(resource.Response, frozen=True):
     """One account."""
 
     account: AccountWithDetails
@@ -131,7 +131,7 @@ class AccountUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             int,
             msgspec.Meta(
                 ge=1,
-                le=account_limits.MAX_RATE,
+                le=account_registry.MAX_RATE,
                 description="Sends per second; null: the setting limits.request_rate.",
             ),
         ]
@@ -143,7 +143,7 @@ class AccountUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             int,
             msgspec.Meta(
                 ge=1,
-                le=account_limits.MAX_RECIPIENTS,
+                le=account_registry.MAX_RECIPIENTS,
                 description="Recipients that the account may send to per UTC day; null: no limit.",
             ),
         ]
@@ -157,14 +157,14 @@ class Suspension(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     reason: Annotated[
         str,
-        msgspec.Meta(min_length=1, max_length=labels.REASON_CHARACTERS, description="Shown to senders in the error."),
+        msgspec.Meta(min_length=1, max_length=limits.REASON_CHARACTERS, description="Shown to senders in the error."),
     ]
 
 
 class Recovery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Who has lost their second factor."""
 
-    user_id: Annotated[str, schemas.id_of(identifiers.USER, "A user of the account.")]
+    user_id: Annotated[str, resource.id_of(identifiers.USER, "A user of the account.")]
 
 
 class CreditGrant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -197,7 +197,7 @@ def _guard(counts: bounce_guard.Counts) -> GuardCounts:
 
 
 def _changed(ctx: context.Context, request: routing.Request, account: accounts.Account) -> routing.Response:
-    shown = schemas.from_record(OperatedAccount, account, **_facts(ctx, account))
+    shown = resource.from_record(OperatedAccount, account, **_facts(ctx, account))
     return routing.Response(200, OperatedAccountResponse(shown, request_id=request.id))
 
 
@@ -216,7 +216,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     )
     next_cursor = cursors.next_cursor([one.account.id for one in found], limit=query.rows)
     listed = [
-        schemas.from_record(
+        resource.from_record(
             AccountInList,
             one.account,
             last_day=_volume(one.last_day),
@@ -231,14 +231,14 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Get an account with its mail, its domains and its users."""
     found = await directory.details(ctx, request.path["id"])
-    shown = schemas.from_record(
+    shown = resource.from_record(
         AccountWithDetails,
         found.account,
         sending=own_account.Sending(**dataclasses.asdict(found.sending)),
         last_day=_volume(found.last_day),
         last_30_days=_volume(found.last_month),
-        domains=[schemas.from_record(OperatedDomain, one) for one in found.domains],
-        users=[schemas.from_record(team.TeamUser, one, enabled=one.disabled_at is None) for one in found.users],
+        domains=[resource.from_record(OperatedDomain, one) for one in found.domains],
+        users=[resource.from_record(team.TeamUser, one, enabled=one.disabled_at is None) for one in found.users],
         **_facts(ctx, found.account),
     )
     return routing.Response(200, AccountDetailsResponse(shown, request_id=request.id))
@@ -250,17 +250,17 @@ async def change(ctx: context.Context, request: routing.Request) -> routing.Resp
     account_id = request.path["id"]
     if body == AccountUpdate():
         raise errors.InvalidRequest("name: give name, credits_unlimited, request_rate or recipients_per_day")
-    account = await registry.find(ctx, account_id)
+    account = await account_registry.find(ctx, account_id)
     if body.name is not None:
-        await registry.rename(ctx, account_id, body.name)
+        await account_registry.rename(ctx, account_id, body.name)
     if body.credits_unlimited is not None:
         await credits.set_unlimited(ctx, account_id, unlimited=body.credits_unlimited)
     limits = {
         name: getattr(account if value is msgspec.UNSET else body, name)
         for name, value in (("request_rate", body.request_rate), ("recipients_per_day", body.recipients_per_day))
     }
-    await account_limits.change(ctx, account_id, **limits)
-    return _changed(ctx, request, await registry.find(ctx, account_id))
+    await account_registry.change_limits(ctx, account_id, **limits)
+    return _changed(ctx, request, await account_registry.find(ctx, account_id))
 
 
 async def suspend(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -269,12 +269,12 @@ async def suspend(ctx: context.Context, request: routing.Request) -> routing.Res
     It can no longer send, but can still read. The reason of an account that is suspended already is replaced.
     """
     body: Suspension = request.body
-    return _changed(ctx, request, await registry.suspend(ctx, request.path["id"], body.reason))
+    return _changed(ctx, request, await account_registry.suspend(ctx, request.path["id"], body.reason))
 
 
 async def resume(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Resume a suspended account."""
-    return _changed(ctx, request, await registry.resume(ctx, request.path["id"]))
+    return _changed(ctx, request, await account_registry.resume(ctx, request.path["id"]))
 
 
 async def add_credits(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -288,12 +288,12 @@ async def close(ctx: context.Context, request: routing.Request) -> routing.Respo
 
     Nobody can log in or send; queued mail is still delivered, and all data is kept.
     """
-    return _changed(ctx, request, await closure.close(ctx, request.path["id"]))
+    return _changed(ctx, request, await account_registry.close(ctx, request.path["id"]))
 
 
 async def reopen(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Reopen a closed account."""
-    return _changed(ctx, request, await closure.reopen(ctx, request.path["id"]))
+    return _changed(ctx, request, await account_registry.reopen(ctx, request.path["id"]))
 
 
 async def make_recovery_link(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -308,25 +308,25 @@ async def make_recovery_link(ctx: context.Context, request: routing.Request) -> 
     return routing.Response(200, team.PasswordLink(link, times.to_wire(made.expires_at), request_id=request.id))
 
 
-def _change(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> operator_resource.Route:
+def _change(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> resource.OperatorRoute:
     responses = {200: OperatedAccountResponse}
-    return operator_resource.route(
+    return resource.operator_route(
         RESOURCE, endpoint, handler, responses=responses, errors=(errors.Conflict,), **options
     )
 
 
 ROUTES: Final = (
-    operator_resource.route(
+    resource.operator_route(
         RESOURCE, "GET /v1/operator/accounts", index, query=OperatedAccountsQuery, responses={200: OperatedAccounts}
     ),
-    operator_resource.route(RESOURCE, "GET /v1/operator/accounts/{id}", show, responses={200: AccountDetailsResponse}),
+    resource.operator_route(RESOURCE, "GET /v1/operator/accounts/{id}", show, responses={200: AccountDetailsResponse}),
     _change("PATCH /v1/operator/accounts/{id}", change, body=AccountUpdate),
     _change("POST /v1/operator/accounts/{id}/suspend", suspend, body=Suspension),
     _change("POST /v1/operator/accounts/{id}/resume", resume),
     _change("POST /v1/operator/accounts/{id}/credits", add_credits, body=CreditGrant),
     _change("POST /v1/operator/accounts/{id}/close", close),
     _change("POST /v1/operator/accounts/{id}/reopen", reopen),
-    operator_resource.route(
+    resource.operator_route(
         RESOURCE,
         "POST /v1/operator/accounts/{id}/recovery-link",
         make_recovery_link,

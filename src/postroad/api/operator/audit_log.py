@@ -4,16 +4,16 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from postroad.api.operator import operator_resource
+from postroad import context
 from postroad.api.v1 import audit_log as of_account
-from postroad.api.v1 import resource, schemas
-from postroad.model import identifiers
-from postroad.services import audit_log, context
-from postroad.services.accounts import registry
+from postroad.api.v1 import resource
+from postroad.model.units import identifiers
+from postroad.services import audit_log
+from postroad.services.accounts import account_registry
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Audit log")
-AccountId = Annotated[str, schemas.id_of(identifiers.ACCOUNT, "Only entries of this account.")]
+AccountId = Annotated[str, resource.id_of(identifiers.ACCOUNT, "Only entries of this account.")]
 
 
 class OperatorAuditLogEntry(of_account.AuditLogEntry, frozen=True, kw_only=True):
@@ -35,11 +35,11 @@ class OperatorAuditLogQuery(of_account.AuditLogQuery, frozen=True):
     ) = None
 
 
-class OperatorAuditLog(schemas.Response, frozen=True):
+class OperatorAuditLog(resource.Response, frozen=True):
     """Audit log entries, newest first."""
 
     entries: list[OperatorAuditLogEntry]
-    next_before: schemas.NextBefore
+    next_before: resource.NextBefore
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -51,7 +51,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     query: OperatorAuditLogQuery = request.query
     account_id = None
     if query.account_id is not None:
-        account_id = (await registry.find(ctx, query.account_id)).id
+        account_id = (await account_registry.find(ctx, query.account_id)).id
     elif query.of == "installation":
         account_id = audit_log.INSTALLATION
     filters = of_account.filters_of(query)
@@ -61,7 +61,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
 
 
 ROUTES: Final = (
-    operator_resource.route(
+    resource.operator_route(
         RESOURCE,
         "GET /v1/operator/audit-log",
         index,

@@ -4,20 +4,20 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from postroad import errors
-from postroad.api.operator import operator_resource
-from postroad.api.v1 import resource, schemas
-from postroad.model import labels, times
-from postroad.services import context, destinations
-from postroad.services.queue import queue_summary
-from postroad.storage import hourly_counts, provider_overrides, provider_queues
+from postroad import context, errors
+from postroad.api.v1 import resource
+from postroad.model.mail import limits
+from postroad.model.units import times
+from postroad.services.operations import destinations, operator_queue
+from postroad.storage.mail import delivery_controls, mail_counts
+from postroad.storage.operations import processes
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Destinations")
 Limit = Annotated[int, msgspec.Meta(ge=1, le=destinations.MAX_LIMIT)]
-Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=labels.REASON_CHARACTERS)]
+Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=limits.REASON_CHARACTERS)]
 Until = Annotated[
-    schemas.Timestamp, msgspec.Meta(description="When the settings apply again (RFC 3339); never if absent.")
+    resource.Timestamp, msgspec.Meta(description="When the settings apply again (RFC 3339); never if absent.")
 ]
 
 
@@ -96,13 +96,13 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True):
     ]
 
 
-class Destinations(schemas.Response, frozen=True):
+class Destinations(resource.Response, frozen=True):
     """Providers with names, upstreams, and all others that are slowed, paused, blocked or changed."""
 
     providers: list[Destination]
 
 
-class DestinationResponse(schemas.Response, frozen=True):
+class DestinationResponse(resource.Response, frozen=True):
     """One provider queue."""
 
     provider: Destination
@@ -125,8 +125,8 @@ class LimitChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     until: Until | None = None
 
 
-def _shown(one: destinations.Destination, counts: hourly_counts.ProviderTotal | None = None) -> Destination:
-    return schemas.from_record(
+def _shown(one: destinations.Destination, counts: mail_counts.ProviderTotal | None = None) -> Destination:
+    return resource.from_record(
         Destination,
         one,
         state=one.state,
@@ -138,10 +138,10 @@ def _shown(one: destinations.Destination, counts: hourly_counts.ProviderTotal | 
     )
 
 
-def _change_shown(change: provider_overrides.Override) -> ProviderChange:
+def _change_shown(change: delivery_controls.Override) -> ProviderChange:
     pause = ChangeReason(reason=change.pause_reason, until=times.optional_to_wire(change.pause_until))
     limits = ChangeReason(reason=change.limits_reason, until=times.optional_to_wire(change.limits_until))
-    return schemas.from_record(
+    return resource.from_record(
         ProviderChange,
         change,
         pause=pause if change.paused else None,
@@ -149,9 +149,9 @@ def _change_shown(change: provider_overrides.Override) -> ProviderChange:
     )
 
 
-def _counts(counts: hourly_counts.ProviderTotal) -> ProviderCounts:
+def _counts(counts: mail_counts.ProviderTotal) -> ProviderCounts:
     mean = counts.mean_delivery_time
-    return schemas.from_record(
+    return resource.from_record(
         ProviderCounts,
         counts,
         deferred_share=round(counts.deferred / counts.attempts, 4) if counts.attempts else None,
@@ -159,13 +159,13 @@ def _counts(counts: hourly_counts.ProviderTotal) -> ProviderCounts:
     )
 
 
-def _report(report: provider_queues.Status) -> WorkerReport:
+def _report(report: processes.QueueStatus) -> WorkerReport:
     until = None if report.state == "slowed" else times.to_wire(report.until)
-    return schemas.from_record(WorkerReport, report, last_error=report.reason, until=until)
+    return resource.from_record(WorkerReport, report, last_error=report.reason, until=until)
 
 
 def _until(text: str | None) -> int | None:
-    return None if text is None else schemas.parse_timestamp("until", text)
+    return None if text is None else resource.parse_timestamp("until", text)
 
 
 def _changed(request: routing.Request, one: destinations.Destination) -> routing.Response:
@@ -212,19 +212,19 @@ async def restore(ctx: context.Context, request: routing.Request) -> routing.Res
     return _changed(request, await destinations.restore(ctx, request.path["name"]))
 
 
-def _change(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> operator_resource.Route:
+def _change(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> resource.OperatorRoute:
     responses = {200: DestinationResponse}
-    return operator_resource.route(
+    return resource.operator_route(
         RESOURCE, endpoint, handler, responses=responses, errors=(errors.Conflict,), **options
     )
 
 
-def routes(summary: queue_summary.QueueSummary) -> tuple[operator_resource.Route, ...]:
+def routes(summary: operator_queue.QueueSummary) -> tuple[resource.OperatorRoute, ...]:
     """The routes, with the numbers of this process."""
 
     async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
         """List where mail goes: providers, upstreams, and hosts that are slowed, paused or blocked."""
-        counted = await summary.read(ctx) or queue_summary.NOTHING
+        counted = await summary.read(ctx) or operator_queue.NOTHING
         totals = {one.provider: one for one in counted.providers}
         found = [_shown(one, totals.get(one.name)) for one in await destinations.listed(ctx)]
         return routing.Response(200, Destinations(found, request_id=request.id))
@@ -232,13 +232,13 @@ def routes(summary: queue_summary.QueueSummary) -> tuple[operator_resource.Route
     async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
         """Get a provider queue."""
         one = await destinations.find(ctx, request.path["name"])
-        counted = await summary.read(ctx) or queue_summary.NOTHING
+        counted = await summary.read(ctx) or operator_queue.NOTHING
         counts = next((each for each in counted.providers if each.provider == one.name), None)
         return routing.Response(200, DestinationResponse(_shown(one, counts), request_id=request.id))
 
     return (
-        operator_resource.route(RESOURCE, "GET /v1/operator/providers", index, responses={200: Destinations}),
-        operator_resource.route(
+        resource.operator_route(RESOURCE, "GET /v1/operator/providers", index, responses={200: Destinations}),
+        resource.operator_route(
             RESOURCE, "GET /v1/operator/providers/{name}", show, responses={200: DestinationResponse}
         ),
         _change("POST /v1/operator/providers/{name}/pause", pause, body=Pause),

@@ -5,12 +5,11 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from postroad.api.operator import operator_resource
-from postroad.api.v1 import resource, schemas
-from postroad.model import times
-from postroad.services import context
-from postroad.services.checks import findings, table
-from postroad.services.maintenance import installation_health
+from postroad import context
+from postroad.api.v1 import resource
+from postroad.model.units import times
+from postroad.services.operations import operator_state
+from postroad.services.operations.checks import findings, table
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Health")
@@ -71,7 +70,7 @@ class ListenerCertificate(msgspec.Struct, frozen=True, kw_only=True):
     problem: Annotated[str, msgspec.Meta(description="Why there is none, or no newer one; empty if all is well.")]
 
 
-class InstallationHealth(schemas.Response, frozen=True, kw_only=True):
+class InstallationHealth(resource.Response, frozen=True, kw_only=True):
     """The processes, the store and the certificates of the installation."""
 
     now: times.WireTime
@@ -90,7 +89,7 @@ class CheckFinding(msgspec.Struct, frozen=True, kw_only=True):
     documentation: str
 
 
-class CheckResults(schemas.Response, frozen=True, kw_only=True):
+class CheckResults(resource.Response, frozen=True, kw_only=True):
     """The checks of `postroad doctor` on the host that answers."""
 
     state: Annotated[OverallState, msgspec.Meta(description="The worst state of all.")]
@@ -100,14 +99,14 @@ class CheckResults(schemas.Response, frozen=True, kw_only=True):
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Get the processes, the store and the certificates of the installation."""
-    found = await installation_health.read(ctx)
+    found = await operator_state.read_health(ctx)
     size = found.store
     return routing.Response(
         200,
         InstallationHealth(
             now=times.to_wire(found.now),
             processes=[
-                schemas.from_record(
+                resource.from_record(
                     Process,
                     one,
                     roles=list(one.roles),
@@ -124,14 +123,14 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
                 growth_bytes_per_day=None if size.daily_growth is None else round(size.daily_growth),
             ),
             certificates=[
-                schemas.from_record(ListenerCertificate, one, names=list(one.names)) for one in found.certificates
+                resource.from_record(ListenerCertificate, one, names=list(one.names)) for one in found.certificates
             ],
             request_id=request.id,
         ),
     )
 
 
-def routes(checks: installation_health.Checks) -> tuple[operator_resource.Route, ...]:
+def routes(checks: operator_state.Checks) -> tuple[resource.OperatorRoute, ...]:
     """The routes, with the checks that this process runs."""
 
     async def check(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -161,6 +160,6 @@ def routes(checks: installation_health.Checks) -> tuple[operator_resource.Route,
         )
 
     return (
-        operator_resource.route(RESOURCE, "GET /v1/operator/health", show, responses={200: InstallationHealth}),
-        operator_resource.route(RESOURCE, "GET /v1/operator/checks", check, responses={200: CheckResults}),
+        resource.operator_route(RESOURCE, "GET /v1/operator/health", show, responses={200: InstallationHealth}),
+        resource.operator_route(RESOURCE, "GET /v1/operator/checks", check, responses={200: CheckResults}),
     )

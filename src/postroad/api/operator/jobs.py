@@ -4,14 +4,11 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from postroad import errors
-from postroad.api.operator import operator_resource
-from postroad.api.v1 import resource, schemas
-from postroad.model import identifiers, times
-from postroad.services import context
-from postroad.services import operator_jobs as services_jobs
-from postroad.services.maintenance import consistency
-from postroad.storage import operator_jobs
+from postroad import context, errors
+from postroad.api.v1 import resource
+from postroad.model.units import identifiers, times
+from postroad.services.operations import operator_jobs as services_jobs
+from postroad.storage.operations import processes
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Jobs", {"id": identifiers.pattern(identifiers.JOB)})
@@ -40,21 +37,21 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     finished_at: times.WireTime | None
 
 
-class JobResponse(schemas.Response, frozen=True):
+class JobResponse(resource.Response, frozen=True):
     """One job."""
 
     job: Job
 
 
-class Jobs(schemas.Response, frozen=True):
+class Jobs(resource.Response, frozen=True):
     """The latest jobs, newest first."""
 
     jobs: list[Job]
 
 
-def shown(ctx: context.Context, job: operator_jobs.Job) -> Job:
+def shown(ctx: context.Context, job: processes.Job) -> Job:
     """A job as it is now."""
-    return schemas.from_record(
+    return resource.from_record(
         Job,
         job,
         state=services_jobs.state_of(job, now=ctx.clock()),
@@ -75,7 +72,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     return routing.Response(200, JobResponse(shown(ctx, job), request_id=request.id))
 
 
-def routes(jobs: services_jobs.Jobs) -> tuple[operator_resource.Route, ...]:
+def routes(jobs: services_jobs.Jobs) -> tuple[resource.OperatorRoute, ...]:
     """The routes, with the jobs that this process runs."""
 
     async def check(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -84,13 +81,13 @@ def routes(jobs: services_jobs.Jobs) -> tuple[operator_resource.Route, ...]:
         It checks over the whole database that the ledger, counts and statuses agree, as `postroad verify` does, and
         lists what does not. Delivery continues meanwhile.
         """
-        job = await consistency.start(ctx, jobs)
+        job = await services_jobs.start_consistency_check(ctx, jobs)
         return routing.Response(202, JobResponse(shown(ctx, job), request_id=request.id))
 
     return (
-        operator_resource.route(RESOURCE, "GET /v1/operator/jobs", index, responses={200: Jobs}),
-        operator_resource.route(RESOURCE, "GET /v1/operator/jobs/{id}", show, responses={200: JobResponse}),
-        operator_resource.route(
+        resource.operator_route(RESOURCE, "GET /v1/operator/jobs", index, responses={200: Jobs}),
+        resource.operator_route(RESOURCE, "GET /v1/operator/jobs/{id}", show, responses={200: JobResponse}),
+        resource.operator_route(
             RESOURCE,
             "POST /v1/operator/consistency-checks",
             check,

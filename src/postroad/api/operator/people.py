@@ -4,13 +4,11 @@ from typing import Annotated, Final
 
 import msgspec
 
-from postroad import errors
-from postroad.api.operator import operator_resource
-from postroad.api.v1 import messages, resource, schemas, team
-from postroad.model import identifiers, times
-from postroad.services import context
-from postroad.services.auth import operators, password_links
-from postroad.storage import users
+from postroad import context, errors
+from postroad.api.v1 import messages, resource, team
+from postroad.model.units import identifiers, times
+from postroad.services.people import operators, password_links
+from postroad.storage.people import users
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Operators", {"id": identifiers.pattern(identifiers.USER)})
@@ -36,19 +34,19 @@ class OperatorInvitation(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     email: Annotated[messages.FilterAddress, msgspec.Meta(description="The email address, without a name.")]
     account_id: Annotated[
         str | None,
-        schemas.id_of(
+        resource.id_of(
             identifiers.ACCOUNT, "The account of the user, if it is not yours. Its owners could log in as this user."
         ),
     ] = None
 
 
-class Operators(schemas.Response, frozen=True):
+class Operators(resource.Response, frozen=True):
     """The operators, the first ones first."""
 
     operators: list[Operator]
 
 
-class NewOperator(schemas.Response, frozen=True, kw_only=True):
+class NewOperator(resource.Response, frozen=True, kw_only=True):
     """The new operator. A user who was created for it gets a link to set a password."""
 
     operator: Operator
@@ -57,7 +55,7 @@ class NewOperator(schemas.Response, frozen=True, kw_only=True):
 
 
 def _operator(row: users.User) -> Operator:
-    return schemas.from_record(Operator, row, enabled=row.disabled_at is None)
+    return resource.from_record(Operator, row, enabled=row.disabled_at is None)
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -96,8 +94,8 @@ async def remove(ctx: context.Context, request: routing.Request) -> routing.Resp
 
 
 ROUTES: Final = (
-    operator_resource.route(RESOURCE, "GET /v1/operator/operators", index, responses={200: Operators}),
-    operator_resource.route(
+    resource.operator_route(RESOURCE, "GET /v1/operator/operators", index, responses={200: Operators}),
+    resource.operator_route(
         RESOURCE,
         "POST /v1/operator/operators",
         invite,
@@ -105,7 +103,7 @@ ROUTES: Final = (
         responses={201: NewOperator},
         errors=(errors.Conflict,),
     ),
-    operator_resource.route(
+    resource.operator_route(
         RESOURCE, "DELETE /v1/operator/operators/{id}", remove, responses={204: None}, errors=(errors.Conflict,)
     ),
 )

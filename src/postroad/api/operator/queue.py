@@ -4,20 +4,19 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from postroad import errors
+from postroad import context, errors
 from postroad.api.operator import jobs as api_jobs
-from postroad.api.operator import operator_resource
-from postroad.api.v1 import resource, schemas
-from postroad.model import identifiers, times
-from postroad.services import context, operator_jobs
-from postroad.services.queue import holds, queue_jobs, queue_list, queue_summary
-from postroad.storage import holds as stored_holds
-from postroad.storage import queue_walks
+from postroad.api.v1 import resource
+from postroad.model.units import identifiers, times
+from postroad.services.operations import operator_jobs, operator_queue
+from postroad.services.queue import holds
+from postroad.storage.mail import delivery_controls as stored_holds
+from postroad.storage.mail import queue_views
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Queue")
 QueueState = Literal["ready", "waiting", "scheduled", "sending", "held"]
-AccountId = Annotated[str, schemas.id_of(identifiers.ACCOUNT, "Only mail of this account.")]
+AccountId = Annotated[str, resource.id_of(identifiers.ACCOUNT, "Only mail of this account.")]
 Domain = Annotated[str, msgspec.Meta(max_length=255, description="Only mail to this recipient domain.")]
 
 
@@ -89,7 +88,7 @@ class QueueHold(msgspec.Struct, frozen=True, kw_only=True):
     ]
 
 
-class QueueNumbers(schemas.Response, frozen=True, kw_only=True):
+class QueueNumbers(resource.Response, frozen=True, kw_only=True):
     """The queue in numbers, as of `counted_at`. `accounts` and `domains` are the largest, `causes` a sample."""
 
     counted_at: Annotated[
@@ -104,7 +103,7 @@ class QueueNumbers(schemas.Response, frozen=True, kw_only=True):
     domains: list[QueuedDomain]
     causes: Annotated[
         list[QueuedCause],
-        msgspec.Meta(description=f"Of up to {queue_summary.SAMPLE} waiting recipients that are due next."),
+        msgspec.Meta(description=f"Of up to {operator_queue.SAMPLE} waiting recipients that are due next."),
     ]
     holds: list[QueueHold]
     last_hours: Traffic
@@ -127,7 +126,7 @@ class QueuedRecipient(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
-class QueueListQuery(schemas.PageQuery, frozen=True):
+class QueueListQuery(resource.PageQuery, frozen=True):
     """Filters and pagination of the queue."""
 
     cursor: Annotated[str, msgspec.Meta(max_length=200, description="`next_cursor` of the previous page.")] | None = (
@@ -138,11 +137,11 @@ class QueueListQuery(schemas.PageQuery, frozen=True):
     state: QueueState | None = None
 
 
-class QueueList(schemas.Response, frozen=True):
+class QueueList(resource.Response, frozen=True):
     """Recipients, in order of account and message."""
 
     recipients: list[QueuedRecipient]
-    next_cursor: schemas.NextCursor
+    next_cursor: resource.NextCursor
 
 
 class QueueSelection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -154,7 +153,7 @@ class QueueSelection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     dry_run: Annotated[bool, msgspec.Meta(description="Only count; nothing is changed.")] | None = None
 
 
-class QueueAction(schemas.Response, frozen=True, kw_only=True):
+class QueueAction(resource.Response, frozen=True, kw_only=True):
     """The count of a dry run, or the job that was started."""
 
     recipients: Annotated[int | None, msgspec.Meta(description="How many would be changed; null without `dry_run`.")]
@@ -188,14 +187,14 @@ class ReleaseRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     ) = None
 
 
-class Holds(schemas.Response, frozen=True):
+class Holds(resource.Response, frozen=True):
     """The holds in force, oldest first."""
 
     holds: list[QueueHold]
 
 
 def _hold(one: stored_holds.Hold) -> QueueHold:
-    return schemas.from_record(
+    return resource.from_record(
         QueueHold,
         one,
         account_id=one.account_id or None,
@@ -206,8 +205,8 @@ def _hold(one: stored_holds.Hold) -> QueueHold:
 
 async def _selection(
     ctx: context.Context, body: QueueSelection | HoldRequest | ReleaseRequest
-) -> queue_walks.Selection:
-    return await queue_jobs.select(ctx, account_id=body.account_id, domain=body.domain, everything=body.all)
+) -> queue_views.Selection:
+    return await operator_queue.select(ctx, account_id=body.account_id, domain=body.domain, everything=body.all)
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -217,10 +216,10 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     for, or none, before the end: continue until `next_cursor` is null.
     """
     query: QueueListQuery = request.query
-    chosen = await queue_jobs.narrow(ctx, account_id=query.account_id, domain=query.domain)
-    found = await queue_list.page(ctx, chosen, state=query.state or "", cursor=query.cursor, limit=query.rows)
+    chosen = await operator_queue.narrow(ctx, account_id=query.account_id, domain=query.domain)
+    found = await operator_queue.page(ctx, chosen, state=query.state or "", cursor=query.cursor, limit=query.rows)
     rows = [
-        schemas.from_record(
+        resource.from_record(
             QueuedRecipient,
             one.waiting,
             id=one.waiting.recipient_id,
@@ -261,9 +260,9 @@ async def release(ctx: context.Context, request: routing.Request) -> routing.Res
     return routing.Response(200, Holds([*map(_hold, await holds.in_force(ctx))], request_id=request.id))
 
 
-def _numbers(found: queue_summary.Summary | None, request_id: str) -> QueueNumbers:
+def _numbers(found: operator_queue.Summary | None, request_id: str) -> QueueNumbers:
     if found is None:
-        found = queue_summary.NOTHING
+        found = operator_queue.NOTHING
     oldest = min((one.queued_at for one in found.totals), default=None)
     return QueueNumbers(
         counted_at=times.optional_to_wire(found.at),
@@ -285,7 +284,7 @@ def _numbers(found: queue_summary.Summary | None, request_id: str) -> QueueNumbe
             QueuedCause(
                 provider_queue=one.provider_queue,
                 reason=one.reason,
-                explanation=queue_summary.explain(one),
+                explanation=operator_queue.explain(one),
                 recipients=one.recipients,
             )
             for one in found.reasons
@@ -302,7 +301,7 @@ def _numbers(found: queue_summary.Summary | None, request_id: str) -> QueueNumbe
     )
 
 
-def routes(summary: queue_summary.QueueSummary, jobs: operator_jobs.Jobs) -> tuple[operator_resource.Route, ...]:
+def routes(summary: operator_queue.QueueSummary, jobs: operator_jobs.Jobs) -> tuple[resource.OperatorRoute, ...]:
     """The routes, with the numbers and the jobs of this process."""
 
     async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -313,14 +312,14 @@ def routes(summary: queue_summary.QueueSummary, jobs: operator_jobs.Jobs) -> tup
         """
         return routing.Response(200, _numbers(await summary.read(ctx), request.id))
 
-    async def act(ctx: context.Context, request: routing.Request, action: queue_jobs.Action) -> routing.Response:
+    async def act(ctx: context.Context, request: routing.Request, action: operator_queue.Action) -> routing.Response:
         body: QueueSelection = request.body
         chosen = await _selection(ctx, body)
         if body.dry_run:
-            number, is_complete = await queue_jobs.count(ctx, summary, action, chosen)
+            number, is_complete = await operator_queue.count(ctx, summary, action, chosen)
             counted = QueueAction(recipients=number, complete=is_complete, job=None, request_id=request.id)
             return routing.Response(200, counted)
-        job = await queue_jobs.start(ctx, jobs, action, chosen)
+        job = await operator_queue.start(ctx, jobs, action, chosen)
         started = QueueAction(recipients=None, complete=False, job=api_jobs.shown(ctx, job), request_id=request.id)
         return routing.Response(202, started)
 
@@ -348,7 +347,7 @@ def routes(summary: queue_summary.QueueSummary, jobs: operator_jobs.Jobs) -> tup
     responses: Any = {200: QueueAction, 202: QueueAction}
     changes = {"body": QueueSelection, "responses": responses, "errors": (errors.Conflict, errors.NotFound)}
     held = {"responses": {200: Holds}, "errors": (errors.Conflict, errors.NotFound)}
-    route = operator_resource.route
+    route = resource.operator_route
     return (
         route(RESOURCE, "GET /v1/operator/queue", show, responses={200: QueueNumbers}),
         route(

@@ -4,20 +4,21 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from postroad import errors
-from postroad.api.operator import operator_resource
-from postroad.api.v1 import resource, schemas
-from postroad.model import labels, times, warmup
-from postroad.services import context, sources
-from postroad.storage import source_states
+from postroad import context, errors
+from postroad.api.v1 import resource
+from postroad.model.domains import warmup
+from postroad.model.mail import limits
+from postroad.model.units import times
+from postroad.services.queue import sources
+from postroad.storage.mail import delivery_controls
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Source addresses")
-Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=labels.REASON_CHARACTERS)]
+Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=limits.REASON_CHARACTERS)]
 Provider = Annotated[
     str, msgspec.Meta(description="A provider with a name, such as `google`, `others`, or an upstream.")
 ]
-Until = Annotated[schemas.Timestamp, msgspec.Meta(description="When the pause ends (RFC 3339); never if absent.")]
+Until = Annotated[resource.Timestamp, msgspec.Meta(description="When the pause ends (RFC 3339); never if absent.")]
 
 
 class SourceChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,13 +69,13 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     providers: list[SourceProvider]
 
 
-class Sources(schemas.Response, frozen=True):
+class Sources(resource.Response, frozen=True):
     """The source addresses of the settings; empty where the system chooses the address."""
 
     sources: list[Source]
 
 
-class SourceResponse(schemas.Response, frozen=True):
+class SourceResponse(resource.Response, frozen=True):
     """One source address."""
 
     source: Source
@@ -100,8 +101,8 @@ class SourceDrain(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     reason: Reason
 
 
-def _change(row: source_states.SourceState) -> SourceChange:
-    return schemas.from_record(SourceChange, row, until=times.optional_to_wire(row.until))
+def _change(row: delivery_controls.SourceState) -> SourceChange:
+    return resource.from_record(SourceChange, row, until=times.optional_to_wire(row.until))
 
 
 def _day(day: warmup.Day) -> SourceWarmupDay:
@@ -109,13 +110,13 @@ def _day(day: warmup.Day) -> SourceWarmupDay:
 
 
 def _shown(one: sources.SourceView) -> Source:
-    return schemas.from_record(
+    return resource.from_record(
         Source,
         one.source,
         state=one.state,
         changes=[_change(row) for row in one.states if not row.provider],
         providers=[
-            schemas.from_record(
+            resource.from_record(
                 SourceProvider,
                 view.counts,
                 paused=None if view.pause is None else _change(view.pause),
@@ -147,7 +148,7 @@ async def pause(ctx: context.Context, request: routing.Request) -> routing.Respo
     waits.
     """
     body: SourcePause = request.body
-    until = None if body.until is None else schemas.parse_timestamp("until", body.until)
+    until = None if body.until is None else resource.parse_timestamp("until", body.until)
     paused = await sources.pause(
         ctx, request.path["name"], provider=body.provider or "", reason=body.reason, until=until
     )
@@ -185,16 +186,16 @@ async def end_warm_up(ctx: context.Context, request: routing.Request) -> routing
     return _answer(request, await sources.end_warm_up(ctx, request.path["name"]))
 
 
-def _route(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> operator_resource.Route:
+def _route(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> resource.OperatorRoute:
     responses = {200: SourceResponse}
-    return operator_resource.route(
+    return resource.operator_route(
         RESOURCE, endpoint, handler, responses=responses, errors=(errors.Conflict,), **options
     )
 
 
 ROUTES: Final = (
-    operator_resource.route(RESOURCE, "GET /v1/operator/sources", index, responses={200: Sources}),
-    operator_resource.route(RESOURCE, "GET /v1/operator/sources/{name}", show, responses={200: SourceResponse}),
+    resource.operator_route(RESOURCE, "GET /v1/operator/sources", index, responses={200: Sources}),
+    resource.operator_route(RESOURCE, "GET /v1/operator/sources/{name}", show, responses={200: SourceResponse}),
     _route("POST /v1/operator/sources/{name}/pause", pause, body=SourcePause),
     _route("POST /v1/operator/sources/{name}/resume", resume, body=SourceResume),
     _route("POST /v1/operator/sources/{name}/drain", drain, body=SourceDrain),

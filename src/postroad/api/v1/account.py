@@ -5,18 +5,19 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from postroad.api.v1 import resource, schemas
-from postroad.model import caller, cursors, identifiers, times
-from postroad.services import context
-from postroad.services.accounts import credits, ledger_csv
-from postroad.services.accounts import registry as accounts
-from postroad.storage import accounts as stored_accounts
+from postroad import context
+from postroad.api.v1 import resource
+from postroad.model.people import callers
+from postroad.model.units import cursors, identifiers, times
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.accounts import credits
+from postroad.storage.people import accounts as stored_accounts
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Account")
 
 LedgerPosition = Annotated[
-    str, schemas.id_of(identifiers.LEDGER, "Only entries older than this one: `next_before` of the previous page.")
+    str, resource.id_of(identifiers.LEDGER, "Only entries older than this one: `next_before` of the previous page.")
 ]
 
 
@@ -99,7 +100,7 @@ class AccountChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ]
 
 
-class AccountResponse(schemas.Response, frozen=True):
+class AccountResponse(resource.Response, frozen=True):
     """The account."""
 
     account: AccountDetails
@@ -117,22 +118,22 @@ class LedgerEntry(msgspec.Struct, frozen=True):
     created_at: times.WireTime
 
 
-class LedgerQuery(schemas.PageQuery, frozen=True):
+class LedgerQuery(resource.PageQuery, frozen=True):
     """Filters of the ledger."""
 
     before: LedgerPosition | None = None
 
 
-class LedgerResponse(schemas.Response, frozen=True):
+class LedgerResponse(resource.Response, frozen=True):
     """Ledger entries, newest first. All entries add up to the balances."""
 
     entries: list[LedgerEntry]
-    next_before: schemas.NextBefore
+    next_before: resource.NextBefore
 
 
 def account(row: stored_accounts.Account) -> Account:
     """A stored account in its public form."""
-    return schemas.from_record(Account, row, credits=Credits(row.available, row.reserved))
+    return resource.from_record(Account, row, credits=Credits(row.available, row.reserved))
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -174,7 +175,7 @@ async def show_ledger(ctx: context.Context, request: routing.Request) -> routing
     query: LedgerQuery = request.query
     found = await credits.ledger(ctx, request.caller.account_id, query.before, query.rows + 1)
     rows, older = cursors.page(found, limit=query.rows)
-    entries = [schemas.from_record(LedgerEntry, row) for row in rows]
+    entries = [resource.from_record(LedgerEntry, row) for row in rows]
     return routing.Response(200, LedgerResponse(entries, older, request_id=request.id))
 
 
@@ -184,7 +185,7 @@ async def export_ledger(ctx: context.Context, request: routing.Request) -> routi
     Oldest first, with the balances after each change. A cell that a spreadsheet would evaluate as a formula is prefixed
     with an apostrophe.
     """
-    return routing.attachment("ledger.csv", ledger_csv.export(ctx, request.caller.account_id))
+    return routing.attachment("ledger.csv", credits.export_ledger(ctx, request.caller.account_id))
 
 
 ROUTES: Final = (
@@ -192,7 +193,7 @@ ROUTES: Final = (
     RESOURCE.route(
         "PATCH /v1/account",
         change,
-        permission=caller.Permission.OWN,
+        permission=callers.Permission.OWN,
         # People decide this; the scope of the resource is one to read with.
         scope=None,
         body=AccountChange,

@@ -4,12 +4,13 @@ from typing import Annotated, Any, Final, Literal, get_args
 
 import msgspec
 
-from postroad import errors
-from postroad.api.v1 import resource, schemas, templates
-from postroad.model import cursors, identifiers, key_limits, labels, mail, times
-from postroad.services import context
-from postroad.services.auth import api_keys, limit_rules
-from postroad.storage import api_keys as stored
+from postroad import context, errors
+from postroad.api.v1 import resource, templates
+from postroad.model.mail import limits, statuses
+from postroad.model.people import callers
+from postroad.model.units import cursors, identifiers, times
+from postroad.services.people import api_keys
+from postroad.storage.people import credentials as stored
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("API keys", {"id": identifiers.pattern(identifiers.API_KEY)})
@@ -19,7 +20,7 @@ Scope = Literal["send", "read", "templates", "suppressions", "webhooks", "domain
 GivenScope = Scope | Literal["operator"]
 CredentialId = Annotated[
     str,
-    schemas.id_of(
+    resource.id_of(
         identifiers.CREDENTIAL,
         "The SMTP credential that the key belongs to: it shares its idempotency keys and is revoked with it. "
         "Defaults to the oldest active one; if the account has none, one is created.",
@@ -53,21 +54,21 @@ Alias = Annotated[str, msgspec.Meta(max_length=MAX_CHARACTERS, extra_json_schema
 Domains = Annotated[
     list[DomainName],
     msgspec.Meta(
-        description="Sender domains that the key may use; empty or null: all.", max_length=limit_rules.MAX_NAMES
+        description="Sender domains that the key may use; empty or null: all.", max_length=api_keys.MAX_LIMIT_NAMES
     ),
 ]
 Networks = Annotated[
     list[Network],
     msgspec.Meta(
         description="Networks that the key may be used from, such as `192.0.2.0/24`; empty or null: all.",
-        max_length=limit_rules.MAX_NAMES,
+        max_length=api_keys.MAX_LIMIT_NAMES,
     ),
 ]
 Templates = Annotated[
     list[Alias],
     msgspec.Meta(
         description="Aliases of the only templates that the key may send; empty or null: any message.",
-        max_length=limit_rules.MAX_NAMES,
+        max_length=api_keys.MAX_LIMIT_NAMES,
     ),
 ]
 RecipientsPerDay = Annotated[
@@ -75,7 +76,7 @@ RecipientsPerDay = Annotated[
     msgspec.Meta(
         description="Recipients that the key may send to per UTC day; null: no limit.",
         ge=1,
-        le=limit_rules.MAX_AMOUNT,
+        le=api_keys.MAX_LIMIT_AMOUNT,
     ),
 ]
 ApprovalAbove = Annotated[
@@ -84,18 +85,20 @@ ApprovalAbove = Annotated[
         description="A request to more recipients than this waits until a person approves it in the dashboard; null: "
         "none does.",
         ge=0,
-        le=limit_rules.MAX_AMOUNT,
+        le=api_keys.MAX_LIMIT_AMOUNT,
     ),
 ]
 CreditBudget = Annotated[
     int,
-    msgspec.Meta(description="Credits that the key may use in total; null: no limit.", ge=1, le=limit_rules.MAX_AMOUNT),
+    msgspec.Meta(
+        description="Credits that the key may use in total; null: no limit.", ge=1, le=api_keys.MAX_LIMIT_AMOUNT
+    ),
 ]
-ExpiresAt = Annotated[schemas.Timestamp, msgspec.Meta(description="When the key stops working; null: never.")]
+ExpiresAt = Annotated[resource.Timestamp, msgspec.Meta(description="When the key stops working; null: never.")]
 
 
 Mode = Annotated[
-    mail.Mode,
+    statuses.Mode,
     msgspec.Meta(description="`live` (the default), or `test`: what the key sends goes to the simulator."),
 ]
 
@@ -110,7 +113,7 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     credential_id: str
     hint: str
-    mode: mail.Mode
+    mode: statuses.Mode
     scopes: list[GivenScope]
     domains: list[str]
     networks: list[str]
@@ -122,17 +125,17 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: times.WireTime | None
     approval_above: int | None
     created_at: times.WireTime
-    created_by: schemas.CreatedBy
-    created_by_email: schemas.CreatedByEmail
+    created_by: resource.CreatedBy
+    created_by_email: resource.CreatedByEmail
     last_used_at: times.WireTime | None
-    disabled_at: schemas.DisabledAt
+    disabled_at: resource.DisabledAt
     revoked_at: times.WireTime | None
 
 
 class NewApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An API key to create."""
 
-    name: Annotated[str, labels.NAME]
+    name: Annotated[str, limits.LABEL]
     credential_id: CredentialId | None = None
     scopes: Scopes | None = None
     mode: Mode | None = None
@@ -148,7 +151,7 @@ class NewApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ApiKeyUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The members to change. Null removes a limit, as in a JSON merge patch (RFC 7396)."""
 
-    name: Annotated[str, labels.NAME] | None = None
+    name: Annotated[str, limits.LABEL] | None = None
     scopes: Scopes | None = None
     domains: Domains | msgspec.UnsetType | None = msgspec.UNSET
     networks: Networks | msgspec.UnsetType | None = msgspec.UNSET
@@ -159,36 +162,36 @@ class ApiKeyUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     approval_above: ApprovalAbove | msgspec.UnsetType | None = msgspec.UNSET
 
 
-class ApiKeyResponse(schemas.Response, frozen=True):
+class ApiKeyResponse(resource.Response, frozen=True):
     """An API key."""
 
     api_key: ApiKey
 
 
-class CreatedApiKey(schemas.Response, frozen=True):
+class CreatedApiKey(resource.Response, frozen=True):
     """A new key with its secret, which is shown only once."""
 
     api_key: ApiKey
     secret: str
 
 
-class ApiKeysQuery(schemas.PageQuery, frozen=True):
+class ApiKeysQuery(resource.PageQuery, frozen=True):
     """Pagination of the list."""
 
-    cursor: Annotated[str, schemas.cursor_of(identifiers.pattern(identifiers.API_KEY))] | None = None
+    cursor: Annotated[str, resource.cursor_of(identifiers.pattern(identifiers.API_KEY))] | None = None
 
 
-class ApiKeysResponse(schemas.Response, frozen=True):
+class ApiKeysResponse(resource.Response, frozen=True):
     """API keys, oldest first, including revoked and expired ones."""
 
     api_keys: list[ApiKey]
-    next_cursor: schemas.NextCursor
+    next_cursor: resource.NextCursor
 
 
 def _api_key(row: stored.ApiKey, *, now: int) -> ApiKey:
     limits = row.limits
-    usage = key_limits.on_day(row.usage or key_limits.Usage(), now=now)
-    return schemas.from_record(
+    usage = callers.usage_on_day(row.usage or callers.KeyUsage(), now=now)
+    return resource.from_record(
         ApiKey,
         row,
         scopes=row.scopes.split(),
@@ -208,12 +211,12 @@ def _api_key(row: stored.ApiKey, *, now: int) -> ApiKey:
 def _limits(body: NewApiKey | ApiKeyUpdate) -> dict[str, Any]:
     """The limits that a body has, as the service takes them; null means none."""
     given: dict[str, Any] = {}
-    for member in key_limits.Limits.__struct_fields__:
+    for member in callers.KeyLimits.__struct_fields__:
         value = getattr(body, member)
         if value is msgspec.UNSET:
             continue
         if member == "expires_at":
-            given[member] = None if value is None else schemas.parse_timestamp(member, value)
+            given[member] = None if value is None else resource.parse_timestamp(member, value)
         else:
             given[member] = tuple(value or ()) if member in {"domains", "networks", "templates"} else value
     return given
@@ -244,8 +247,8 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
         credential_id=body.credential_id,
         name=body.name,
         scopes=frozenset(body.scopes or ("send",)),
-        mode=body.mode or mail.Mode.LIVE,
-        limits=key_limits.Limits(**_limits(body)),
+        mode=body.mode or statuses.Mode.LIVE,
+        limits=callers.KeyLimits(**_limits(body)),
     )
     return routing.Response(201, CreatedApiKey(_api_key(made, now=ctx.clock()), secret, request_id=request.id))
 

@@ -4,15 +4,16 @@ from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
 
-from postroad.api.v1 import resource, schemas
-from postroad.model import identifiers, times
-from postroad.services import audit_log, context
-from postroad.storage import audit_log as stored
+from postroad import context
+from postroad.api.v1 import resource
+from postroad.model.units import identifiers, times
+from postroad.services import audit_log
+from postroad.storage.people import audit_log as stored
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Audit log")
 LogPosition = Annotated[
-    str, schemas.id_of(identifiers.AUDIT_ENTRY, "`next_before` of the previous page; absent for the newest entries.")
+    str, resource.id_of(identifiers.AUDIT_ENTRY, "`next_before` of the previous page; absent for the newest entries.")
 ]
 
 
@@ -47,7 +48,7 @@ class AuditLogEntry(msgspec.Struct, frozen=True, kw_only=True):
 EntryT = TypeVar("EntryT", bound=AuditLogEntry)
 
 
-class AuditLogQuery(schemas.PageQuery, frozen=True):
+class AuditLogQuery(resource.PageQuery, frozen=True):
     """Filters and pagination of the audit log. Without regard to case."""
 
     before: LogPosition | None = None
@@ -60,21 +61,21 @@ class AuditLogQuery(schemas.PageQuery, frozen=True):
     ) = None
     subject: Annotated[str, msgspec.Meta(max_length=200, description="Part of the subject.")] | None = None
     since: (
-        Annotated[schemas.Timestamp, msgspec.Meta(description="Entries at this time (RFC 3339) or later.")] | None
+        Annotated[resource.Timestamp, msgspec.Meta(description="Entries at this time (RFC 3339) or later.")] | None
     ) = None
-    until: Annotated[schemas.Timestamp, msgspec.Meta(description="Entries before this time (RFC 3339).")] | None = None
+    until: Annotated[resource.Timestamp, msgspec.Meta(description="Entries before this time (RFC 3339).")] | None = None
 
 
-class AuditLogResponse(schemas.Response, frozen=True):
+class AuditLogResponse(resource.Response, frozen=True):
     """Audit log entries, newest first."""
 
     entries: list[AuditLogEntry]
-    next_before: schemas.NextBefore
+    next_before: resource.NextBefore
 
 
 def shown(kind: type[EntryT], row: stored.Entry, /, **more: str | None) -> EntryT:
     """An entry; a schema with further members gets them too."""
-    return schemas.from_record(
+    return resource.from_record(
         kind,
         row,
         at=times.to_wire(row.created_at),
@@ -92,8 +93,8 @@ def filters_of(query: AuditLogQuery) -> audit_log.Filters:
         actor=query.actor or "",
         action=query.action or "",
         subject=query.subject or "",
-        since=None if query.since is None else schemas.parse_timestamp("since", query.since),
-        until=None if query.until is None else schemas.parse_timestamp("until", query.until),
+        since=None if query.since is None else resource.parse_timestamp("since", query.since),
+        until=None if query.until is None else resource.parse_timestamp("until", query.until),
     )
 
 

@@ -1,29 +1,21 @@
 """`/v1/auth`: log in, log out, change the password, and show the current user.
 
 Login is the only public route under `/v1`. Its response does not reveal whether the email or the password was wrong,
-and repeated failures are throttled (`model/login_throttle.py`).
+and repeated failures are throttled (`model/people/login_rules.py`).
 """
 
 from typing import Annotated, Final, Literal
 
 import msgspec
 
-from postroad import errors
+from postroad import context, errors
 from postroad.api.v1 import account as v1_account
-from postroad.api.v1 import resource, schemas
-from postroad.model import caller, identifiers, times
-from postroad.protocol import address
-from postroad.services import context
-from postroad.services.auth import (
-    authentication,
-    login,
-    password_rules,
-    passwords,
-    second_factors,
-    session_list,
-    step_up,
-)
-from postroad.storage import users
+from postroad.api.v1 import resource
+from postroad.model.people import callers
+from postroad.model.units import identifiers, times
+from postroad.protocol.mime import address
+from postroad.services.people import authentication, logins, passwords, second_factors, sessions, step_up
+from postroad.storage.people import users
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Log-in", {"id": identifiers.pattern(identifiers.TOKEN)})
@@ -43,7 +35,7 @@ Code = Annotated[
 NewPassword = Annotated[
     str,
     msgspec.Meta(
-        min_length=password_rules.MIN_CHARACTERS,
+        min_length=passwords.MIN_CHARACTERS,
         max_length=passwords.MAX_CHARACTERS,
         description="Any characters except NUL; neither a common password nor your email address.",
         extra_json_schema=WITHOUT_NUL,
@@ -101,7 +93,7 @@ class User(msgspec.Struct, frozen=True):
     created_at: times.WireTime
 
 
-class SessionResponse(schemas.Response, frozen=True):
+class SessionResponse(resource.Response, frozen=True):
     """A new session. Send the token as `Authorization: Bearer …`."""
 
     token: str
@@ -110,7 +102,7 @@ class SessionResponse(schemas.Response, frozen=True):
     account: v1_account.Account
 
 
-class MeResponse(schemas.Response, frozen=True):
+class MeResponse(resource.Response, frozen=True):
     """The user and the account of the token."""
 
     user: User
@@ -133,7 +125,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     current: Annotated[bool, msgspec.Meta(description="Whether this request used it.")]
 
 
-class SessionsResponse(schemas.Response, frozen=True):
+class SessionsResponse(resource.Response, frozen=True):
     """The sessions and tokens, the latest used first."""
 
     sessions: list[Session]
@@ -215,9 +207,9 @@ async def list_sessions(ctx: context.Context, request: routing.Request) -> routi
     Those of your login, in all your accounts.
     """
     user, _ = await authentication.me(ctx, request.caller)
-    found = await session_list.of_person(ctx, user.login_id or "")
+    found = await sessions.of_person(ctx, user.login_id or "")
     rows = [
-        schemas.from_record(Session, one, methods=one.methods.split(), current=one.id == request.caller.token_id)
+        resource.from_record(Session, one, methods=one.methods.split(), current=one.id == request.caller.token_id)
         for one in found
     ]
     return routing.Response(200, SessionsResponse(rows, request_id=request.id))
@@ -229,18 +221,18 @@ async def end_session(ctx: context.Context, request: routing.Request) -> routing
     It ends everywhere within a second, with the tokens that were made in it.
     """
     user, _ = await authentication.me(ctx, request.caller)
-    await session_list.end_own(ctx, user.login_id or "", request.path["id"])
+    await sessions.end_own(ctx, user.login_id or "", request.path["id"])
     return routing.Response(204)
 
 
-def _session(session: login.LoggedIn, *, request_id: str) -> SessionResponse:
+def _session(session: logins.LoggedIn, *, request_id: str) -> SessionResponse:
     user, account = _user(session.user), v1_account.account(session.account)
     expires_at = times.to_wire(session.expires_at)
     return SessionResponse(session.token, expires_at, user, account, request_id=request_id)
 
 
 def _user(user: users.User) -> User:
-    return schemas.from_record(User, user)
+    return resource.from_record(User, user)
 
 
 ROUTES: Final = (
@@ -254,11 +246,11 @@ ROUTES: Final = (
         responses={200: SessionResponse},
         errors=(errors.Unauthorized, errors.SecondFactorRequired, errors.RateLimited),
     ),
-    RESOURCE.route("POST /v1/auth/logout", log_out, permission=caller.Permission.VIEW, responses={204: None}),
+    RESOURCE.route("POST /v1/auth/logout", log_out, permission=callers.Permission.VIEW, responses={204: None}),
     RESOURCE.route(
         "POST /v1/auth/password",
         change_password,
-        permission=caller.Permission.VIEW,
+        permission=callers.Permission.VIEW,
         body=PasswordChange,
         body_rules={
             "examples": [{"current_password": "correct horse battery", "new_password": "battery staple correct"}]
@@ -270,7 +262,7 @@ ROUTES: Final = (
     RESOURCE.route(
         "POST /v1/auth/confirm",
         confirm,
-        permission=caller.Permission.VIEW,
+        permission=callers.Permission.VIEW,
         body=Confirmation,
         body_rules={
             "examples": [{"password": "correct horse battery"}, {"code": "492039"}],
@@ -286,6 +278,6 @@ ROUTES: Final = (
     RESOURCE.route("GET /v1/auth/me", show_me, responses={200: MeResponse}),
     RESOURCE.route("GET /v1/auth/sessions", list_sessions, responses={200: SessionsResponse}),
     RESOURCE.route(
-        "DELETE /v1/auth/sessions/{id}", end_session, permission=caller.Permission.VIEW, responses={204: None}
+        "DELETE /v1/auth/sessions/{id}", end_session, permission=callers.Permission.VIEW, responses={204: None}
     ),
 )

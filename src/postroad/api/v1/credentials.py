@@ -4,12 +4,12 @@ from typing import Annotated, Final
 
 import msgspec
 
-from postroad import errors
-from postroad.api.v1 import resource, schemas
-from postroad.model import cursors, identifiers, labels, times
-from postroad.services import context
-from postroad.services.auth import credentials
-from postroad.storage import credentials as stored
+from postroad import context, errors
+from postroad.api.v1 import resource
+from postroad.model.mail import limits
+from postroad.model.units import cursors, identifiers, times
+from postroad.services.people import credentials
+from postroad.storage.people import credentials as stored
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("SMTP credentials", {"id": identifiers.pattern(identifiers.CREDENTIAL)})
@@ -22,47 +22,47 @@ class Credential(msgspec.Struct, frozen=True):
     name: str
     username: str
     created_at: times.WireTime
-    created_by: schemas.CreatedBy
-    created_by_email: schemas.CreatedByEmail
+    created_by: resource.CreatedBy
+    created_by_email: resource.CreatedByEmail
     last_used_at: times.WireTime | None
-    disabled_at: schemas.DisabledAt
+    disabled_at: resource.DisabledAt
     revoked_at: times.WireTime | None
 
 
 class NewCredential(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A credential to create. Username and password are generated."""
 
-    name: Annotated[str, labels.NAME]
+    name: Annotated[str, limits.LABEL]
 
 
-class CreatedCredential(schemas.Response, frozen=True):
+class CreatedCredential(resource.Response, frozen=True):
     """A new credential with its password, which is shown only once."""
 
     credential: Credential
     password: str
 
 
-class CredentialResponse(schemas.Response, frozen=True):
+class CredentialResponse(resource.Response, frozen=True):
     """One credential."""
 
     credential: Credential
 
 
-class CredentialsQuery(schemas.PageQuery, frozen=True):
+class CredentialsQuery(resource.PageQuery, frozen=True):
     """Pagination of the list."""
 
-    cursor: Annotated[str, schemas.cursor_of(identifiers.pattern(identifiers.CREDENTIAL))] | None = None
+    cursor: Annotated[str, resource.cursor_of(identifiers.pattern(identifiers.CREDENTIAL))] | None = None
 
 
-class CredentialsResponse(schemas.Response, frozen=True):
+class CredentialsResponse(resource.Response, frozen=True):
     """Credentials, oldest first, including revoked ones."""
 
     credentials: list[Credential]
-    next_cursor: schemas.NextCursor
+    next_cursor: resource.NextCursor
 
 
 def _credential(row: stored.Credential) -> Credential:
-    return schemas.from_record(Credential, row)
+    return resource.from_record(Credential, row)
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:

@@ -4,15 +4,15 @@ from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
 
-from postroad import errors
-from postroad.api.v1 import resource, schemas
-from postroad.model import cursors, domain_records, identifiers, times
-from postroad.services import context
-from postroad.services.dkim import domain_keys, key_rotation
-from postroad.services.domains import checks as domain_checks
-from postroad.services.domains import registry as domains
-from postroad.services.domains import warmup_status
-from postroad.storage import domains as stored
+from postroad import context, errors
+from postroad.api.v1 import resource
+from postroad.mail.signing import domain_keys
+from postroad.model.domains import domain_records
+from postroad.model.units import cursors, identifiers, times
+from postroad.services.domains import dns_checks as domain_checks
+from postroad.services.domains import domain_registry as domains
+from postroad.services.domains import key_rotation
+from postroad.storage.mail import domains as stored
 from postroad.web import routing
 
 DomainT = TypeVar("DomainT", bound="Domain")
@@ -113,51 +113,51 @@ class DomainDetails(Domain, frozen=True):
 class NewDomain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A domain to register."""
 
-    name: schemas.DomainName
+    name: resource.DomainName
 
 
-class DomainResponse(schemas.Response, frozen=True):
+class DomainResponse(resource.Response, frozen=True):
     """One domain."""
 
     domain: DomainDetails
 
 
-class DomainsQuery(schemas.PageQuery, frozen=True):
+class DomainsQuery(resource.PageQuery, frozen=True):
     """Pagination of the list."""
 
-    cursor: Annotated[str, schemas.cursor_of(identifiers.pattern(identifiers.DOMAIN))] | None = None
+    cursor: Annotated[str, resource.cursor_of(identifiers.pattern(identifiers.DOMAIN))] | None = None
 
 
-class DomainsResponse(schemas.Response, frozen=True):
+class DomainsResponse(resource.Response, frozen=True):
     """Domains, oldest first."""
 
     domains: list[Domain]
-    next_cursor: schemas.NextCursor
+    next_cursor: resource.NextCursor
 
 
 def _domain(
     kind: type[DomainT], row: stored.Domain, record: domain_keys.DkimRecord | None, /, **more: object
 ) -> DomainT:
-    dkim = None if record is None else schemas.from_record(Dkim, record)
-    return schemas.from_record(kind, row, verified=row.verified_at is not None, warm=bool(row.warm), dkim=dkim, **more)
+    dkim = None if record is None else resource.from_record(Dkim, record)
+    return resource.from_record(kind, row, verified=row.verified_at is not None, warm=bool(row.warm), dkim=dkim, **more)
 
 
 def _record(shown: domain_checks.RecordStatus) -> DnsRecord:
     record = shown.record
-    return schemas.from_record(
+    return resource.from_record(
         DnsRecord, shown, purpose=record.purpose, name=record.name, type=record.type, managed=record.managed
     )
 
 
 async def _details(ctx: context.Context, row: stored.Domain) -> DomainDetails:
     known = await domain_keys.existing_records(ctx, [row])
-    warmth = await warmup_status.view(ctx, row)
+    warmth = await domains.warmup_view(ctx, row)
     return _domain(
         DomainDetails,
         row,
         known.get(row.id),
         records=[_record(shown) for shown in await domain_checks.records(ctx, row)],
-        warmup=None if warmth is None else schemas.from_record(Warmup, warmth),
+        warmup=None if warmth is None else resource.from_record(Warmup, warmth),
     )
 
 

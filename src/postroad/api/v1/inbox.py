@@ -7,12 +7,12 @@ from typing import Annotated, Final
 
 import msgspec
 
-from postroad import errors
-from postroad.api.v1 import resource, schemas
-from postroad.model import caller, identifiers, times
-from postroad.services import context
-from postroad.services.auth import authentication
-from postroad.services.messages import dev_inbox, downloads, previews
+from postroad import context, errors
+from postroad.api.v1 import resource
+from postroad.model.people import callers
+from postroad.model.units import identifiers, times
+from postroad.services.messages import dev_inbox, previews
+from postroad.services.people import authentication
 from postroad.web import routing
 
 RAW_TYPE: Final = "message/rfc822"
@@ -44,15 +44,15 @@ class InboxMessage(msgspec.Struct, frozen=True, kw_only=True):
     size: int
 
 
-class InboxResponse(schemas.Response, frozen=True):
+class InboxResponse(resource.Response, frozen=True):
     """Messages, newest first."""
 
     messages: list[InboxMessage]
 
 
-def _require_of_users(who: caller.Caller, permission: caller.Permission) -> None:
+def _require_of_users(who: callers.Caller, permission: callers.Permission) -> None:
     """Refuse users whose role does not permit it; credentials of programs that can read mail may read and empty it."""
-    if who.scheme is caller.Scheme.TOKEN:
+    if who.scheme is callers.Scheme.TOKEN:
         authentication.require(who, permission)
 
 
@@ -64,10 +64,10 @@ def routes(mail: dev_inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
 
         In `postroad dev` only. The newest 500 messages of all accounts, newest first.
         """
-        _require_of_users(request.caller, caller.Permission.CONTENT)
+        _require_of_users(request.caller, callers.Permission.CONTENT)
         query: InboxQuery = request.query
         found = mail.newest_first(to=query.to)
-        shown = [schemas.from_record(InboxMessage, received, size=len(received.content)) for received in found]
+        shown = [resource.from_record(InboxMessage, received, size=len(received.content)) for received in found]
         return routing.Response(200, InboxResponse(shown, request_id=request.id))
 
     async def show_raw(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -75,13 +75,13 @@ def routes(mail: dev_inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
 
         As the simulator received it, with all headers.
         """
-        _require_of_users(request.caller, caller.Permission.CONTENT)
+        _require_of_users(request.caller, callers.Permission.CONTENT)
         received = mail.find(request.path["id"])
 
         async def read() -> previews.Download:
             return previews.Download(f"{received.id}.eml", RAW_TYPE, received.content)
 
-        begun = await downloads.begin(ctx, request.caller.account_id, read)
+        begun = await previews.begin_download(ctx, request.caller.account_id, read)
         return routing.attachment(begun.filename, begun.body, content_type=RAW_TYPE, length=begun.size)
 
     async def take_webhook(_ctx: context.Context, _request: routing.Request) -> routing.Response:
@@ -96,22 +96,22 @@ def routes(mail: dev_inbox.Inbox) -> tuple[routing.Route[context.Context], ...]:
 
         Removes every message that the simulator has received.
         """
-        _require_of_users(request.caller, caller.Permission.CHANGE)
+        _require_of_users(request.caller, callers.Permission.CHANGE)
         mail.clear()
         return routing.Response(204)
 
     return (
         RESOURCE.route(
-            "GET /v1/inbox", index, permission=caller.Permission.READ, query=InboxQuery, responses={200: InboxResponse}
+            "GET /v1/inbox", index, permission=callers.Permission.READ, query=InboxQuery, responses={200: InboxResponse}
         ),
         RESOURCE.download(
             "GET /v1/inbox/{id}/raw",
             show_raw,
             content_type=RAW_TYPE,
-            permission=caller.Permission.READ,
+            permission=callers.Permission.READ,
             errors=(errors.RateLimited,),
         ),
-        RESOURCE.route("DELETE /v1/inbox", clear, permission=caller.Permission.READ, responses={204: None}),
+        RESOURCE.route("DELETE /v1/inbox", clear, permission=callers.Permission.READ, responses={204: None}),
         RESOURCE.route(
             f"POST {dev_inbox.WEBHOOK_PATH}",
             take_webhook,

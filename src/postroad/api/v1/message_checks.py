@@ -4,11 +4,12 @@ from typing import Final
 
 import msgspec
 
-from postroad.api.v1 import resource, schemas
-from postroad.model import caller, identifiers
+from postroad import context
+from postroad.api.v1 import resource
+from postroad.model.people import callers
+from postroad.model.units import identifiers
 from postroad.network import spamd
-from postroad.services import context
-from postroad.services.messages import content_checks, header_checks, html_support, link_checks
+from postroad.services.messages import content_checks
 from postroad.services.messages import lookup as messages
 from postroad.web import routing
 
@@ -18,7 +19,7 @@ RESOURCE: Final = resource.Resource("Messages", {"id": identifiers.pattern(ident
 class CheckFinding(msgspec.Struct, frozen=True):
     """One result of a check, as a sentence."""
 
-    level: header_checks.Level
+    level: content_checks.Level
     text: str
 
 
@@ -51,7 +52,7 @@ class SpamVerdict(msgspec.Struct, frozen=True):
     error: str | None = None
 
 
-class MessageChecks(schemas.Response, frozen=True):
+class MessageChecks(resource.Response, frozen=True):
     """The results of all checks. `spam` is null where the operator has no SpamAssassin."""
 
     headers: list[CheckFinding]
@@ -87,16 +88,16 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     )
 
 
-def _findings(found: list[header_checks.Finding]) -> list[CheckFinding]:
+def _findings(found: list[content_checks.Finding]) -> list[CheckFinding]:
     return [CheckFinding(one.level, one.text) for one in found]
 
 
-def _link(checked: link_checks.CheckedLink) -> CheckedLink:
+def _link(checked: content_checks.CheckedLink) -> CheckedLink:
     return CheckedLink(checked.link.url, checked.link.text, checked.link.line, checked.problems)
 
 
-def _feature(feature: html_support.LimitedFeature) -> LimitedFeature:
-    return schemas.from_record(LimitedFeature, feature)
+def _feature(feature: content_checks.LimitedFeature) -> LimitedFeature:
+    return resource.from_record(LimitedFeature, feature)
 
 
 def _spam(found: spamd.Verdict | spamd.Failure | None) -> SpamVerdict | None:
@@ -111,7 +112,7 @@ ROUTES: Final = (
     RESOURCE.route(
         "GET /v1/messages/{id}/checks",
         show,
-        permission=caller.Permission.CONTENT,
+        permission=callers.Permission.CONTENT,
         responses={200: MessageChecks},
     ),
 )

@@ -4,30 +4,123 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from postroad import errors
-from postroad.api import email_schemas, emails
-from postroad.api.v1 import message_details, resource, schemas
-from postroad.model import (
-    caller,
-    cursors,
-    identifiers,
-    labels,
-    limits,
-    mail,
-    receipt,
-    search_query,
-    times,
-    wire_fields,
-)
-from postroad.protocol import address_syntax
-from postroad.services import context
-from postroad.services.acceptance import resend as resend_service
-from postroad.services.acceptance import submit
-from postroad.services.messages import downloads, hidden_content, previews
+from postroad import context, errors
+from postroad.api import emails
+from postroad.api.v1 import resource
+from postroad.mail.accept import submit
+from postroad.model.bounces import disposition as bounces_disposition
+from postroad.model.mail import limits, send_request, statuses
+from postroad.model.people import callers
+from postroad.model.search import search_query
+from postroad.model.units import cursors, identifiers, times
+from postroad.protocol.mime import address
 from postroad.services.messages import lookup as messages
-from postroad.services.queue import inspection
-from postroad.storage import messages as stored_messages
+from postroad.services.messages import previews, queue_inspection
+from postroad.services.messages import resend as resend_service
+from postroad.storage.mail import attempts as stored_attempts
+from postroad.storage.mail import messages as stored_messages
 from postroad.web import routing
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One delivery attempt for one recipient: the host, its reply, the cause and an explanation."""
+
+    recipient_id: str
+    started_at: times.WireTime
+    duration_ms: float
+    host: str
+    address: str
+    tls: str
+    source: Annotated[
+        str, msgspec.Meta(description="The name of the source address; empty where the system chose the address.")
+    ]
+    verdict: bounces_disposition.Verdict
+    smtp_code: int | None
+    smtp_response: str
+    fault: bounces_disposition.Fault | None
+    reason: str
+    explanation: str
+    in_doubt: bool
+    conversation: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                description="The SMTP commands (`C:`) and replies (`S:`), at most 4 KiB, without authentication and "
+                "content. Only for the latest 50 attempts of the message that did not succeed."
+            ),
+        ]
+        | msgspec.UnsetType
+    ) = msgspec.UNSET
+
+
+class AsyncBounce(msgspec.Struct, frozen=True, kw_only=True):
+    """An asynchronous bounce or complaint: a report that arrived after the recipient was final."""
+
+    recipient_id: str
+    received_at: times.WireTime
+    action: str
+    status: str
+    fault: str
+    response: str
+
+
+class MessageDetails(emails.Message, frozen=True, kw_only=True):
+    """A message with its details; `accepted_request_id` is the request that sent it."""
+
+    to: tuple[str, ...]
+    cc: tuple[str, ...]
+    bcc: tuple[str, ...]
+    reply_to: Annotated[str | tuple[str, ...] | None, msgspec.Meta(description="A list if there are several.")]
+    headers: dict[str, str]
+    tags: tuple[str, ...]
+    attachments: tuple[send_request.AttachmentReceipt, ...]
+    size: int
+    accepted_request_id: str
+    attempts: tuple[Attempt, ...]
+    async_bounces: tuple[AsyncBounce, ...]
+    # Where it sends another message again, or was sent again itself.
+    resend_of: str | msgspec.UnsetType = msgspec.UNSET
+    resent_as: (
+        Annotated[
+            tuple[str, ...],
+            msgspec.Meta(description="The messages that sent this one again, newest first, at most 20."),
+        ]
+        | msgspec.UnsetType
+    ) = msgspec.UNSET
+
+
+def details(found: messages.Details, queue_entries: emails.QueueEntries, *, request_id: str) -> MessageDetails:
+    """The response about one message."""
+    seen = emails.message_view(found.message, found.recipients, request_id=request_id, queue_entries=queue_entries)
+    accepted = found.receipt
+    names = ("to", "cc", "bcc", "headers", "tags", "attachments")
+    return MessageDetails(
+        **msgspec.structs.asdict(seen),
+        **times.wire_fields(accepted, names),
+        reply_to=None if accepted.reply_to is msgspec.UNSET else accepted.reply_to,
+        size=found.message.size,
+        accepted_request_id=found.message.request_id,
+        attempts=tuple(
+            _attempt(one, found.conversations.get((one.recipient_id, one.started_at))) for one in found.attempts
+        ),
+        async_bounces=tuple(resource.from_record(AsyncBounce, row) for row in found.async_bounces),
+        resend_of=accepted.resend_of,
+        resent_as=tuple(found.resent_as) or msgspec.UNSET,
+    )
+
+
+def _attempt(row: stored_attempts.Attempt, conversation: str | None) -> Attempt:
+    return resource.from_record(
+        Attempt,
+        row,
+        duration_ms=row.duration / 1_000,
+        smtp_response=row.response,
+        fault=row.fault or None,
+        explanation=bounces_disposition.explain(row.reason),
+        in_doubt=bool(row.in_doubt),
+        conversation=conversation or msgspec.UNSET,
+    )
+
 
 RESOURCE: Final = resource.Resource("Messages", {"id": identifiers.pattern(identifiers.MESSAGE)})
 RAW_TYPE: Final = "message/rfc822"
@@ -41,11 +134,11 @@ ADDRESS_PATTERN: Final = (
 FilterAddress = Annotated[
     str,
     msgspec.Meta(
-        extra_json_schema={"pattern": ADDRESS_PATTERN, "maxLength": address_syntax.MAX_ADDRESS_OCTETS},
+        extra_json_schema={"pattern": ADDRESS_PATTERN, "maxLength": address.MAX_ADDRESS_OCTETS},
     ),
 ]
 RecipientId = Annotated[
-    str, schemas.id_of(identifiers.RECIPIENT, "Only this recipient; by default all waiting recipients of the message.")
+    str, resource.id_of(identifiers.RECIPIENT, "Only this recipient; by default all waiting recipients of the message.")
 ]
 Tag = Annotated[
     str,
@@ -53,7 +146,7 @@ Tag = Annotated[
         description="Only messages with this tag.",
         min_length=1,
         max_length=limits.TAG_CHARACTERS,
-        extra_json_schema={"pattern": labels.SCHEMA_PATTERN},
+        extra_json_schema={"pattern": limits.LABEL_PATTERN},
     ),
 ]
 
@@ -72,7 +165,7 @@ Metadata = Annotated[
     msgspec.Meta(
         description="Only messages with this value of a metadata key: `order:1042`.",
         max_length=search_query.MAX_CHARACTERS,
-        extra_json_schema={"pattern": rf"^{limits.METADATA_KEY_PATTERN}:[^{address_syntax.UNSEEN}]+$"},
+        extra_json_schema={"pattern": rf"^{limits.METADATA_KEY_PATTERN}:[^{address.UNSEEN}]+$"},
     ),
 ]
 
@@ -81,11 +174,11 @@ class MessageSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A message in the list."""
 
     id: str
-    status: mail.MessageStatus
-    source: mail.Source
+    status: statuses.MessageStatus
+    source: statuses.Source
     sender: str = msgspec.field(name="from")
     subject: str
-    billing_status: mail.BillingStatus
+    billing_status: statuses.BillingStatus
     recipient_count: int
     credits_reserved: int
     size: int
@@ -101,8 +194,8 @@ class MessagesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Filters of the list."""
 
     search: Search | None = None
-    status: Annotated[mail.MessageStatus | None, msgspec.Meta(description="Only messages with this status.")] = None
-    source: Annotated[mail.Source | None, msgspec.Meta(description="Only messages from this source.")] = None
+    status: Annotated[statuses.MessageStatus | None, msgspec.Meta(description="Only messages with this status.")] = None
+    source: Annotated[statuses.Source | None, msgspec.Meta(description="Only messages from this source.")] = None
     sender: (
         Annotated[FilterAddress, msgspec.Meta(description="Only messages from this address, case-insensitive.")] | None
     ) = msgspec.field(name="from", default=None)
@@ -113,17 +206,17 @@ class MessagesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     metadata: Metadata | None = None
     after: (
         Annotated[
-            schemas.Timestamp, msgspec.Meta(description="Only messages accepted at this time or later, RFC 3339.")
+            resource.Timestamp, msgspec.Meta(description="Only messages accepted at this time or later, RFC 3339.")
         ]
         | None
     ) = None
     before: (
-        Annotated[schemas.Timestamp, msgspec.Meta(description="Only messages accepted before this time, RFC 3339.")]
+        Annotated[resource.Timestamp, msgspec.Meta(description="Only messages accepted before this time, RFC 3339.")]
         | None
     ) = None
     mode: (
         Annotated[
-            mail.Mode,
+            statuses.Mode,
             msgspec.Meta(
                 description="`live` messages (the default), or those of `test` keys. A test key gets those only."
             ),
@@ -137,8 +230,8 @@ class MessagesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         ]
         | None
     ) = None
-    limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
-    cursor: Annotated[str, schemas.cursor_of(identifiers.pattern(identifiers.MESSAGE))] | None = None
+    limit: resource.Limit | None = cursors.DEFAULT_LIMIT
+    cursor: Annotated[str, resource.cursor_of(identifiers.pattern(identifiers.MESSAGE))] | None = None
 
 
 class MessageCount(msgspec.Struct, frozen=True):
@@ -148,11 +241,11 @@ class MessageCount(msgspec.Struct, frozen=True):
     exact: bool
 
 
-class MessagesResponse(schemas.Response, frozen=True):
+class MessagesResponse(resource.Response, frozen=True):
     """Messages, newest first."""
 
     messages: list[MessageSummary]
-    next_cursor: schemas.NextCursor
+    next_cursor: resource.NextCursor
     # Only where it was asked for.
     count: MessageCount | msgspec.UnsetType = msgspec.UNSET
 
@@ -163,7 +256,7 @@ class Retry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     recipient_id: RecipientId | None = None
 
 
-class RetryResponse(schemas.Response, frozen=True):
+class RetryResponse(resource.Response, frozen=True):
     """How many recipients are retried."""
 
     retried: Annotated[int, msgspec.Meta(description="Waiting recipients that are retried now.")]
@@ -186,18 +279,18 @@ class Resend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         | None
     ) = None
     recipient_id: (
-        Annotated[str, schemas.id_of(identifiers.RECIPIENT, "Only this recipient, whatever its result.")] | None
+        Annotated[str, resource.id_of(identifiers.RECIPIENT, "Only this recipient, whatever its result.")] | None
     ) = None
 
 
 def _summary(row: stored_messages.Message) -> MessageSummary:
     given = {name: times.given_to_wire(getattr(row, name)) for name in ("send_at", "expires_at")}
     fields = MessageSummary.__struct_fields__
-    return MessageSummary(**wire_fields.of(row, fields, **given, test=email_schemas.test_mark(row)))
+    return MessageSummary(**times.wire_fields(row, fields, **given, test=emails.test_mark(row)))
 
 
 def _timestamp(field: str, text: str | None) -> int | None:
-    return None if text is None else schemas.parse_timestamp(field, text)
+    return None if text is None else resource.parse_timestamp(field, text)
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -212,7 +305,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
         ctx, account_id, filters, limit=query.limit or cursors.DEFAULT_LIMIT, cursor=query.cursor
     )
     sees_content = request.caller.sees_content
-    shown = [_summary(row if sees_content else hidden_content.message(row)) for row in page.messages]
+    shown = [_summary(row if sees_content else messages.message_without_content(row)) for row in page.messages]
     response = MessagesResponse(shown, page.next_cursor, request_id=request.id)
     if query.count == "true":
         counted = await messages.count(ctx, account_id, filters)
@@ -223,7 +316,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
 def _filters(ctx: context.Context, request: routing.Request) -> messages.Filters:
     """The filters of the request beside those of its search; a test key sees test messages only."""
     query: MessagesQuery = request.query
-    parse = search_query.parse if request.caller.sees_content else hidden_content.check_search
+    parse = search_query.parse if request.caller.sees_content else messages.check_search_without_content
     if query.metadata is not None and not request.caller.sees_content:
         raise errors.InvalidRequest("metadata: hidden from your role, and cannot be searched")
     searched = messages.filters_of(ctx, parse(query.search or ""))
@@ -238,7 +331,7 @@ def _filters(ctx: context.Context, request: routing.Request) -> messages.Filters
         metadata=query.metadata,
         after=max((time for time in (searched.after, bounds["after"]) if time is not None), default=None),
         before=min((time for time in (searched.before, bounds["before"]) if time is not None), default=None),
-        mode=mail.Mode.TEST if request.caller.is_test else query.mode or searched.mode,
+        mode=statuses.Mode.TEST if request.caller.is_test else query.mode or searched.mode,
     )
 
 
@@ -249,11 +342,11 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     """
     account_id, message_id = request.caller.account_id, request.path["id"]
     await messages.check_mode(ctx, request.caller, message_id)
-    queue_entries = await inspection.entries_of_message(ctx, account_id, message_id)
+    queue_entries = await queue_inspection.entries_of_message(ctx, account_id, message_id)
     found = await messages.details(ctx, account_id, message_id)
     if not request.caller.sees_content:
-        found = hidden_content.details(found)
-    return routing.Response(200, message_details.of(found, queue_entries, request_id=request.id))
+        found = messages.details_without_content(found)
+    return routing.Response(200, details(found, queue_entries, request_id=request.id))
 
 
 async def show_raw(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -267,7 +360,7 @@ async def show_raw(ctx: context.Context, request: routing.Request) -> routing.Re
     async def read() -> previews.Download:
         return previews.Download(f"{message_id}.eml", RAW_TYPE, await messages.raw(ctx, account_id, message_id))
 
-    begun = await downloads.begin(ctx, account_id, read)
+    begun = await previews.begin_download(ctx, account_id, read)
     return routing.attachment(begun.filename, begun.body, content_type=RAW_TYPE, length=begun.size)
 
 
@@ -279,7 +372,9 @@ async def retry(ctx: context.Context, request: routing.Request) -> routing.Respo
     """
     body: Retry = request.body
     await messages.check_change(ctx, request.caller, request.path["id"])
-    done = await inspection.retry_of_account(ctx, request.caller.account_id, request.path["id"], body.recipient_id)
+    done = await queue_inspection.retry_of_account(
+        ctx, request.caller.account_id, request.path["id"], body.recipient_id
+    )
     return routing.Response(200, RetryResponse(done.changed, done.held, request_id=request.id))
 
 
@@ -308,18 +403,18 @@ async def resend(ctx: context.Context, request: routing.Request) -> routing.Resp
 
 ROUTES: Final = (
     RESOURCE.route("GET /v1/messages", index, query=MessagesQuery, responses={200: MessagesResponse}),
-    RESOURCE.route("GET /v1/messages/{id}", show, responses={200: message_details.MessageDetails}),
+    RESOURCE.route("GET /v1/messages/{id}", show, responses={200: MessageDetails}),
     RESOURCE.download(
         "GET /v1/messages/{id}/raw",
         show_raw,
         content_type=RAW_TYPE,
-        permission=caller.Permission.CONTENT,
+        permission=callers.Permission.CONTENT,
         errors=(errors.RateLimited,),
     ),
     RESOURCE.route(
         "POST /v1/messages/{id}/retry",
         retry,
-        scope=caller.Scope.SEND,
+        scope=callers.Scope.SEND,
         body=Retry,
         body_required=False,
         body_rules={"examples": [{}]},
@@ -329,12 +424,12 @@ ROUTES: Final = (
     RESOURCE.route(
         "POST /v1/messages/{id}/resend",
         resend,
-        scope=caller.Scope.SEND,
+        scope=callers.Scope.SEND,
         body=Resend,
         body_required=False,
         body_rules={"examples": [{}, {"recipients": "all"}]},
         idempotent=True,
-        responses={202: receipt.Receipt},
+        responses={202: send_request.Receipt},
         errors=(errors.Conflict, *emails.SEND_ERRORS),
         response_headers=emails.SEND_HEADERS,
     ),

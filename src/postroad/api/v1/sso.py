@@ -4,11 +4,11 @@ from typing import Annotated, Final
 
 import msgspec
 
-from postroad import errors
-from postroad.api.v1 import resource, schemas
-from postroad.model import caller, times
-from postroad.services import context
-from postroad.services.sso import connections
+from postroad import context, errors
+from postroad.api.v1 import resource
+from postroad.model.people import callers
+from postroad.model.units import times
+from postroad.services.people import sso_connections
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Single sign-on")
@@ -20,7 +20,7 @@ Domains = Annotated[
     ),
 ]
 Groups = Annotated[
-    dict[str, caller.Role],
+    dict[str, callers.Role],
     msgspec.Meta(
         description="The role by group; the first that matches counts. If there are any, they decide the role at "
         "every login."
@@ -37,9 +37,9 @@ class SsoConnection(msgspec.Struct, frozen=True, kw_only=True):
     domains: list[str]
     scopes: str
     creates_users: Annotated[bool, msgspec.Meta(description="Whether users are created at their first login.")]
-    role: Annotated[caller.Role, msgspec.Meta(description="The role of new users.")]
+    role: Annotated[callers.Role, msgspec.Meta(description="The role of new users.")]
     groups_claim: str
-    groups: dict[str, caller.Role]
+    groups: dict[str, callers.Role]
     allows_passwords: Annotated[
         bool, msgspec.Meta(description="Whether people of these domains may also log in with a password.")
     ]
@@ -59,7 +59,7 @@ class NewSsoConnection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     domains: Domains
     scopes: Annotated[str, msgspec.Meta(description="In addition to `openid`; `email` if absent.")] | None = None
     creates_users: bool | None = None
-    role: Annotated[caller.Role, msgspec.Meta(description="`read_only` if absent.")] | None = None
+    role: Annotated[callers.Role, msgspec.Meta(description="`read_only` if absent.")] | None = None
     groups_claim: Annotated[str, msgspec.Meta(description="`groups` if absent.")] | None = None
     groups: Groups | None = None
     allows_passwords: Annotated[bool, msgspec.Meta(description="True if absent.")] | None = None
@@ -68,13 +68,13 @@ class NewSsoConnection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         return "NewSsoConnection(…)"
 
 
-class SsoResponse(schemas.Response, frozen=True):
+class SsoResponse(resource.Response, frozen=True):
     """The single sign-on of the account."""
 
     sso: SsoConnection
 
 
-def _shown(ctx: context.Context, found: connections.Connection) -> SsoConnection:
+def _shown(ctx: context.Context, found: sso_connections.Connection) -> SsoConnection:
     row = found.row
     return SsoConnection(
         issuer=row.issuer,
@@ -83,11 +83,11 @@ def _shown(ctx: context.Context, found: connections.Connection) -> SsoConnection
         domains=[*found.domains],
         scopes=row.scopes,
         creates_users=bool(row.creates_users),
-        role=caller.Role(row.role),
+        role=callers.Role(row.role),
         groups_claim=row.groups_claim,
-        groups={group: caller.Role(role) for group, role in row.roles.items()},
+        groups={group: callers.Role(role) for group, role in row.roles.items()},
         allows_passwords=bool(row.allows_passwords),
-        redirect_uri=connections.redirect_uri(ctx.settings, row.account_id),
+        redirect_uri=sso_connections.redirect_uri(ctx.settings, row.account_id),
         created_at=times.to_wire(row.created_at),
         updated_at=times.to_wire(row.updated_at),
     )
@@ -98,7 +98,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
 
     Owners only.
     """
-    found = await connections.find(ctx, request.caller.account_id)
+    found = await sso_connections.find(ctx, request.caller.account_id)
     if found is None:
         raise errors.NotFound("this account has no single sign-on")
     return routing.Response(200, SsoResponse(_shown(ctx, found), request_id=request.id))
@@ -110,19 +110,19 @@ async def save(ctx: context.Context, request: routing.Request) -> routing.Respon
     To switch passwords off, your session must have proved a second factor. Owners only.
     """
     body: NewSsoConnection = request.body
-    draft = connections.Draft(
+    draft = sso_connections.Draft(
         issuer=body.issuer,
         client_id=body.client_id,
         client_secret=body.client_secret,
         domains=body.domains,
-        scopes=connections.DEFAULT_SCOPES if body.scopes is None else body.scopes,
-        role=body.role or caller.Role.READ_ONLY,
-        groups_claim=body.groups_claim or connections.DEFAULT_GROUPS_CLAIM,
+        scopes=sso_connections.DEFAULT_SCOPES if body.scopes is None else body.scopes,
+        role=body.role or callers.Role.READ_ONLY,
+        groups_claim=body.groups_claim or sso_connections.DEFAULT_GROUPS_CLAIM,
         groups=body.groups or {},
         creates_users=body.creates_users is True,
         allows_passwords=body.allows_passwords is not False,
     )
-    saved = await connections.save(ctx, request.caller.account_id, draft)
+    saved = await sso_connections.save(ctx, request.caller.account_id, draft)
     return routing.Response(200, SsoResponse(_shown(ctx, saved), request_id=request.id))
 
 
@@ -131,7 +131,7 @@ async def remove(ctx: context.Context, request: routing.Request) -> routing.Resp
 
     An owner must be able to log in without it. Owners only.
     """
-    await connections.remove(ctx, request.caller.account_id)
+    await sso_connections.remove(ctx, request.caller.account_id)
     return routing.Response(204)
 
 
@@ -139,14 +139,14 @@ ROUTES: Final = (
     RESOURCE.route(
         "GET /v1/sso",
         show,
-        permission=caller.Permission.OWN,
+        permission=callers.Permission.OWN,
         responses={200: SsoResponse},
         errors=(errors.NotFound,),
     ),
     RESOURCE.route(
         "PUT /v1/sso",
         save,
-        permission=caller.Permission.OWN,
+        permission=callers.Permission.OWN,
         body=NewSsoConnection,
         body_rules={
             "examples": [
@@ -159,7 +159,7 @@ ROUTES: Final = (
     RESOURCE.route(
         "DELETE /v1/sso",
         remove,
-        permission=caller.Permission.OWN,
+        permission=callers.Permission.OWN,
         responses={204: None},
         errors=(errors.NotFound, errors.Conflict),
     ),

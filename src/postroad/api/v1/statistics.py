@@ -5,14 +5,14 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from postroad.api import email_schemas
-from postroad.api.v1 import resource, schemas
-from postroad.model import chart_ranges, times
+from postroad import context
+from postroad.api import emails
+from postroad.api.v1 import resource
 from postroad.model.bounces import disposition
-from postroad.services import context
+from postroad.model.units import chart_ranges, times
 from postroad.services.accounts import failure_report, statistics
-from postroad.services.queue import inspection
-from postroad.storage import attempts
+from postroad.services.messages import queue_inspection
+from postroad.storage.mail import attempts
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Messages")
@@ -79,7 +79,7 @@ class OldestRecipient(msgspec.Struct, frozen=True, kw_only=True):
     message_id: str
     recipient_id: str
     email: str
-    state: email_schemas.QueueState
+    state: emails.QueueState
     queued_at: times.WireTime
     attempt_count: int
     next_attempt_at: Annotated[
@@ -138,7 +138,7 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
     failures: Annotated[list[Failure], msgspec.Meta(description="The ten latest, regardless of the period.")]
 
 
-class StatisticsResponse(schemas.Response, frozen=True):
+class StatisticsResponse(resource.Response, frozen=True):
     """The statistics."""
 
     statistics: Statistics
@@ -147,7 +147,7 @@ class StatisticsResponse(schemas.Response, frozen=True):
 def _statistics(
     found: statistics.Overview, failures: failure_report.FailureReport, period: chart_ranges.Period
 ) -> Statistics:
-    return schemas.from_record(
+    return resource.from_record(
         Statistics,
         found,
         period=period,
@@ -180,14 +180,14 @@ def _cause(group: failure_report.FailureGroup) -> CauseCounts:
     )
 
 
-def _oldest(line: inspection.QueueEntry) -> OldestRecipient:
+def _oldest(line: queue_inspection.QueueEntry) -> OldestRecipient:
     next_attempt_at = times.optional_to_wire(line.reason.next_attempt_at)
-    return schemas.from_record(OldestRecipient, line.waiting, next_attempt_at=next_attempt_at, reason=line.why)
+    return resource.from_record(OldestRecipient, line.waiting, next_attempt_at=next_attempt_at, reason=line.why)
 
 
 def _failure(found: attempts.FinalRefusal) -> Failure:
     verdict = "bounced" if found.verdict == disposition.Verdict.BOUNCED else "failed"
-    return schemas.from_record(
+    return resource.from_record(
         Failure,
         found,
         at=times.to_wire(found.started_at),

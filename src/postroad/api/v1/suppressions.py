@@ -5,14 +5,14 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from postroad import errors
-from postroad.api.v1 import messages, resource, schemas
-from postroad.model import cursors, labels, times
-from postroad.protocol import address
-from postroad.services import context
-from postroad.services.suppressions import registry as suppressions
+from postroad import context, errors
+from postroad.api.v1 import messages, resource
+from postroad.model.mail import limits
+from postroad.model.units import cursors, times
+from postroad.protocol.mime import address
 from postroad.services.suppressions import suppression_csv
-from postroad.storage import suppressions as stored
+from postroad.services.suppressions import suppression_list as suppressions
+from postroad.storage.mail import suppressions as stored
 from postroad.web import routing
 
 CSV: Final = "text/csv"
@@ -34,8 +34,8 @@ Reason = Annotated[
     msgspec.Meta(
         description="The reason, shown with recipients of later messages.",
         min_length=1,
-        max_length=labels.REASON_CHARACTERS,
-        extra_json_schema={"pattern": labels.SCHEMA_PATTERN},
+        max_length=limits.REASON_CHARACTERS,
+        extra_json_schema={"pattern": limits.LABEL_PATTERN},
     ),
 ]
 
@@ -60,7 +60,7 @@ class NewSuppression(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Reason | None = None
 
 
-class SuppressionResponse(schemas.Response, frozen=True):
+class SuppressionResponse(resource.Response, frozen=True):
     """One address."""
 
     suppression: Suppression
@@ -73,18 +73,18 @@ class SuppressionsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         Annotated[messages.FilterAddress, msgspec.Meta(description="Only this address, case-insensitive.")] | None
     ) = None
     source: Annotated[SuppressionSource | None, msgspec.Meta(description="Only addresses from this source.")] = None
-    limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
-    cursor: Annotated[str, schemas.cursor_of(CURSOR_PATTERN)] | None = None
+    limit: resource.Limit | None = cursors.DEFAULT_LIMIT
+    cursor: Annotated[str, resource.cursor_of(CURSOR_PATTERN)] | None = None
 
 
-class SuppressionsResponse(schemas.Response, frozen=True):
+class SuppressionsResponse(resource.Response, frozen=True):
     """Suppressed addresses in alphabetical order."""
 
     suppressions: list[Suppression]
-    next_cursor: schemas.NextCursor
+    next_cursor: resource.NextCursor
 
 
-class ImportResponse(schemas.Response, frozen=True):
+class ImportResponse(resource.Response, frozen=True):
     """The result of an import. `unchanged` rows were on the list already, or repeated in the file."""
 
     added: int
@@ -92,7 +92,7 @@ class ImportResponse(schemas.Response, frozen=True):
 
 
 def _shown(row: stored.Suppression) -> Suppression:
-    return schemas.from_record(Suppression, row, email=row.email_key)
+    return resource.from_record(Suppression, row, email=row.email_key)
 
 
 def _decode_cursor(cursor: str | None) -> str:

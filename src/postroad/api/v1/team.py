@@ -4,13 +4,13 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from postroad import errors
-from postroad.api.v1 import messages, resource, schemas
-from postroad.model import caller, identifiers, times
-from postroad.services import context
-from postroad.services.auth import creators, password_links
-from postroad.services.auth import users as account_users
-from postroad.storage import users
+from postroad import context, errors
+from postroad.api.v1 import messages, resource
+from postroad.model.people import callers
+from postroad.model.units import identifiers, times
+from postroad.services.people import credentials, password_links
+from postroad.services.people import users as account_users
+from postroad.storage.people import users
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Team", {"id": identifiers.pattern(identifiers.USER)})
@@ -89,19 +89,19 @@ class RemovalQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ) = None
 
 
-class TeamResponse(schemas.Response, frozen=True):
+class TeamResponse(resource.Response, frozen=True):
     """The users of the account, oldest first."""
 
     users: list[TeamUser]
 
 
-class TeamUserResponse(schemas.Response, frozen=True):
+class TeamUserResponse(resource.Response, frozen=True):
     """One user."""
 
     user: TeamUser
 
 
-class InvitedUser(schemas.Response, frozen=True):
+class InvitedUser(resource.Response, frozen=True):
     """The invited user, and the link to send them."""
 
     user: TeamUser
@@ -109,7 +109,7 @@ class InvitedUser(schemas.Response, frozen=True):
     expires_at: times.WireTime
 
 
-class PasswordLink(schemas.Response, frozen=True):
+class PasswordLink(resource.Response, frozen=True):
     """A link for setting a password."""
 
     link: Link
@@ -117,7 +117,7 @@ class PasswordLink(schemas.Response, frozen=True):
 
 
 def _team_user(row: users.User) -> TeamUser:
-    return schemas.from_record(TeamUser, row, enabled=row.disabled_at is None)
+    return resource.from_record(TeamUser, row, enabled=row.disabled_at is None)
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -132,7 +132,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
 async def invite(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Invite a user."""
     body: Invitation = request.body
-    invited = await account_users.invite(ctx, request.caller.account_id, email=body.email, role=caller.Role(body.role))
+    invited = await account_users.invite(ctx, request.caller.account_id, email=body.email, role=callers.Role(body.role))
     link = password_links.url(ctx.settings, invited.link_token)
     expires_at = times.to_wire(invited.expires_at)
     return routing.Response(201, InvitedUser(_team_user(invited.user), link, expires_at, request_id=request.id))
@@ -145,7 +145,7 @@ async def change(ctx: context.Context, request: routing.Request) -> routing.Resp
     be disabled or change role. Owners and admins only; only owners change owners, or make them.
     """
     body: TeamUserUpdate = request.body
-    role = caller.Role(body.role) if body.role is not None else None
+    role = callers.Role(body.role) if body.role is not None else None
     if role is None and body.enabled is None and body.secrets is None:
         raise errors.InvalidRequest("give at least one of role, enabled and secrets")
     changed = await account_users.change(
@@ -166,7 +166,7 @@ async def remove(ctx: context.Context, request: routing.Request) -> routing.Resp
     Owners and admins only; only owners remove owners.
     """
     query: RemovalQuery = request.query
-    secrets = creators.SecretsAction(query.secrets) if query.secrets is not None else None
+    secrets = credentials.SecretsAction(query.secrets) if query.secrets is not None else None
     await account_users.remove(ctx, request.caller.account_id, request.path["id"], secrets=secrets)
     return routing.Response(204)
 
@@ -195,7 +195,7 @@ ROUTES: Final = (
         description=f"The link is returned only in this response. It works once, within "
         f"{password_links.INVITATION_HOURS} hours. If the installation sends notices, the user also gets it "
         "by mail. Owners and admins only; only owners invite owners.",
-        permission=caller.Permission.MANAGE,
+        permission=callers.Permission.MANAGE,
         body=Invitation,
         body_rules={"examples": [{"email": "jo@example.com", "role": "developer"}]},
         responses={201: InvitedUser},
@@ -204,7 +204,7 @@ ROUTES: Final = (
     RESOURCE.route(
         "PATCH /v1/team/{id}",
         change,
-        permission=caller.Permission.MANAGE,
+        permission=callers.Permission.MANAGE,
         body=TeamUserUpdate,
         body_rules={
             "examples": [{"role": "read_only"}, {"enabled": False}],
@@ -220,7 +220,7 @@ ROUTES: Final = (
     RESOURCE.route(
         "DELETE /v1/team/{id}",
         remove,
-        permission=caller.Permission.MANAGE,
+        permission=callers.Permission.MANAGE,
         query=RemovalQuery,
         responses={204: None},
         errors=(errors.Conflict,),
@@ -231,7 +231,7 @@ ROUTES: Final = (
         description=f"The link works once, within {password_links.RESET_HOURS} hours "
         f"({password_links.INVITATION_HOURS} for an invited user), and replaces the previous link. The current "
         "password stays valid until then. Owners and admins only; only owners do it for owners.",
-        permission=caller.Permission.MANAGE,
+        permission=callers.Permission.MANAGE,
         responses={200: PasswordLink},
         errors=(errors.Conflict,),
     ),
@@ -241,7 +241,7 @@ ROUTES: Final = (
         description="For a user who has lost their second factor. Whoever opens the link sets a new password, and the "
         f"second factors are removed. It works once, within {password_links.RESET_HOURS} hours, and replaces the "
         "previous link. Owners and admins only; only owners do it for owners.",
-        permission=caller.Permission.MANAGE,
+        permission=callers.Permission.MANAGE,
         responses={200: PasswordLink},
         errors=(errors.Conflict,),
     ),

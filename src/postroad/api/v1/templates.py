@@ -4,19 +4,21 @@ from typing import Annotated, Final
 
 import msgspec
 
-from postroad import errors
-from postroad.api.v1 import resource, schemas
-from postroad.model import caller, cursors, limits, mail, times
-from postroad.protocol.mime import header_text
-from postroad.services import context, templates
-from postroad.services.acceptance import validation
-from postroad.services.messages import hidden_content
-from postroad.storage import templates as stored
+from postroad import context, errors
+from postroad.api.v1 import resource
+from postroad.mail.accept import validation
+from postroad.model.mail import limits, statuses
+from postroad.model.people import callers
+from postroad.model.units import cursors, times
+from postroad.protocol.mime import header_fields
+from postroad.services.messages import lookup
+from postroad.services.templates import templates
+from postroad.storage.mail import templates as stored
 from postroad.web import routing
 
 ALIAS_PATTERN: Final = f"^{limits.TEMPLATE_ALIAS_PATTERN}$"
 RESOURCE: Final = resource.Resource("Templates", {"alias": ALIAS_PATTERN})
-# That sections are closed is beyond a pattern; `protocol/mustache.py` checks it.
+# That sections are closed is beyond a pattern; `protocol/text/mustache.py` checks it.
 BODY_PATTERN: Final = r"^[^\x00]*$"
 
 Body = Annotated[str, msgspec.Meta(max_length=templates.BODY_CHARACTERS, extra_json_schema={"pattern": BODY_PATTERN})]
@@ -58,7 +60,9 @@ class TemplateRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     subject: Annotated[
         str,
         msgspec.Meta(
-            min_length=1, max_length=limits.SUBJECT_CHARACTERS, extra_json_schema={"pattern": header_text.VALUE_PATTERN}
+            min_length=1,
+            max_length=limits.SUBJECT_CHARACTERS,
+            extra_json_schema={"pattern": header_fields.VALUE_PATTERN},
         ),
     ]
     text: Body | None = None
@@ -84,32 +88,32 @@ BODY_RULES: Final = {
 }
 
 
-class TemplateResponse(schemas.Response, frozen=True):
+class TemplateResponse(resource.Response, frozen=True):
     """One template."""
 
     template: Template
 
 
-class TemplatesQuery(schemas.PageQuery, frozen=True):
+class TemplatesQuery(resource.PageQuery, frozen=True):
     """Pagination of the list."""
 
-    cursor: Annotated[str, schemas.cursor_of(ALIAS_PATTERN)] | None = None
+    cursor: Annotated[str, resource.cursor_of(ALIAS_PATTERN)] | None = None
 
 
-class TemplatesResponse(schemas.Response, frozen=True):
+class TemplatesResponse(resource.Response, frozen=True):
     """Templates, ordered by alias."""
 
     templates: list[TemplateSummary]
-    next_cursor: schemas.NextCursor
+    next_cursor: resource.NextCursor
 
 
 class PreviewRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Values for the placeholders."""
 
-    variables: Annotated[dict[str, mail.TemplateValue], msgspec.Meta(max_length=limits.VARIABLES)] | None = None
+    variables: Annotated[dict[str, statuses.TemplateValue], msgspec.Meta(max_length=limits.VARIABLES)] | None = None
 
 
-class PreviewResponse(schemas.Response, frozen=True):
+class PreviewResponse(resource.Response, frozen=True):
     """The rendered template."""
 
     subject: str
@@ -119,7 +123,7 @@ class PreviewResponse(schemas.Response, frozen=True):
 
 async def _template(ctx: context.Context, row: stored.Template) -> Template:
     layout = row.layout or msgspec.UNSET
-    return schemas.from_record(Template, row, placeholders=await templates.names(ctx, row), layout=layout)
+    return resource.from_record(Template, row, placeholders=await templates.names(ctx, row), layout=layout)
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -131,8 +135,8 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     after = "" if query.cursor is None else validation.check_alias("cursor", query.cursor)
     found = await templates.summaries(ctx, request.caller.account_id, after, query.rows + 1)
     rows, following = cursors.page(found, limit=query.rows, key="alias")
-    hidden = {} if request.caller.sees_content else {"subject": hidden_content.SUBJECT}
-    shown = [schemas.from_record(TemplateSummary, row, **hidden) for row in rows]
+    hidden = {} if request.caller.sees_content else {"subject": lookup.HIDDEN_SUBJECT}
+    shown = [resource.from_record(TemplateSummary, row, **hidden) for row in rows]
     return routing.Response(200, TemplatesResponse(shown, following, request_id=request.id))
 
 
@@ -182,13 +186,13 @@ async def preview(ctx: context.Context, request: routing.Request) -> routing.Res
     """
     body: PreviewRequest = request.body
     rendered = await templates.preview(ctx, request.caller.account_id, request.path["alias"], body.variables or {})
-    return routing.Response(200, schemas.from_record(PreviewResponse, rendered, request_id=request.id))
+    return routing.Response(200, resource.from_record(PreviewResponse, rendered, request_id=request.id))
 
 
 ROUTES: Final = (
     RESOURCE.route("GET /v1/templates", index, query=TemplatesQuery, responses={200: TemplatesResponse}),
     RESOURCE.route(
-        "GET /v1/templates/{alias}", show, permission=caller.Permission.CONTENT, responses={200: TemplateResponse}
+        "GET /v1/templates/{alias}", show, permission=callers.Permission.CONTENT, responses={200: TemplateResponse}
     ),
     RESOURCE.route(
         "PUT /v1/templates/{alias}",
@@ -202,7 +206,7 @@ ROUTES: Final = (
     RESOURCE.route(
         "POST /v1/templates/{alias}/preview",
         preview,
-        permission=caller.Permission.CONTENT,
+        permission=callers.Permission.CONTENT,
         body=PreviewRequest,
         body_rules={"examples": [{"variables": {"name": "Ada"}}]},
         responses={200: PreviewResponse},

@@ -4,12 +4,11 @@ from typing import Annotated, Final
 
 import msgspec
 
-from postroad import errors
-from postroad.api.v1 import resource, schemas, webhook_schemas
-from postroad.model import identifiers
-from postroad.services import context
+from postroad import context, errors
+from postroad.api.v1 import resource, webhook_schemas
+from postroad.model.units import identifiers
 from postroad.services.webhooks import endpoint_settings, listeners
-from postroad.storage import webhooks
+from postroad.storage.webhook import webhooks
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Webhooks", {"id": identifiers.pattern(identifiers.WEBHOOK)})
@@ -72,7 +71,7 @@ class ReceivedEvent(msgspec.Struct, frozen=True, kw_only=True):
     body: Annotated[str, msgspec.Meta(description="The event, as a webhook request has it.")]
 
 
-class ReceivedEvents(schemas.Response, frozen=True):
+class ReceivedEvents(resource.Response, frozen=True):
     """Events that are not acknowledged, oldest first."""
 
     events: list[ReceivedEvent]

@@ -1,16 +1,17 @@
-"""Requests and responses of `/v1/webhook` and `/v1/webhooks`, and their conversion from rows.
+"""Requests and responses of `/v1/webhook` and `/v1/webhooks`, and `/v1/event-schemas`: the JSON schemas of events."""
 
-A secret is returned only by the request that created it.
-"""
-
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
-from postroad.api.v1 import schemas
-from postroad.model import cursors, events, identifiers, send_request, times, webhook_formats, webhook_urls
+from postroad import context, errors
+from postroad.api.v1 import resource
+from postroad.model.events import events, webhook_formats
+from postroad.model.mail import send_request
+from postroad.model.units import cursors, destinations, identifiers, times
 from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints
-from postroad.storage import webhooks as stored
+from postroad.storage.webhook import webhooks as stored
+from postroad.web import routing
 
 # How much of a request body the log shows, in bytes.
 SHOWN_BYTES: Final = 2048
@@ -26,7 +27,7 @@ Secret = Annotated[
 ]
 LogPosition = Annotated[
     str,
-    schemas.id_of(
+    resource.id_of(
         identifiers.WEBHOOK_DELIVERY,
         "`next_before` of the previous page, or the `id` of its last delivery; absent for the first page.",
     ),
@@ -35,7 +36,7 @@ Url = Annotated[
     str,
     msgspec.Meta(
         description="A public `https` URL to which events are posted.",
-        extra_json_schema={"pattern": "^[Hh][Tt][Tt][Pp][Ss]?://", "maxLength": webhook_urls.MAX_CHARACTERS},
+        extra_json_schema={"pattern": "^[Hh][Tt][Tt][Pp][Ss]?://", "maxLength": destinations.MAX_URL_CHARACTERS},
     ),
 ]
 Events = Annotated[
@@ -73,7 +74,7 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     secret_hint: str
 
 
-class WebhookResponse(schemas.Response, frozen=True):
+class WebhookResponse(resource.Response, frozen=True):
     """The account's webhook; null when there is none."""
 
     webhook: Webhook | None
@@ -87,7 +88,7 @@ class WebhookRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     enabled: Enabled | None = None
 
 
-class SavedWebhook(schemas.Response, frozen=True):
+class SavedWebhook(resource.Response, frozen=True):
     """The webhook, with its secret only when this request created it."""
 
     webhook: Webhook
@@ -127,19 +128,19 @@ class WebhookEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     secret_hint: str
 
 
-class WebhookEndpointResponse(schemas.Response, frozen=True):
+class WebhookEndpointResponse(resource.Response, frozen=True):
     """One webhook."""
 
     webhook: WebhookEndpoint
 
 
-class WebhookEndpointsResponse(schemas.Response, frozen=True):
+class WebhookEndpointsResponse(resource.Response, frozen=True):
     """All webhooks of the account, the first one first, then the oldest."""
 
     webhooks: list[WebhookEndpoint]
 
 
-class CreatedWebhookEndpoint(schemas.Response, frozen=True):
+class CreatedWebhookEndpoint(resource.Response, frozen=True):
     """The new webhook and its secret."""
 
     webhook: WebhookEndpoint
@@ -169,7 +170,7 @@ class EndpointOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     ) = None
     sender_domains: (
         Annotated[
-            tuple[schemas.DomainName, ...],
+            tuple[resource.DomainName, ...],
             msgspec.Meta(
                 max_length=endpoint_settings.MAX_SENDER_DOMAINS,
                 description="Only events of messages from one of these domains; from all when empty.",
@@ -221,7 +222,7 @@ class SecretRotation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     overlap_hours: OverlapHours | None = None
 
 
-class RotatedSecret(schemas.Response, frozen=True):
+class RotatedSecret(resource.Response, frozen=True):
     """The new secret."""
 
     secret: Secret
@@ -264,7 +265,7 @@ class WebhookDelivery(msgspec.Struct, frozen=True, kw_only=True):
     attempts: list[WebhookAttempt]
 
 
-class WebhookDeliveryResponse(schemas.Response, frozen=True):
+class WebhookDeliveryResponse(resource.Response, frozen=True):
     """One delivery."""
 
     delivery: WebhookDelivery
@@ -277,11 +278,11 @@ class WebhookDeliveriesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=
         None
     )
     status: Annotated[delivery_log.Status | None, msgspec.Meta(description="Only deliveries with this status.")] = None
-    limit: schemas.Limit | None = cursors.DEFAULT_LIMIT
+    limit: resource.Limit | None = cursors.DEFAULT_LIMIT
     before: LogPosition | None = None
 
 
-class WebhookDeliveriesResponse(schemas.Response, frozen=True):
+class WebhookDeliveriesResponse(resource.Response, frozen=True):
     """Deliveries of the last 7 days, newest first."""
 
     deliveries: list[WebhookDelivery]
@@ -297,11 +298,11 @@ class WebhookDeliveriesResponse(schemas.Response, frozen=True):
 class FailedReplay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The period of the events to replay."""
 
-    after: Annotated[schemas.Timestamp, msgspec.Meta(description="Events at or after this time, RFC 3339.")]
-    before: Annotated[schemas.Timestamp, msgspec.Meta(description="Events before this time, RFC 3339.")]
+    after: Annotated[resource.Timestamp, msgspec.Meta(description="Events at or after this time, RFC 3339.")]
+    before: Annotated[resource.Timestamp, msgspec.Meta(description="Events before this time, RFC 3339.")]
 
 
-class FailedReplayResponse(schemas.Response, frozen=True):
+class FailedReplayResponse(resource.Response, frozen=True):
     """How many events are replayed."""
 
     replayed: int
@@ -314,12 +315,12 @@ class FailedReplayResponse(schemas.Response, frozen=True):
 
 def webhook(row: stored.Webhook) -> Webhook:
     """A stored webhook in its public form."""
-    return schemas.from_record(Webhook, row, events=row.events.split(), enabled=bool(row.enabled))
+    return resource.from_record(Webhook, row, events=row.events.split(), enabled=bool(row.enabled))
 
 
 def webhook_endpoint(row: stored.Webhook) -> WebhookEndpoint:
     """A stored webhook in the public form of `/v1/webhooks`."""
-    return schemas.from_record(
+    return resource.from_record(
         WebhookEndpoint,
         row,
         is_first=bool(row.is_first),
@@ -336,7 +337,7 @@ def webhook_endpoint(row: stored.Webhook) -> WebhookEndpoint:
 
 def delivery(entry: delivery_log.Entry, *, shows_content: bool = True) -> WebhookDelivery:
     """A log entry in its public form. Without content it has no bodies: events have subjects, responses may have."""
-    return schemas.from_record(
+    return resource.from_record(
         WebhookDelivery,
         entry.delivery,
         status=entry.status,
@@ -344,7 +345,7 @@ def delivery(entry: delivery_log.Entry, *, shows_content: bool = True) -> Webhoo
         # The bytes are UTF-8; truncation may leave a partial character, which is dropped.
         request_body=entry.delivery.body[:SHOWN_BYTES].decode(errors="ignore") if shows_content else "",
         attempts=[
-            schemas.from_record(
+            resource.from_record(
                 WebhookAttempt,
                 attempt,
                 at=times.to_wire(attempt.started_at),
@@ -354,3 +355,56 @@ def delivery(entry: delivery_log.Entry, *, shows_content: bool = True) -> Webhoo
             for attempt in entry.attempts
         ],
     )
+
+
+_TYPES: Final = "|".join(kind.replace(".", "[.]") for kind in events.EventType)
+RESOURCE: Final = resource.Resource("Webhook", {"type": f"^({_TYPES})$"})
+
+
+class EventSchema(msgspec.Struct, frozen=True, kw_only=True):
+    """The JSON schema (draft 2020-12) of an event type."""
+
+    type: str
+    versions: Annotated[list[int], msgspec.Meta(description="The webhook versions in which the event has this form.")]
+    schema: Annotated[dict[str, Any], msgspec.Meta(description="The schema of the request body.")]
+
+
+class EventSchemasResponse(resource.Response, frozen=True):
+    """Event schemas, by type and version."""
+
+    schemas: list[EventSchema]
+
+
+async def list_event_schemas(_ctx: context.Context, request: routing.Request) -> routing.Response:
+    """List the schemas of all webhook events.
+
+    One for each type, or one for each version of a type where these differ.
+    """
+    return _response(request, tuple(events.EventType))
+
+
+async def show_event_schema(_ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Get the schemas of a webhook event.
+
+    There is one, or one for each version where these differ.
+    """
+    try:
+        kind = events.EventType(request.path["type"])
+    except ValueError:
+        raise errors.NotFound("no such event type; GET /v1/event-schemas lists them all") from None
+    return _response(request, (kind,))
+
+
+def _response(request: routing.Request, kinds: tuple[events.EventType, ...]) -> routing.Response:
+    found = [
+        EventSchema(type=each.type, versions=list(each.versions), schema=each.schema)
+        for kind in kinds
+        for each in events.schema_of_type(kind)
+    ]
+    return routing.Response(200, EventSchemasResponse(found, request_id=request.id))
+
+
+ROUTES: Final = (
+    RESOURCE.route("GET /v1/event-schemas", list_event_schemas, responses={200: EventSchemasResponse}),
+    RESOURCE.route("GET /v1/event-schemas/{type}", show_event_schema, responses={200: EventSchemasResponse}),
+)

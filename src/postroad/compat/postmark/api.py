@@ -18,7 +18,7 @@ from postroad.compat.postmark import (
     templates,
     webhooks,
 )
-from postroad.model import caller
+from postroad.model.people import callers
 from postroad.web import routing
 
 TOKENS: Final = (b"x-postmark-server-token", b"x-postmark-account-token")
@@ -45,8 +45,8 @@ def _slashed(route: compatible_api.Route) -> compatible_api.Route:
 
 # Paths that would otherwise be taken for those with an id.
 _UNSUPPORTED: Final = (
-    compatible_api.route("GET /bounces/tags", compatible_api.refuse, scope=caller.Scope.READ),
-    compatible_api.route("PUT /templates/push", compatible_api.refuse, scope=caller.Scope.TEMPLATES),
+    compatible_api.route("GET /bounces/tags", compatible_api.refuse, scope=callers.Scope.READ),
+    compatible_api.route("PUT /templates/push", compatible_api.refuse, scope=callers.Scope.TEMPLATES),
 )
 ROUTES: Final = (
     *emails.ROUTES,

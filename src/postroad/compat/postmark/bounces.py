@@ -10,15 +10,17 @@ from typing import Any, Final
 
 import msgspec
 
-from postroad import errors
+from postroad import context, errors
 from postroad.compat import compatible_api
 from postroad.compat.postmark import days, error_shape, long_lists, schemas
-from postroad.model import caller, chart_ranges, events, identifiers, limits, mail, postmark_events, receipt, times
-from postroad.services import context
+from postroad.model.events import events, postmark_events
+from postroad.model.mail import limits, send_request, statuses
+from postroad.model.people import callers
+from postroad.model.units import chart_ranges, identifiers, times
 from postroad.services.accounts import statistics
 from postroad.services.messages import lookup
-from postroad.services.suppressions import registry as suppressions
-from postroad.storage import attempts, messages, recipients
+from postroad.services.suppressions import suppression_list as suppressions
+from postroad.storage.mail import attempts, messages
 from postroad.web import routing
 
 _NUMBER_DIGITS: Final = 16
@@ -41,7 +43,7 @@ class BouncesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     messagestream: str | None = None
 
 
-Bounced = tuple[messages.Message, recipients.Recipient]
+Bounced = tuple[messages.Message, messages.Recipient]
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -64,9 +66,9 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
 async def _search(ctx: context.Context, request: routing.Request, query: BouncesQuery, *, limit: int) -> list[Bounced]:
     """The bounced recipients of messages that failed in whole or in part."""
     account_id, wanted = request.caller.account_id, (query.email_filter or "").lower()
-    mode = None if query.message_id else mail.Mode.LIVE
+    mode = None if query.message_id else statuses.Mode.LIVE
     found: list[messages.Message] = []
-    for status in (mail.MessageStatus.FAILED, mail.MessageStatus.PARTIAL):
+    for status in (statuses.MessageStatus.FAILED, statuses.MessageStatus.PARTIAL):
         filters = lookup.Filters(
             status=status,
             recipient=query.email_filter or None,
@@ -75,7 +77,7 @@ async def _search(ctx: context.Context, request: routing.Request, query: Bounces
             metadata=f"{postmark_events.STREAM}:{query.messagestream}" if query.messagestream else None,
             after=days.begin("fromdate", query.fromdate or None),
             before=days.end("todate", query.todate or None),
-            mode=mail.Mode.TEST if request.caller.is_test else mode,
+            mode=statuses.Mode.TEST if request.caller.is_test else mode,
         )
         found += (await lookup.page(ctx, account_id, filters, limit=limit, cursor=None)).messages
     newest = sorted(found, key=lambda one: one.id, reverse=True)[:limit]
@@ -88,7 +90,7 @@ async def _search(ctx: context.Context, request: routing.Request, query: Bounces
             (message, one)
             for message in part
             for one in people[message.id]
-            if one.status in mail.FAILURES and wanted in ("", one.email.lower())
+            if one.status in statuses.FAILURES and wanted in ("", one.email.lower())
         ]
         if len(bounced) >= limit:
             break
@@ -129,12 +131,12 @@ async def _found(ctx: context.Context, request: routing.Request) -> dict[str, An
     filters = lookup.Filters(
         after=max(0, time - limits.UNIQUE_RECIPIENTS),
         before=time + 1,
-        mode=mail.Mode.TEST if request.caller.is_test else mail.Mode.LIVE,
+        mode=statuses.Mode.TEST if request.caller.is_test else statuses.Mode.LIVE,
     )
     near = (await lookup.page(ctx, account_id, filters, limit=schemas.MAX_BATCH, cursor=None)).messages
     people = await lookup.recipients_of(ctx, account_id, near)
     found = [(message, one) for message in near for one in people[message.id] if _number(one) == time]
-    found = [(message, one) for message, one in found if one.status in mail.FAILURES]
+    found = [(message, one) for message, one in found if one.status in statuses.FAILURES]
     if len(found) != 1:
         raise _not_found()
     return (await _shown(ctx, account_id, found))[0]
@@ -162,22 +164,22 @@ async def _types(
     return {one.id: postmark_events.bounce_type(_cause(one, tried[message.id])) for message, one in found}
 
 
-def _cause(one: recipients.Recipient, tried: Sequence[attempts.Attempt]) -> str:
+def _cause(one: messages.Recipient, tried: Sequence[attempts.Attempt]) -> str:
     """Why it bounced. Without an attempt, the address was suppressed, or the time was over before the first."""
     last = _last(one, tried)
     if last is not None:
         return last.reason
-    return events.SUPPRESSED_CAUSE if one.status == mail.RecipientStatus.BOUNCED else ""
+    return events.SUPPRESSED_CAUSE if one.status == statuses.RecipientStatus.BOUNCED else ""
 
 
-def _last(one: recipients.Recipient, tried: Sequence[attempts.Attempt]) -> attempts.Attempt | None:
+def _last(one: messages.Recipient, tried: Sequence[attempts.Attempt]) -> attempts.Attempt | None:
     return max((each for each in tried if each.recipient_id == one.id), key=lambda each: each.started_at, default=None)
 
 
 def _bounce(
     message: messages.Message,
-    one: recipients.Recipient,
-    given: receipt.Receipt,
+    one: messages.Recipient,
+    given: send_request.Receipt,
     bounce: postmark_events.BounceType,
     *,
     is_inactive: bool,
@@ -206,7 +208,7 @@ def _bounce(
     }
 
 
-def event(one: recipients.Recipient, tried: Sequence[attempts.Attempt]) -> dict[str, Any] | None:
+def event(one: messages.Recipient, tried: Sequence[attempts.Attempt]) -> dict[str, Any] | None:
     """What happened to a recipient, as one of the events of a message; None before anything has."""
     last = _last(one, tried)
     at = one.delivered_at or one.bounced_at or (last.started_at if last else None)
@@ -214,18 +216,18 @@ def event(one: recipients.Recipient, tried: Sequence[attempts.Attempt]) -> dict[
         return None
     server = {"DestinationServer": last.host, "DestinationIP": last.address} if last else {}
     kind, details = "Transient", {"DeliveryMessage": _reply(one), **server}
-    if one.status == mail.RecipientStatus.DELIVERED:
+    if one.status == statuses.RecipientStatus.DELIVERED:
         kind = "Delivered"
-    elif one.status in mail.FAILURES:
+    elif one.status in statuses.FAILURES:
         kind, details = "Bounced", {"Summary": _reply(one), "BounceID": str(_number(one))}
     return {"Recipient": one.email, "Type": kind, "ReceivedAt": times.to_wire(at), "Details": details}
 
 
-def _number(one: recipients.Recipient) -> int:
+def _number(one: messages.Recipient) -> int:
     return postmark_events.bounce_id(one.id)
 
 
-def _reply(one: recipients.Recipient) -> str:
+def _reply(one: messages.Recipient) -> str:
     return f"{one.last_smtp_code or ''} {one.last_smtp_response or ''}".strip()
 
 
@@ -245,11 +247,13 @@ def _not_found() -> error_shape.BounceNotFound:
 
 ROUTES: Final = (
     compatible_api.route(
-        "GET /bounces", index, query=BouncesQuery, permission=caller.Permission.CONTENT, scope=caller.Scope.READ
+        "GET /bounces", index, query=BouncesQuery, permission=callers.Permission.CONTENT, scope=callers.Scope.READ
     ),
-    compatible_api.route("GET /bounces/{id}", show, permission=caller.Permission.CONTENT, scope=caller.Scope.READ),
-    compatible_api.route("GET /bounces/{id}/dump", dump, permission=caller.Permission.CONTENT, scope=caller.Scope.READ),
-    compatible_api.route("PUT /bounces/{id}/activate", activate, scope=caller.Scope.SUPPRESSIONS),
-    compatible_api.route("GET /deliverystats", delivery_statistics, scope=caller.Scope.STATISTICS),
-    compatible_api.route("GET /deliveryStats", delivery_statistics, scope=caller.Scope.STATISTICS),
+    compatible_api.route("GET /bounces/{id}", show, permission=callers.Permission.CONTENT, scope=callers.Scope.READ),
+    compatible_api.route(
+        "GET /bounces/{id}/dump", dump, permission=callers.Permission.CONTENT, scope=callers.Scope.READ
+    ),
+    compatible_api.route("PUT /bounces/{id}/activate", activate, scope=callers.Scope.SUPPRESSIONS),
+    compatible_api.route("GET /deliverystats", delivery_statistics, scope=callers.Scope.STATISTICS),
+    compatible_api.route("GET /deliveryStats", delivery_statistics, scope=callers.Scope.STATISTICS),
 )

@@ -1,7 +1,8 @@
 """The days of Postmark's filters: `2026-01-31`, or a time of that day. Both ends belong to the range; times are UTC."""
 
 from postroad import errors
-from postroad.model import search_query, times
+from postroad.model.search import search_query
+from postroad.model.units import times
 
 
 def begin(field: str, text: str | None) -> int | None:

@@ -5,14 +5,14 @@ from typing import Any, Final
 
 import msgspec
 
-from postroad import errors
+from postroad import context, errors
 from postroad.compat import compatible_api
 from postroad.compat.postmark import error_shape, numbers, schemas
-from postroad.model import caller, domain_records
-from postroad.services import context
-from postroad.services.dkim import domain_keys
-from postroad.services.domains import checks, registry
-from postroad.storage import domains as stored
+from postroad.mail.signing import domain_keys
+from postroad.model.domains import domain_records
+from postroad.model.people import callers
+from postroad.services.domains import dns_checks, domain_registry
+from postroad.storage.mail import domains as stored
 from postroad.web import routing
 
 _PAGE: Final = 500
@@ -52,7 +52,7 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
     body: NewDomain = request.body
     if body.return_path_domain:
         raise errors.InvalidRequest("ReturnPathDomain: cannot be chosen; leave it out and publish the record returned")
-    made = await registry.add(ctx, request.caller.account_id, body.name, verified=False)
+    made = await domain_registry.add(ctx, request.caller.account_id, body.name, verified=False)
     await domain_keys.keys(ctx, made)
     return compatible_api.respond(await _domain(ctx, made))
 
@@ -60,7 +60,7 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Remove a domain."""
     found = await _find(ctx, request)
-    await registry.remove(ctx, request.caller.account_id, found.id)
+    await domain_registry.remove(ctx, request.caller.account_id, found.id)
     return compatible_api.respond(error_shape.Error(0, f"Domain {found.name} removed."))
 
 
@@ -68,13 +68,13 @@ async def verify(ctx: context.Context, request: routing.Request) -> routing.Resp
     """Check the DNS records of a domain now, all at once; a check of a moment ago is the result of this one too."""
     found = await _find(ctx, request)
     with contextlib.suppress(errors.RateLimited):
-        found = (await checks.check_now(ctx, request.caller.account_id, found.id)).domain
+        found = (await dns_checks.check_now(ctx, request.caller.account_id, found.id)).domain
     return compatible_api.respond(await _domain(ctx, found))
 
 
 async def _all(ctx: context.Context, account_id: str) -> list[stored.Domain]:
     found: list[stored.Domain] = []
-    while page := await registry.of_account(ctx, account_id, after=found[-1].id if found else "", limit=_PAGE):
+    while page := await domain_registry.of_account(ctx, account_id, after=found[-1].id if found else "", limit=_PAGE):
         found += page
     return found
 
@@ -88,7 +88,7 @@ async def _find(ctx: context.Context, request: routing.Request) -> stored.Domain
 
 
 async def _domain(ctx: context.Context, row: stored.Domain) -> dict[str, Any]:
-    records = {one.record.purpose: one for one in await checks.records(ctx, row)}
+    records = {one.record.purpose: one for one in await dns_checks.records(ctx, row)}
     dkim, path, spf = (records.get(one) for one in (_PURPOSE.DKIM, _PURPOSE.RETURN_PATH, _PURPOSE.SPF))
     return {
         "ID": numbers.of(row.id),
@@ -112,11 +112,11 @@ async def _domain(ctx: context.Context, row: stored.Domain) -> dict[str, Any]:
     }
 
 
-def _is_ok(status: checks.RecordStatus | None) -> bool:
+def _is_ok(status: dns_checks.RecordStatus | None) -> bool:
     return status is not None and status.state is domain_records.RecordState.OK
 
 
-_SCOPE: Final = caller.Scope.DOMAINS
+_SCOPE: Final = callers.Scope.DOMAINS
 ROUTES: Final = (
     compatible_api.route("GET /domains", index, query=DomainsQuery, scope=_SCOPE),
     compatible_api.route("POST /domains", create, body=NewDomain, scope=_SCOPE),

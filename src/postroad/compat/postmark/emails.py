@@ -9,18 +9,18 @@ from typing import Any, Final
 
 import msgspec
 
-from postroad import errors
+from postroad import context, errors
 from postroad.compat import compatible_api
 from postroad.compat import send as compat_send
 from postroad.compat.postmark import error_shape, numbers, schemas, translation
-from postroad.model import batch_request, caller, receipt, send_request, times
-from postroad.services import context
-from postroad.services import templates as template_registry
-from postroad.services.acceptance import submit_batch
-from postroad.services.approvals import approval_limit
+from postroad.mail.accept import approval_limit, submit_batch
+from postroad.model.mail import send_request
+from postroad.model.people import callers
+from postroad.model.units import times
+from postroad.services.templates import templates as template_registry
 from postroad.web import request_reader, routing
 
-_RECEIPT: Final = msgspec.json.Decoder(receipt.BatchReceipt)
+_RECEIPT: Final = msgspec.json.Decoder(send_request.BatchReceipt)
 # What is given beside a message of a batch, or why it was refused.
 Read = tuple[str | None, send_request.SendRequest] | errors.PostroadError
 
@@ -125,16 +125,16 @@ async def _send_all(ctx: context.Context, request: routing.Request, read: Sequen
         error_shape.shape(one, one.message)[1] if isinstance(one, errors.PostroadError) else None for one in read
     ]
     waiting = [(place, *one) for place, one in enumerate(read) if not isinstance(one, errors.PostroadError)]
-    if len(waiting) > batch_request.MAX_EMAILS and approval_limit.applies_to(request.caller):
+    if len(waiting) > send_request.MAX_EMAILS and approval_limit.applies_to(request.caller):
         # Each part alone could be within the limit of one request.
         raise errors.Forbidden(
-            f"this API key has an approval limit, so a batch may have {batch_request.MAX_EMAILS} messages at most"
+            f"this API key has an approval limit, so a batch may have {send_request.MAX_EMAILS} messages at most"
         )
     key = compatible_api.idempotency_key(request)
     is_replay = bool(waiting)
-    for start in range(0, len(waiting), batch_request.MAX_EMAILS):
-        part = waiting[start : start + batch_request.MAX_EMAILS]
-        wanted = batch_request.BatchRequest(emails=tuple(one for _, _, one in part))
+    for start in range(0, len(waiting), send_request.MAX_EMAILS):
+        part = waiting[start : start + send_request.MAX_EMAILS]
+        wanted = send_request.BatchRequest(emails=tuple(one for _, _, one in part))
         try:
             accepted = await submit_batch.submit_batch(
                 ctx, request.caller, wanted, request_id=request.id, key=f"{key}/{start}" if start else key
@@ -155,8 +155,8 @@ async def _send_all(ctx: context.Context, request: routing.Request, read: Sequen
     )
 
 
-def _result(ctx: context.Context, to: str | None, result: receipt.BatchResult) -> Sent | error_shape.Error:
-    if isinstance(result.error, receipt.ItemError):
+def _result(ctx: context.Context, to: str | None, result: send_request.BatchResult) -> Sent | error_shape.Error:
+    if isinstance(result.error, send_request.ItemError):
         return error_shape.Error(error_shape.CODES[result.error.code], result.error.message)
     return _sent(ctx, to, result.id or "")
 
@@ -175,7 +175,7 @@ async def _alias(ctx: context.Context, account_id: str, given: schemas.TemplateE
 
 
 _SENDING: Final[Mapping[str, Any]] = {
-    "permission": caller.Permission.SEND,
+    "permission": callers.Permission.SEND,
     "body_limit": routing.MAX_SEND_BODY_BYTES,
     "idempotent": True,
     "key_required": False,

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from postroad import errors
-from postroad.services.approvals import approval_limit
+from postroad.mail.accept import approval_limit
 
 
 class MessageNotFound(errors.NotFound):

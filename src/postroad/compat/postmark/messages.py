@@ -4,14 +4,17 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from postroad import errors
+from postroad import context, errors
 from postroad.compat import compatible_api
 from postroad.compat.postmark import bounces, days, error_shape, long_lists, schemas
-from postroad.model import caller, labels, mail, postmark_events, receipt, search_query, times
-from postroad.protocol import address
-from postroad.services import context
+from postroad.model.events import postmark_events
+from postroad.model.mail import limits, send_request, statuses
+from postroad.model.people import callers
+from postroad.model.search import search_query
+from postroad.model.units import times
+from postroad.protocol.mime import address
 from postroad.services.messages import lookup, previews
-from postroad.storage import messages as stored
+from postroad.storage.mail import messages as stored
 from postroad.web import routing
 
 # What Postmark calls sent or processed is every message that is no longer queued.
@@ -39,21 +42,21 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     query: MessagesQuery = request.query
     count, offset = query.count or 100, query.offset or 0
     filters = lookup.Filters(
-        status=mail.MessageStatus.QUEUED if query.status == "queued" else None,
+        status=statuses.MessageStatus.QUEUED if query.status == "queued" else None,
         sender=query.fromemail or None,
         recipient=query.recipient or None,
         tag=query.tag or None,
         metadata=_metadata(query),
         after=days.begin("fromdate", query.fromdate or None),
         before=days.end("todate", query.todate or None),
-        mode=mail.Mode.TEST if request.caller.is_test else mail.Mode.LIVE,
+        mode=statuses.Mode.TEST if request.caller.is_test else statuses.Mode.LIVE,
         words=(_words(query.subject),) if query.subject else (),
     )
     account_id, rows = request.caller.account_id, offset + count + 1
     with long_lists.reading(ctx, account_id, rows=rows):
         found = (await lookup.page(ctx, account_id, filters, limit=rows, cursor=None)).messages
     if query.status in ("sent", "processed"):
-        found = [one for one in found if one.status != mail.MessageStatus.QUEUED]
+        found = [one for one in found if one.status != statuses.MessageStatus.QUEUED]
     listed = found[offset : offset + count]
     receipts = await lookup.receipts(ctx, account_id, listed)
     shown = [_message(one, receipts[one.id]) for one in listed if one.id in receipts]
@@ -68,7 +71,7 @@ def _metadata(query: MessagesQuery) -> str | None:
 
 
 def _words(subject: str) -> str:
-    return labels.check("subject", subject, limit=search_query.MAX_CHARACTERS).lower()
+    return limits.check_label("subject", subject, limit=search_query.MAX_CHARACTERS).lower()
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -108,7 +111,7 @@ async def _raw(ctx: context.Context, request: routing.Request) -> bytes:
         return b""
 
 
-def _message(message: stored.Message, given: receipt.Receipt) -> dict[str, Any]:
+def _message(message: stored.Message, given: send_request.Receipt) -> dict[str, Any]:
     stream, metadata = postmark_events.stream_of(given.metadata or {})
     lists = {name: [_person(one) for one in getattr(given, name.lower())] for name in ("To", "Cc", "Bcc")}
     everybody = [one["Email"] for people in lists.values() for one in people]
@@ -122,7 +125,7 @@ def _message(message: stored.Message, given: receipt.Receipt) -> dict[str, Any]:
         "From": message.sender,
         "Subject": message.subject,
         "Attachments": [one.filename for one in given.attachments],
-        "Status": "Queued" if message.status == mail.MessageStatus.QUEUED else "Sent",
+        "Status": "Queued" if message.status == statuses.MessageStatus.QUEUED else "Sent",
         "TrackOpens": False,
         "TrackLinks": "None",
         "Metadata": metadata,
@@ -143,13 +146,13 @@ ROUTES: Final = (
         "GET /messages/outbound",
         index,
         query=MessagesQuery,
-        permission=caller.Permission.CONTENT,
-        scope=caller.Scope.READ,
+        permission=callers.Permission.CONTENT,
+        scope=callers.Scope.READ,
     ),
     compatible_api.route(
-        "GET /messages/outbound/{id}/details", show, permission=caller.Permission.CONTENT, scope=caller.Scope.READ
+        "GET /messages/outbound/{id}/details", show, permission=callers.Permission.CONTENT, scope=callers.Scope.READ
     ),
     compatible_api.route(
-        "GET /messages/outbound/{id}/dump", dump, permission=caller.Permission.CONTENT, scope=caller.Scope.READ
+        "GET /messages/outbound/{id}/dump", dump, permission=callers.Permission.CONTENT, scope=callers.Scope.READ
     ),
 )

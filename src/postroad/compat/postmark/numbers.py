@@ -8,8 +8,9 @@ such a number names none of them.
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
-from postroad.services import context, templates
-from postroad.storage import templates as stored
+from postroad import context
+from postroad.services.templates import templates
+from postroad.storage.mail import templates as stored
 
 _DIGITS: Final = 13
 _LARGEST: Final = 2**31 - 1

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import msgspec
 
-from postroad.model import batch_request
+from postroad.model.mail import send_request
 
 # Postmark's own limit; a batch of ours has fewer, so a large one becomes several.
-MAX_BATCH = 5 * batch_request.MAX_EMAILS
+MAX_BATCH = 5 * send_request.MAX_EMAILS
 # Postmark's limits of a page.
 Count = Annotated[int, msgspec.Meta(ge=1, le=500)]
 Offset = Annotated[int, msgspec.Meta(ge=0, le=9_999)]

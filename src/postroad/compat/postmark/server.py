@@ -2,18 +2,18 @@
 
 from typing import Final
 
-from postroad import config
+from postroad import config, context
 from postroad.compat import compatible_api
 from postroad.compat.postmark import numbers, schemas
-from postroad.model import caller, chart_ranges, times
-from postroad.services import context
-from postroad.services.accounts import registry, statistics
+from postroad.model.people import callers
+from postroad.model.units import chart_ranges, times
+from postroad.services.accounts import account_registry, statistics
 from postroad.web import routing
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
     """The account; keys are never shown."""
-    account = await registry.find(ctx, request.caller.account_id)
+    account = await account_registry.find(ctx, request.caller.account_id)
     return compatible_api.respond(
         {
             "ID": numbers.of(account.id),
@@ -93,7 +93,7 @@ async def _overview(ctx: context.Context, request: routing.Request) -> statistic
     return await statistics.overview(ctx, request.caller.account_id, month)
 
 
-_SCOPE: Final = caller.Scope.STATISTICS
+_SCOPE: Final = callers.Scope.STATISTICS
 ROUTES: Final = (
     compatible_api.route("GET /server", show, scope=_SCOPE),
     compatible_api.route("GET /stats/outbound", overview, query=schemas.NoQuery, scope=_SCOPE),

@@ -6,14 +6,14 @@ from typing import Any, Final
 
 import msgspec
 
-from postroad import errors
+from postroad import context, errors
 from postroad.compat import compatible_api
 from postroad.compat.postmark import days, schemas
-from postroad.model import caller, times
-from postroad.protocol import address
-from postroad.services import context
-from postroad.services.suppressions import registry
-from postroad.storage import suppressions as stored
+from postroad.model.people import callers
+from postroad.model.units import times
+from postroad.protocol.mime import address
+from postroad.services.suppressions import suppression_list
+from postroad.storage.mail import suppressions as stored
 from postroad.web import routing
 
 # Postmark's own limit.
@@ -76,7 +76,7 @@ async def dump(ctx: context.Context, request: routing.Request) -> routing.Respon
 
 async def _pages(ctx: context.Context, request: routing.Request) -> AsyncGenerator[list[stored.Suppression], None]:
     after = ""
-    while page := await registry.page(ctx, request.caller.account_id, after=after, limit=_PAGE):
+    while page := await suppression_list.page(ctx, request.caller.account_id, after=after, limit=_PAGE):
         yield page
         after = page[-1].email_key
 
@@ -85,7 +85,7 @@ async def _one(
     ctx: context.Context, request: routing.Request, email: str
 ) -> AsyncGenerator[list[stored.Suppression], None]:
     with contextlib.suppress(errors.NotFound):
-        yield [await registry.find(ctx, request.caller.account_id, email)]
+        yield [await suppression_list.find(ctx, request.caller.account_id, email)]
 
 
 async def _streamed(
@@ -117,7 +117,7 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
     problems = {email: problem for email in given if (problem := _problem(email)) is not None}
     good = [email for email in given if email not in problems]
     if good:
-        await registry.add_many(ctx, request.caller.account_id, good, reason="added over the API")
+        await suppression_list.add_many(ctx, request.caller.account_id, good, reason="added over the API")
     return compatible_api.respond(
         {
             "Suppressions": [
@@ -139,7 +139,7 @@ def _problem(email: str) -> str | None:
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Remove addresses."""
     given = _emails(request.body)
-    removed = await registry.remove_many(ctx, request.caller.account_id, given)
+    removed = await suppression_list.remove_many(ctx, request.caller.account_id, given)
     return compatible_api.respond(
         {
             "Suppressions": [
@@ -161,7 +161,7 @@ def _result(email: str, status: str, message: str | None = None) -> dict[str, st
 
 
 _PATH: Final = "/message-streams/{stream}/suppressions"
-_SCOPE: Final = caller.Scope.SUPPRESSIONS
+_SCOPE: Final = callers.Scope.SUPPRESSIONS
 ROUTES: Final = (
     compatible_api.route(f"GET {_PATH}/dump", dump, query=DumpQuery, scope=_SCOPE),
     compatible_api.route(f"POST {_PATH}", create, body=Addresses, scope=_SCOPE),

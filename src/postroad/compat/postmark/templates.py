@@ -6,13 +6,14 @@ from typing import Any, Final
 
 import msgspec
 
-from postroad import errors
+from postroad import context, errors
 from postroad.compat import compatible_api
 from postroad.compat.postmark import error_shape, numbers, schemas, translation
-from postroad.model import caller, limits
-from postroad.protocol import mustache, placeholders
-from postroad.services import context, templates
-from postroad.storage import templates as stored
+from postroad.model.mail import limits
+from postroad.model.people import callers
+from postroad.protocol.text import mustache, placeholders
+from postroad.services.templates import templates
+from postroad.storage.mail import templates as stored
 from postroad.web import routing
 
 _PAGE: Final = 500
@@ -203,14 +204,14 @@ def _short(one: stored.Template | stored.Summary) -> dict[str, Any]:
     }
 
 
-_SCOPE: Final = caller.Scope.TEMPLATES
+_SCOPE: Final = callers.Scope.TEMPLATES
 ROUTES: Final = (
     compatible_api.route(
-        "GET /templates", index, query=TemplatesQuery, permission=caller.Permission.CONTENT, scope=_SCOPE
+        "GET /templates", index, query=TemplatesQuery, permission=callers.Permission.CONTENT, scope=_SCOPE
     ),
     compatible_api.route("POST /templates", create, body=Template, scope=_SCOPE),
     compatible_api.route("POST /templates/validate", validate, body=Draft, scope=_SCOPE),
-    compatible_api.route("GET /templates/{id}", show, permission=caller.Permission.CONTENT, scope=_SCOPE),
+    compatible_api.route("GET /templates/{id}", show, permission=callers.Permission.CONTENT, scope=_SCOPE),
     compatible_api.route("PUT /templates/{id}", edit, body=Template, scope=_SCOPE),
     compatible_api.route("DELETE /templates/{id}", remove, scope=_SCOPE),
 )

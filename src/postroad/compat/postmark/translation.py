@@ -11,9 +11,9 @@ from typing import Any, Final
 from postroad import errors
 from postroad.compat import send as compat_send
 from postroad.compat.postmark import error_shape, schemas
-from postroad.model import limits, mail, postmark_events, send_request
-from postroad.protocol import address
-from postroad.protocol.mime import address_lists
+from postroad.model.events import postmark_events
+from postroad.model.mail import limits, send_request, statuses
+from postroad.protocol.mime import address, address_lists
 from postroad.web import validation_errors
 
 # Deeper models are a mistake, and would exhaust the stack.
@@ -39,9 +39,9 @@ def template_email(given: schemas.TemplateEmail, *, alias: str) -> send_request.
     return _request(given, template=alias, variables=values(given.template_model or {}), subject=given.subject or None)
 
 
-def values(model: Mapping[str, Any]) -> dict[str, mail.TemplateValue]:
+def values(model: Mapping[str, Any]) -> dict[str, statuses.TemplateValue]:
     """The values of a model by their dotted names, no more than a message may have."""
-    found: dict[str, mail.TemplateValue] = {}
+    found: dict[str, statuses.TemplateValue] = {}
     for name, value in _values(model, path="", depth=0):
         found[name] = value
         if len(found) > limits.VARIABLES:
@@ -111,7 +111,7 @@ def _attachment(given: schemas.Attachment) -> send_request.Attachment:
     )
 
 
-def _values(model: Mapping[str, Any], *, path: str, depth: int) -> Iterator[tuple[str, mail.TemplateValue]]:
+def _values(model: Mapping[str, Any], *, path: str, depth: int) -> Iterator[tuple[str, statuses.TemplateValue]]:
     """The values of a model by their dotted names; `null` has none."""
     if depth > MAX_DEPTH:
         raise errors.InvalidRequest(f"TemplateModel: objects are nested more than {MAX_DEPTH} deep")

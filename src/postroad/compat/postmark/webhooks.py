@@ -1,4 +1,4 @@
-"""`/webhooks`: endpoints that get events in Postmark's format (`model/postmark_events.py`). Others are not shown here.
+"""`/webhooks`: endpoints that get events in Postmark's format (`model/events/postmark_events.py`). Others are not shown here.
 
 An endpoint gets the events of all message streams. Credentials and header fields are secrets, and are never shown.
 """
@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import msgspec
 
-from postroad import errors
+from postroad import context, errors
 from postroad.compat import compatible_api
 from postroad.compat.postmark import error_shape, numbers, schemas
-from postroad.model import caller, postmark_events, webhook_formats
-from postroad.services import context
-from postroad.services.webhooks import endpoint_settings, endpoints, request_headers
-from postroad.storage import webhooks as stored
+from postroad.model.events import postmark_events, webhook_formats
+from postroad.model.people import callers
+from postroad.services.webhooks import endpoint_settings, endpoints, signed_requests
+from postroad.storage.webhook import webhooks as stored
 from postroad.web import routing
 
 # Postroad does not track opens and clicks.
@@ -107,7 +107,7 @@ def _changes(body: Webhook, *, before: tuple[str, ...]) -> endpoint_settings.Cha
     if body.http_auth is not None or body.http_headers is not None:
         fields = [(header.name, header.value) for header in body.http_headers or ()]
         if body.http_auth is not None:
-            fields.append(request_headers.basic_authentication(body.http_auth.username, body.http_auth.password))
+            fields.append(signed_requests.basic_authentication(body.http_auth.username, body.http_auth.password))
     return endpoint_settings.Changes(
         url=body.url or None,
         format_events=None if body.triggers is None else _events(body.triggers, before=before),
@@ -162,7 +162,7 @@ def _shown(row: stored.Webhook) -> dict[str, Any]:
     }
 
 
-_SCOPE: Final = caller.Scope.WEBHOOKS
+_SCOPE: Final = callers.Scope.WEBHOOKS
 ROUTES: Final = (
     compatible_api.route("GET /webhooks", index, query=WebhooksQuery, scope=_SCOPE),
     compatible_api.route("POST /webhooks", create, body=Webhook, scope=_SCOPE),

@@ -4,13 +4,13 @@ from typing import Final
 
 from postroad.compat import compatible_api
 from postroad.compat.resend import api_keys, domains, emails, error_shape, suppressions, templates, webhooks
-from postroad.protocol import authorization
+from postroad.protocol.text import http_values
 from postroad.web import routing
 
 
 def credential(headers: routing.Headers) -> str:
     """The value of `Authorization`."""
-    value = headers.get(authorization.FIELD)
+    value = headers.get(http_values.AUTHORIZATION)
     if not value or value.strip().lower() == b"bearer":
         raise compatible_api.MissingKey("Authorization: missing; send 'Bearer' with an API key of Postroad")
     return value.decode("latin-1")

@@ -7,19 +7,19 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from postroad import errors
+from postroad import context, errors
 from postroad.compat import compatible_api
 from postroad.compat.resend import emails
-from postroad.model import caller, cursors, identifiers, key_limits, times
-from postroad.services import context
-from postroad.services.auth import api_keys
-from postroad.services.domains import registry
-from postroad.storage import api_keys as stored
+from postroad.model.people import callers
+from postroad.model.units import cursors, identifiers, times
+from postroad.services.domains import domain_registry
+from postroad.services.people import api_keys
+from postroad.storage.people import credentials as stored
 from postroad.web import routing
 
 PERMISSIONS: Final = {
-    "full_access": caller.SCOPES,
-    "sending_access": frozenset({caller.Scope.SEND}),
+    "full_access": callers.SCOPES,
+    "sending_access": frozenset({callers.Scope.SEND}),
 }
 
 
@@ -41,12 +41,12 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
     """Create a key of the caller's own SMTP credential; its secret is shown only now."""
     body: NewApiKey = request.body
     account_id = request.caller.account_id
-    limits = key_limits.NO_LIMITS
+    limits = callers.NO_LIMITS
     if body.domain_id is not None:
         if body.permission != "sending_access":
             raise errors.InvalidRequest("domain_id: only a key with permission sending_access can have a domain")
-        domain = await registry.find(ctx, account_id, body.domain_id)
-        limits = key_limits.Limits(domains=(domain.name,))
+        domain = await domain_registry.find(ctx, account_id, body.domain_id)
+        limits = callers.KeyLimits(domains=(domain.name,))
     made, secret = await api_keys.create(
         ctx,
         account_id,
@@ -93,7 +93,7 @@ def _shown(row: stored.ApiKey) -> dict[str, Any]:
 
 
 def _route(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> compatible_api.Route:
-    return compatible_api.route(endpoint, handler, scope=caller.Scope.TEAM, **options)
+    return compatible_api.route(endpoint, handler, scope=callers.Scope.TEAM, **options)
 
 
 ROUTES: Final = (

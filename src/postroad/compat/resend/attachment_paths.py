@@ -6,10 +6,9 @@ from urllib import parse
 
 import msgspec
 
-from postroad import errors
+from postroad import context, errors
 from postroad.compat.resend import payload
-from postroad.services import context
-from postroad.services.acceptance import attachment_urls
+from postroad.services.messages import attachment_urls
 
 
 @contextlib.asynccontextmanager

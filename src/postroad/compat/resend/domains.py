@@ -8,13 +8,15 @@ from typing import Any, Final
 
 import msgspec
 
+from postroad import context
 from postroad.compat import compatible_api
 from postroad.compat.resend import emails, payload
-from postroad.model import caller, cursors, domain_records, identifiers, times
-from postroad.services import context
-from postroad.services.dkim import domain_keys
-from postroad.services.domains import checks, registry
-from postroad.storage import domains as stored
+from postroad.mail.signing import domain_keys
+from postroad.model.domains import domain_records
+from postroad.model.people import callers
+from postroad.model.units import cursors, identifiers, times
+from postroad.services.domains import dns_checks, domain_registry
+from postroad.storage.mail import domains as stored
 from postroad.web import routing
 
 REGION: Final = "self-hosted"
@@ -74,7 +76,7 @@ def _refuse_unsupported(body: Options) -> None:
             raise payload.unsupported(f"capabilities.{name}")
 
 
-def _record(shown: checks.RecordStatus) -> dict[str, Any]:
+def _record(shown: dns_checks.RecordStatus) -> dict[str, Any]:
     record = shown.record
     found = {
         "record": _RECORDS.get(record.purpose, "DKIM"),
@@ -100,7 +102,7 @@ def _domain(row: stored.Domain, status: str) -> dict[str, Any]:
 
 async def _details(ctx: context.Context, row: stored.Domain) -> dict[str, Any]:
     """A domain with its records, except that of DMARC, which Resend leaves out too and its packages do not know."""
-    found = [one for one in await checks.records(ctx, row) if one.value is not None]
+    found = [one for one in await dns_checks.records(ctx, row) if one.value is not None]
     found = [one for one in found if one.record.purpose is not Purpose.DMARC]
     is_checked = any(one.checked_at is not None for one in found)
     status = _status(row, is_checked=is_checked)
@@ -117,7 +119,7 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
     """Register a domain."""
     body: NewDomain = request.body
     _refuse_unsupported(body)
-    made = await registry.add(ctx, request.caller.account_id, body.name, verified=False)
+    made = await domain_registry.add(ctx, request.caller.account_id, body.name, verified=False)
     await domain_keys.keys(ctx, made)
     return compatible_api.respond(await _details(ctx, made), status=201)
 
@@ -126,7 +128,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     """List domains, without their records."""
     query: emails.Page = request.query
     after = cursors.after(query.after, identifiers.DOMAIN)
-    found = await registry.of_account(ctx, request.caller.account_id, after=after, limit=query.rows + 1)
+    found = await domain_registry.of_account(ctx, request.caller.account_id, after=after, limit=query.rows + 1)
     rows, following = cursors.page(found, limit=query.rows)
     listed = [_domain(row, _status(row, is_checked=False)) for row in rows]
     return compatible_api.respond({"object": "list", "has_more": following is not None, "data": listed})
@@ -146,22 +148,22 @@ async def update(ctx: context.Context, request: routing.Request) -> routing.Resp
 
 async def verify(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Check the records of a domain now."""
-    checked = await checks.check_now(ctx, request.caller.account_id, request.path["id"])
+    checked = await dns_checks.check_now(ctx, request.caller.account_id, request.path["id"])
     return compatible_api.respond({"object": "domain", "id": checked.domain.id})
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Remove a domain."""
-    await registry.remove(ctx, request.caller.account_id, request.path["id"])
+    await domain_registry.remove(ctx, request.caller.account_id, request.path["id"])
     return compatible_api.respond({"object": "domain", "id": request.path["id"], "deleted": True})
 
 
 async def _find(ctx: context.Context, request: routing.Request) -> stored.Domain:
-    return await registry.find(ctx, request.caller.account_id, request.path["id"])
+    return await domain_registry.find(ctx, request.caller.account_id, request.path["id"])
 
 
 def _route(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> compatible_api.Route:
-    return compatible_api.route(endpoint, handler, scope=caller.Scope.DOMAINS, **options)
+    return compatible_api.route(endpoint, handler, scope=callers.Scope.DOMAINS, **options)
 
 
 ROUTES: Final = (

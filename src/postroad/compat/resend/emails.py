@@ -6,31 +6,32 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from postroad import errors
+from postroad import context, errors
 from postroad.compat import compatible_api
 from postroad.compat import send as compat_send
 from postroad.compat.resend import attachment_paths, payload
-from postroad.model import batch_request, caller, cursors, identifiers, mail, receipt, send_request, times
-from postroad.protocol import address
-from postroad.services import context
-from postroad.services.messages import lookup, message_ids, previews
-from postroad.services.queue import cancellation, schedule
-from postroad.storage import messages, recipients
+from postroad.mail import message_ids
+from postroad.model.mail import send_request, statuses
+from postroad.model.people import callers
+from postroad.model.units import cursors, identifiers, times
+from postroad.protocol.mime import address
+from postroad.services.messages import lookup, previews, queue_changes
+from postroad.storage.mail import messages
 from postroad.web import routing
 
 DEFAULT_LIMIT: Final = 20
 # Our lists are read from the newest message on, so a page before a message is found by reading all newer ones.
 MAX_NEWER: Final = 1_000
-_BATCH_RECEIPT: Final = msgspec.json.Decoder(receipt.BatchReceipt)
+_BATCH_RECEIPT: Final = msgspec.json.Decoder(send_request.BatchReceipt)
 # The last event of a message, by the status of its recipient that says most about it.
 _EVENTS: Final = {
-    mail.RecipientStatus.BOUNCED: "bounced",
-    mail.RecipientStatus.FAILED: "failed",
-    mail.RecipientStatus.EXPIRED: "failed",
-    mail.RecipientStatus.DEFERRED: "delivery_delayed",
-    mail.RecipientStatus.QUEUED: "queued",
-    mail.RecipientStatus.CANCELED: "canceled",
-    mail.RecipientStatus.DELIVERED: "delivered",
+    statuses.RecipientStatus.BOUNCED: "bounced",
+    statuses.RecipientStatus.FAILED: "failed",
+    statuses.RecipientStatus.EXPIRED: "failed",
+    statuses.RecipientStatus.DEFERRED: "delivery_delayed",
+    statuses.RecipientStatus.QUEUED: "queued",
+    statuses.RecipientStatus.CANCELED: "canceled",
+    statuses.RecipientStatus.DELIVERED: "delivered",
 }
 
 
@@ -78,8 +79,8 @@ def _read(_: int, document: object) -> payload.Email | errors.InvalidRequest:
 
 async def send_batch(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Accept several messages: all or none, unless `x-batch-validation` is `permissive`."""
-    if not 1 <= len(request.body) <= batch_request.MAX_EMAILS:
-        raise errors.InvalidRequest(f"body: {len(request.body)} emails; send 1 to {batch_request.MAX_EMAILS}")
+    if not 1 <= len(request.body) <= send_request.MAX_EMAILS:
+        raise errors.InvalidRequest(f"body: {len(request.body)} emails; send 1 to {send_request.MAX_EMAILS}")
     permissive = _is_permissive(request.headers)
     read = await compat_send.read_each(ctx, request.caller.account_id, request.body, _read)
     good = [one for one in read if isinstance(one, payload.Email)]
@@ -117,7 +118,7 @@ async def _send_all(
             ctx, request, tuple(made.values()), all_or_nothing=not permissive
         )
         for place, result in zip(made, _BATCH_RECEIPT.decode(accepted.response).results, strict=True):
-            if isinstance(result.error, receipt.ItemError):
+            if isinstance(result.error, send_request.ItemError):
                 refused[place] = result.error.message
             elif isinstance(result.id, str):
                 ids.append(result.id)
@@ -138,7 +139,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     """List messages, newest first."""
     query: Page = request.query
     account_id = request.caller.account_id
-    filters = lookup.Filters(mode=mail.Mode.TEST if request.caller.is_test else mail.Mode.LIVE)
+    filters = lookup.Filters(mode=statuses.Mode.TEST if request.caller.is_test else statuses.Mode.LIVE)
     if query.before is None:
         page = await lookup.page(ctx, account_id, filters, limit=query.rows, cursor=query.after)
         found, has_more = page.messages, page.next_cursor is not None
@@ -194,7 +195,7 @@ async def _summaries(ctx: context.Context, account_id: str, rows: Sequence[messa
     sent = [message_ids.Sent(account_id, row.id, row.source, address.parse(row.sender).domain) for row in rows]
     async with ctx.store.scanning(account_id) as tx:
         fields = await message_ids.find(tx, sent)
-        leading = await recipients.leading_of_messages(tx, account_id, [row.id for row in rows])
+        leading = await messages.leading_recipients(tx, account_id, [row.id for row in rows])
     return [
         _summary(row, receipts[row.id], message_id=fields[row.id], status=leading[row.id].status, now=ctx.clock())
         for row in rows
@@ -202,9 +203,9 @@ async def _summaries(ctx: context.Context, account_id: str, rows: Sequence[messa
 
 
 def _summary(
-    row: messages.Message, accepted: receipt.Receipt, *, message_id: str | None, status: str, now: int
+    row: messages.Message, accepted: send_request.Receipt, *, message_id: str | None, status: str, now: int
 ) -> dict[str, Any]:
-    is_scheduled = row.send_at is not None and row.send_at > now and row.status == mail.MessageStatus.QUEUED
+    is_scheduled = row.send_at is not None and row.send_at > now and row.status == statuses.MessageStatus.QUEUED
     return {
         "id": row.id,
         "message_id": message_id,
@@ -215,7 +216,7 @@ def _summary(
         "bcc": list(accepted.bcc),
         "cc": list(accepted.cc),
         "reply_to": list(accepted.reply_to_addresses),
-        "last_event": "scheduled" if is_scheduled else _EVENTS[mail.RecipientStatus(status)],
+        "last_event": "scheduled" if is_scheduled else _EVENTS[statuses.RecipientStatus(status)],
         "scheduled_at": times.optional_to_wire(row.send_at),
     }
 
@@ -227,7 +228,7 @@ async def update(ctx: context.Context, request: routing.Request) -> routing.Resp
     _count_change(ctx, request.caller)
     await lookup.check_change(ctx, request.caller, message_id)
     send_at = payload.parse_scheduled_at(body.scheduled_at, now=ctx.clock())
-    await schedule.reschedule(ctx, request.caller.account_id, message_id, send_at)
+    await queue_changes.reschedule(ctx, request.caller.account_id, message_id, send_at)
     return compatible_api.respond({"object": "email", "id": message_id})
 
 
@@ -236,19 +237,19 @@ async def cancel(ctx: context.Context, request: routing.Request) -> routing.Resp
     message_id = request.path["id"]
     _count_change(ctx, request.caller)
     await lookup.check_change(ctx, request.caller, message_id)
-    after = await cancellation.cancel_message(ctx, request.caller.account_id, message_id)
-    if not any(one.status == mail.RecipientStatus.CANCELED for one in after):
+    after = await queue_changes.cancel_message(ctx, request.caller.account_id, message_id)
+    if not any(one.status == statuses.RecipientStatus.CANCELED for one in after):
         raise errors.Conflict("no recipient of this email could be canceled: delivery has begun or is over")
     return compatible_api.respond({"object": "email", "id": message_id})
 
 
-def _count_change(ctx: context.Context, who: caller.Caller) -> None:
+def _count_change(ctx: context.Context, who: callers.Caller) -> None:
     """The same bound as for changes over our own API."""
     ctx.rate_limiter.take(f"changes {who.account_id}", now=ctx.clock())
 
 
 _SENDING: Final[dict[str, Any]] = {
-    "permission": caller.Permission.SEND,
+    "permission": callers.Permission.SEND,
     "body_limit": routing.MAX_SEND_BODY_BYTES,
     "idempotent": True,
     "key_required": False,
@@ -257,11 +258,11 @@ ROUTES: Final = (
     compatible_api.route("POST /emails", send, body=payload.Email, **_SENDING),
     compatible_api.route("POST /emails/batch", send_batch, body=list, **_SENDING),
     compatible_api.route(
-        "GET /emails", index, query=Page, permission=caller.Permission.CONTENT, scope=caller.Scope.READ
+        "GET /emails", index, query=Page, permission=callers.Permission.CONTENT, scope=callers.Scope.READ
     ),
-    compatible_api.route("GET /emails/metrics", compatible_api.refuse, scope=caller.Scope.READ),
-    compatible_api.route("GET /emails/receiving", compatible_api.refuse, scope=caller.Scope.READ),
-    compatible_api.route("GET /emails/{id}", show, permission=caller.Permission.CONTENT, scope=caller.Scope.READ),
-    compatible_api.route("PATCH /emails/{id}", update, permission=caller.Permission.SEND, body=Reschedule),
-    compatible_api.route("POST /emails/{id}/cancel", cancel, permission=caller.Permission.SEND),
+    compatible_api.route("GET /emails/metrics", compatible_api.refuse, scope=callers.Scope.READ),
+    compatible_api.route("GET /emails/receiving", compatible_api.refuse, scope=callers.Scope.READ),
+    compatible_api.route("GET /emails/{id}", show, permission=callers.Permission.CONTENT, scope=callers.Scope.READ),
+    compatible_api.route("PATCH /emails/{id}", update, permission=callers.Permission.SEND, body=Reschedule),
+    compatible_api.route("POST /emails/{id}/cancel", cancel, permission=callers.Permission.SEND),
 )

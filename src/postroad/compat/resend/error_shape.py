@@ -10,7 +10,7 @@ import msgspec
 
 from postroad import errors
 from postroad.compat import compatible_api
-from postroad.services.approvals import approval_limit
+from postroad.mail.accept import approval_limit
 
 
 class Error(msgspec.Struct, frozen=True):

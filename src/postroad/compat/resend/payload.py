@@ -14,7 +14,8 @@ import msgspec
 from postroad import errors
 from postroad.compat import compatible_api
 from postroad.compat import send as compat_send
-from postroad.model import send_request, times
+from postroad.model.mail import send_request
+from postroad.model.units import times
 from postroad.web import request_reader
 
 _OCTET_VALUES: Final = 256

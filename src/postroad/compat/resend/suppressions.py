@@ -4,14 +4,14 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from postroad import errors
+from postroad import context, errors
 from postroad.compat import compatible_api
 from postroad.compat.resend import emails as resend_emails
-from postroad.model import caller, cursors, times
-from postroad.protocol import address
-from postroad.services import context
-from postroad.services.suppressions import registry
-from postroad.storage import suppressions as stored
+from postroad.model.people import callers
+from postroad.model.units import cursors, times
+from postroad.protocol.mime import address
+from postroad.services.suppressions import suppression_list
+from postroad.storage.mail import suppressions as stored
 from postroad.web import routing
 
 MAX_BATCH: Final = 100
@@ -77,7 +77,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     sources: tuple[Source | None, ...] = (None,) if query.origin is None else ORIGINS[query.origin]
     found: list[stored.Suppression] = []
     for source in sources:
-        found += await registry.page(
+        found += await suppression_list.page(
             ctx, request.caller.account_id, after=query.after or "", limit=query.rows + 1, source=source
         )
     found.sort(key=lambda row: row.email_key)
@@ -89,13 +89,13 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Get a suppressed address."""
-    row = await registry.find(ctx, request.caller.account_id, request.path["email"])
+    row = await suppression_list.find(ctx, request.caller.account_id, request.path["email"])
     return compatible_api.respond({"object": "suppression", **_shown(row)})
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Remove an address from the list."""
-    removed = await registry.remove(ctx, request.caller.account_id, request.path["email"])
+    removed = await suppression_list.remove(ctx, request.caller.account_id, request.path["email"])
     return compatible_api.respond({"object": "suppression", "id": removed, "deleted": True})
 
 
@@ -105,7 +105,7 @@ async def remove_many(ctx: context.Context, request: routing.Request) -> routing
     if (body.emails is None) == (body.ids is None):
         raise errors.InvalidRequest("emails: give either emails or ids")
     emails = body.emails or body.ids or []
-    removed = await registry.remove_many(ctx, request.caller.account_id, emails)
+    removed = await suppression_list.remove_many(ctx, request.caller.account_id, emails)
     results = [
         {"object": "suppression", "id": email, "deleted": key is not None}
         for email, key in zip(emails, removed, strict=True)
@@ -114,7 +114,7 @@ async def remove_many(ctx: context.Context, request: routing.Request) -> routing
 
 
 async def _add(ctx: context.Context, request: routing.Request, emails: list[str]) -> list[dict[str, Any]]:
-    added = await registry.add_many(ctx, request.caller.account_id, emails)
+    added = await suppression_list.add_many(ctx, request.caller.account_id, emails)
     return [{"object": "suppression", "id": row.email_key} for row, _ in added]
 
 
@@ -129,7 +129,7 @@ def _shown(row: stored.Suppression) -> dict[str, Any]:
 
 
 def _route(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> compatible_api.Route:
-    return compatible_api.route(endpoint, handler, scope=caller.Scope.SUPPRESSIONS, **options)
+    return compatible_api.route(endpoint, handler, scope=callers.Scope.SUPPRESSIONS, **options)
 
 
 ROUTES: Final = (

@@ -9,13 +9,14 @@ from typing import Any, Final
 
 import msgspec
 
-from postroad import errors
+from postroad import context, errors
 from postroad.compat import compatible_api
 from postroad.compat.resend import emails, payload
-from postroad.model import caller, times
-from postroad.services import context, template_drafts, templates
-from postroad.services.acceptance import validation
-from postroad.storage import templates as stored
+from postroad.mail.accept import validation
+from postroad.model.people import callers
+from postroad.model.units import times
+from postroad.services.templates import template_drafts, templates
+from postroad.storage.mail import templates as stored
 from postroad.web import routing
 
 _THEIRS: Final = re.compile(r"\{\{\{ *([A-Za-z_][A-Za-z0-9_.\-]{0,63}) *\}\}\}")
@@ -185,13 +186,13 @@ async def publish(ctx: context.Context, request: routing.Request) -> routing.Res
 
 
 def _route(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> compatible_api.Route:
-    return compatible_api.route(endpoint, handler, scope=caller.Scope.TEMPLATES, **options)
+    return compatible_api.route(endpoint, handler, scope=callers.Scope.TEMPLATES, **options)
 
 
 ROUTES: Final = (
     _route("POST /templates", create, body=Template),
-    _route("GET /templates", index, query=emails.Page, permission=caller.Permission.CONTENT),
-    _route("GET /templates/{id}", show, permission=caller.Permission.CONTENT),
+    _route("GET /templates", index, query=emails.Page, permission=callers.Permission.CONTENT),
+    _route("GET /templates/{id}", show, permission=callers.Permission.CONTENT),
     _route("PATCH /templates/{id}", update, body=Template),
     _route("DELETE /templates/{id}", remove),
     _route("POST /templates/{id}/duplicate", duplicate),

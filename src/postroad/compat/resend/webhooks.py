@@ -1,6 +1,6 @@
 """Resend's webhooks: create, list, get, update, remove, and a new signing secret.
 
-Webhooks that are created here send events in Resend's format (`model/resend_events.py`), and only those are visible
+Webhooks that are created here send events in Resend's format (`model/events/resend_events.py`), and only those are visible
 here. A signing secret is shown once; afterwards only its end is.
 """
 
@@ -8,13 +8,14 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from postroad import context
 from postroad.compat import compatible_api
 from postroad.compat.resend import emails
-from postroad.model import caller, cursors, identifiers, times
-from postroad.model.webhook_formats import Format
-from postroad.services import context
+from postroad.model.events.webhook_formats import Format
+from postroad.model.people import callers
+from postroad.model.units import cursors, identifiers, times
 from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints
-from postroad.storage import webhooks as stored
+from postroad.storage.webhook import webhooks as stored
 from postroad.web import routing
 
 _ENABLED: Final = {"enabled": True, "disabled": False}
@@ -166,7 +167,7 @@ def _event(entry: delivery_log.Entry) -> dict[str, Any]:
 
 
 def _route(endpoint: str, handler: routing.Handler[context.Context], **options: Any) -> compatible_api.Route:
-    return compatible_api.route(endpoint, handler, scope=caller.Scope.WEBHOOKS, **options)
+    return compatible_api.route(endpoint, handler, scope=callers.Scope.WEBHOOKS, **options)
 
 
 ROUTES: Final = (

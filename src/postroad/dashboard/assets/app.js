@@ -28,7 +28,7 @@
     if ("themeSwitch" in button.dataset) switchTheme();
   });
 
-  /* As the service writes them (dashboard/rendering.py); the page stays open, so they change. */
+  /* As the service writes them (dashboard/framework/site.py); the page stays open, so they change. */
   const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
   function refreshAgo() {
     document.querySelectorAll("time[data-ago]").forEach((element) => {

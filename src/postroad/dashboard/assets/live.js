@@ -9,7 +9,7 @@
   const RECONNECT_DELAY = 15000;
   const MIN_WAIT = 300;
   const MAX_WAIT = 10000;
-  /* More than the service sends at once (services/messages/tail.py). */
+  /* More than the service sends at once (services/messages/message_history.py). */
   const MAX_LINES = 1000;
   const FETCH_TIMEOUT = 30000;
   const CAN_HAVE_FOCUS = "a[href], button, summary, [tabindex]";

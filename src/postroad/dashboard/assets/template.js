@@ -3,7 +3,7 @@
    history does not fill with previews. */
 "use strict";
 (function () {
-  /* The syntax of protocol/placeholders.py. */
+  /* The syntax of protocol/text/placeholders.py. */
   const PLACEHOLDER = /\{\{ *([A-Za-z_][A-Za-z0-9_.-]{0,63}) *\}\}/g;
   const SECTION = /\{\{[#^]/;
   const PAUSE = 500;

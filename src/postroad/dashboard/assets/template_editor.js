@@ -23,7 +23,7 @@
     ".tok-comment, .tok-meta, .tok-punctuation": { color: "var(--muted)" },
   });
 
-  /* {{name}}, {{#items}}, {{{html}}}, {{! comments }}: the tags of protocol/mustache.py. */
+  /* {{name}}, {{#items}}, {{{html}}}, {{! comments }}: the tags of protocol/text/mustache.py. */
   const MATCHER = new CM.MatchDecorator({ regexp: /\{\{\{[^{}]*\}\}\}|\{\{[^{}]*\}\}/g, decoration: CM.Decoration.mark({ class: "cm-tag" }) });
   const TAGS = CM.ViewPlugin.fromClass(class {
     constructor(view) { this.decorations = MATCHER.createDeco(view); }

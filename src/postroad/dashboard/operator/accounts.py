@@ -1,17 +1,20 @@
-"""`/operator/accounts`: every account with what it sends, one account with all facts about it, and a new one."""
+"""`/operator/accounts`: every account with what it sends, what an operator changes of one, and viewing as one."""
 
 from typing import Any, Final, Literal
 
 import msgspec
 
-from postroad.dashboard import forms, requests, urls
+from postroad import errors
+from postroad.dashboard.framework import cookies, forms, navigation, requests
 from postroad.dashboard.operator import console
-from postroad.model import caller, cursors, identifiers, labels
-from postroad.services.acceptance import stored_space
-from postroad.services.accounts import account_limits, credits, directory, registry
-from postroad.services.auth import password_links, users
-from postroad.services.notices import sender
-from postroad.storage import users as stored_users
+from postroad.mail.accept import stored_space
+from postroad.model.mail import limits
+from postroad.model.people import callers
+from postroad.model.units import cursors, identifiers
+from postroad.services.accounts import account_registry, credits, directory, view_as
+from postroad.services.operations.notices import sender
+from postroad.services.people import password_links, users
+from postroad.storage.people import users as stored_users
 from postroad.web import routing
 
 PATH: Final = "/operator/accounts"
@@ -53,7 +56,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
         state=query.state or "",
         is_first=not after,
         is_filtered=bool(search or query.state),
-        next_url=urls.of(PATH, search=search, state=query.state, cursor=next_cursor) if next_cursor else "",
+        next_url=navigation.url(PATH, search=search, state=query.state, cursor=next_cursor) if next_cursor else "",
         guard_days=request.ctx.settings.bounce_guard.days,
         guard=request.ctx.settings.bounce_guard,
         max_characters=directory.SEARCH_CHARACTERS,
@@ -64,8 +67,8 @@ async def create(request: requests.PageRequest) -> routing.Response:
     """Create an account, invite its owner, and show the link once."""
     form: NewAccount = request.form
     users.check_new(form.email)
-    account = await registry.create(request.ctx, form.name)
-    invited = await users.invite(request.ctx, account.id, email=form.email, role=caller.Role.OWNER)
+    account = await account_registry.create(request.ctx, form.name)
+    invited = await users.invite(request.ctx, account.id, email=form.email, role=callers.Role.OWNER)
     link = _link(request, "Invitation link", invited.user, invited.link_token, invited.expires_at)
     return await _page(request, account.id, status=201, link=link)
 
@@ -105,13 +108,13 @@ async def _page(
         link=link,
         is_mailed=await sender.payer(request.ctx) is not None,
         needs_credits=credits.needs_credits(request.ctx, found.account),
-        suspended_until=registry.suspended_until(request.ctx, found.account),
+        suspended_until=account_registry.suspended_until(request.ctx, found.account),
         default_rate=request.ctx.settings.limits.request_rate,
-        max_rate=account_limits.MAX_RATE,
-        max_recipients=account_limits.MAX_RECIPIENTS,
-        max_reason=labels.REASON_CHARACTERS,
+        max_rate=account_registry.MAX_RATE,
+        max_recipients=account_registry.MAX_RECIPIENTS,
+        max_reason=limits.REASON_CHARACTERS,
         max_note=credits.NOTE_CHARACTERS,
-        log_url=urls.of("/operator/audit-log", account=found.account.id),
+        log_url=navigation.url("/operator/audit-log", account=found.account.id),
     )
 
 
@@ -120,4 +123,145 @@ ROUTES: Final = (
     console.post(PATH, create, form=NewAccount),
     console.get(f"{PATH}/{{id}}", show),
     console.post(f"{PATH}/{{id}}/recovery-link", make_recovery_link, form=Recovery),
+)
+
+
+ACCOUNT: Final = f"{PATH}/{{id}}"
+
+
+class Suspension(forms.Form, frozen=True, kw_only=True):
+    """Why; senders see it."""
+
+    reason: str
+
+
+class Grant(forms.Form, frozen=True, kw_only=True):
+    """Credits to add."""
+
+    amount: int
+    note: str | None = None
+
+
+class Renaming(forms.Form, frozen=True, kw_only=True):
+    """The new name."""
+
+    name: str
+
+
+class Limits(forms.Form, frozen=True, kw_only=True):
+    """Both limits; an empty field is none."""
+
+    request_rate: int | None = None
+    recipients_per_day: int | None = None
+
+
+class Closing(forms.Form, frozen=True, kw_only=True):
+    """The name of the account, typed as a confirmation."""
+
+    name: str
+
+
+async def suspend(request: requests.PageRequest) -> routing.Response:
+    """Suspend it, or replace the reason."""
+    form: Suspension = request.form
+    account = await account_registry.suspend(request.ctx, request.path["id"], form.reason)
+    return _back(request, f"{account.name} is suspended.")
+
+
+async def resume(request: requests.PageRequest) -> routing.Response:
+    """Let it send again."""
+    account = await account_registry.resume(request.ctx, request.path["id"])
+    return _back(request, f"{account.name} can send again.")
+
+
+async def add_credits(request: requests.PageRequest) -> routing.Response:
+    """Add credits."""
+    form: Grant = request.form
+    account = await credits.add(request.ctx, request.path["id"], form.amount, form.note)
+    return _back(request, f"{form.amount:,} credits added; {account.available:,} are available.")
+
+
+async def charge_nothing(request: requests.PageRequest) -> routing.Response:
+    """Let it send without credits."""
+    account = await credits.set_unlimited(request.ctx, request.path["id"], unlimited=True)
+    return _back(request, f"{account.name} has unlimited credits.")
+
+
+async def charge(request: requests.PageRequest) -> routing.Response:
+    """Charge credits again."""
+    account = await credits.set_unlimited(request.ctx, request.path["id"], unlimited=False)
+    return _back(request, f"{account.name} is charged credits again.")
+
+
+async def rename(request: requests.PageRequest) -> routing.Response:
+    """Give it another name."""
+    form: Renaming = request.form
+    account = await account_registry.rename(request.ctx, request.path["id"], form.name)
+    return _back(request, f"The account is now named {account.name}.")
+
+
+async def limit(request: requests.PageRequest) -> routing.Response:
+    """Set its limits."""
+    form: Limits = request.form
+    account = await account_registry.change_limits(
+        request.ctx,
+        request.path["id"],
+        request_rate=form.request_rate,
+        recipients_per_day=form.recipients_per_day,
+    )
+    return _back(request, f"{account.name} has {account_registry.limits_text(account)}.")
+
+
+async def close(request: requests.PageRequest) -> routing.Response:
+    """Close it, if its name was typed."""
+    form: Closing = request.form
+    account = await account_registry.find(request.ctx, request.path["id"])
+    if form.name != account.name:
+        raise errors.InvalidRequest("name: is not the name of this account; nothing was changed")
+    await account_registry.close(request.ctx, account.id)
+    return _back(request, f"{account.name} is closed.")
+
+
+async def reopen(request: requests.PageRequest) -> routing.Response:
+    """Reopen a closed account."""
+    account = await account_registry.reopen(request.ctx, request.path["id"])
+    return _back(request, f"{account.name} is reopened.")
+
+
+def _back(request: requests.PageRequest, notice: str) -> routing.Response:
+    return request.redirect(f"{PATH}/{request.path['id']}", notice=notice)
+
+
+CREDIT_ROUTES: Final = (
+    console.post(f"{ACCOUNT}/credits", add_credits, form=Grant),
+    console.post(f"{ACCOUNT}/charge-nothing", charge_nothing),
+    console.post(f"{ACCOUNT}/charge", charge),
+)
+ACTION_ROUTES: Final = (
+    console.post(f"{ACCOUNT}/suspend", suspend, form=Suspension),
+    console.post(f"{ACCOUNT}/resume", resume),
+    console.post(f"{ACCOUNT}/rename", rename, form=Renaming),
+    console.post(f"{ACCOUNT}/limits", limit, form=Limits),
+    console.post(f"{ACCOUNT}/close", close, form=Closing),
+    console.post(f"{ACCOUNT}/reopen", reopen),
+)
+
+
+async def begin_view(request: requests.PageRequest) -> routing.Response:
+    """Begin to look at an account; its overview opens."""
+    look = await view_as.begin(request.ctx, request.session, request.path["id"])
+    return requests.redirect(request.http.headers, "/", headers=(requests.look_cookie(request, look),))
+
+
+async def end_view(request: requests.PageRequest) -> routing.Response:
+    """End the look; the console's page of the account opens."""
+    look = requests.read_look(request)
+    gone = cookies.remove(cookies.LOOK, is_secure=request.site.is_secure)
+    path = "/operator/accounts" if look is None else f"/operator/accounts/{look.account_id}"
+    return request.redirect(path, notice="The look has ended.", headers=(gone,))
+
+
+VIEW_ROUTES: Final = (
+    console.post("/operator/accounts/{id}/look", begin_view),
+    console.post("/operator/look/end", end_view),
 )

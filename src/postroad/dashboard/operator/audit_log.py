@@ -2,11 +2,11 @@
 
 from typing import Final, Literal
 
-from postroad.dashboard import audit_log as of_account
-from postroad.dashboard import requests, urls
+from postroad.dashboard.framework import navigation, requests
 from postroad.dashboard.operator import console
+from postroad.dashboard.settings import audit_log as of_account
 from postroad.services import audit_log
-from postroad.services.accounts import directory, registry
+from postroad.services.accounts import account_registry, directory
 from postroad.web import routing
 
 PATH: Final = "/operator/audit-log"
@@ -25,7 +25,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
     query: Query = request.query
     ctx, account, account_id = request.ctx, None, None
     if query.account:
-        account = await registry.find(ctx, query.account)
+        account = await account_registry.find(ctx, query.account)
         account_id = account.id
     elif query.of:
         account_id = audit_log.INSTALLATION
@@ -40,7 +40,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
             ctx, {one.user_id for one in found.entries if one.user_id and one.actor_kind == "operator"}
         ),
         only=account,
-        next_url=urls.of(PATH, **asked, before=found.next_cursor) if found.next_cursor else "",
+        next_url=navigation.url(PATH, **asked, before=found.next_cursor) if found.next_cursor else "",
         query=query,
         groups=of_account.grouped_actions(request),
         is_first=query.before is None,

@@ -10,16 +10,17 @@ Templates are in `pages/operator`, extend `operator/layout.html`, and set `activ
 `data-live` and an id are replaced while the page is open (`operator/live.py`).
 """
 
+import time
 from typing import Any, Final
 
 import msgspec
 
-from postroad.dashboard import forms, menu, requests
-from postroad.model import caller
-from postroad.services import context
+from postroad import context
+from postroad.dashboard.framework import forms, live, navigation, requests
+from postroad.model.people import callers
 from postroad.web import routing
 
-OPERATE: Final = caller.Permission.OPERATE
+OPERATE: Final = callers.Permission.OPERATE
 
 
 def get(path: str, handler: requests.Handler, **options: Any) -> requests.SiteRoute:
@@ -37,6 +38,27 @@ def post(
 def _as_operator(handler: requests.Handler) -> requests.Handler:
     async def handle(request: requests.PageRequest) -> routing.Response:
         ctx = context.as_operator(request.ctx)
-        return await handler(msgspec.structs.replace(request, ctx=ctx, sections=menu.OPERATOR_SECTIONS))
+        return await handler(msgspec.structs.replace(request, ctx=ctx, sections=navigation.OPERATOR_SECTIONS))
 
     return handle
+
+
+# `/operator/live`: open pages of the console are refreshed every few seconds.
+#
+# What they show changes all the time, and much of it is counted in the background; looking for changes would cost more
+# than the pages do. A page that takes long to render is refreshed less often (`assets/live.js`).
+
+REFRESH_SECONDS: Final = 5
+
+
+async def _tick(request: requests.PageRequest) -> bytes:
+    del request
+    return str(time.monotonic() // REFRESH_SECONDS).encode()
+
+
+async def show_live(request: requests.PageRequest) -> routing.Response:
+    """The stream."""
+    return live.stream(request, _tick)
+
+
+LIVE_ROUTES: Final = (get("/operator/live", show_live),)

@@ -5,13 +5,12 @@ from typing import Final
 
 import msgspec
 
-from postroad.dashboard import requests
+from postroad.dashboard.framework import requests
 from postroad.dashboard.operator import console, jobs
-from postroad.model import times
-from postroad.services import operator_jobs
-from postroad.services.checks import findings, table
-from postroad.services.maintenance import installation_health
-from postroad.storage import processes
+from postroad.model.units import times
+from postroad.services.operations import operator_jobs, operator_state
+from postroad.services.operations.checks import findings, table
+from postroad.storage.operations import processes
 from postroad.web import routing
 
 # A certificate that is renewed by ACME has more than this left.
@@ -44,7 +43,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
     checks = request.site.operator_state.checks
     run = checks.latest(request.ctx, renew=not request.is_refresh)
     rows = [] if run is None else _worst_first(run.results)
-    found = await installation_health.read(request.ctx)
+    found = await operator_state.read_health(request.ctx)
     return request.page(
         "operator/health.html",
         run=run,
@@ -61,7 +60,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
             for one in found.certificates
         ],
         few_days=FEW_DAYS,
-        jobs=jobs.rows((await operator_jobs.listed(request.ctx))[:JOBS], now=found.now),
+        jobs=jobs.job_rows((await operator_jobs.listed(request.ctx))[:JOBS], now=found.now),
     )
 
 

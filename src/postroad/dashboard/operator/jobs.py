@@ -1,15 +1,14 @@
-"""`/operator/jobs/{id}`: work that an operator has started, with its progress and its result."""
+"""`/operator/jobs/{id}`: work that an operator has started, and its result; the consistency check."""
 
 from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
-from postroad.dashboard import requests
+from postroad.dashboard.framework import requests
 from postroad.dashboard.operator import console
-from postroad.services import operator_jobs
-from postroad.services.maintenance import consistency
-from postroad.storage import operator_jobs as stored_jobs
+from postroad.services.operations import operator_jobs
+from postroad.storage.operations import processes as stored_jobs
 from postroad.web import routing
 
 PATH: Final = "/operator/jobs"
@@ -18,7 +17,7 @@ TITLES: Final = {
     "queue.retry": "Retry",
     "queue.cancel": "Cancel",
     "queue.expire": "Expire",
-    consistency.KIND: "Consistency check",
+    operator_jobs.CONSISTENCY_KIND: "Consistency check",
 }
 
 
@@ -33,7 +32,7 @@ class JobRow(msgspec.Struct, frozen=True):
     @property
     def is_check(self) -> bool:
         """Whether it is a consistency check."""
-        return self.job.kind == consistency.KIND
+        return self.job.kind == operator_jobs.CONSISTENCY_KIND
 
     @property
     def progress(self) -> str:
@@ -49,7 +48,7 @@ class JobRow(msgspec.Struct, frozen=True):
         return len(self.result["findings"]) if self.is_check and isinstance(self.result, dict) else 0
 
 
-def rows(some: Sequence[stored_jobs.Job], *, now: int) -> list[JobRow]:
+def job_rows(some: Sequence[stored_jobs.Job], *, now: int) -> list[JobRow]:
     """Jobs as tables show them."""
     return [
         JobRow(
@@ -65,8 +64,33 @@ def rows(some: Sequence[stored_jobs.Job], *, now: int) -> list[JobRow]:
 async def show(request: requests.PageRequest) -> routing.Response:
     """One job."""
     job = await operator_jobs.find(request.ctx, request.path["id"])
-    (row,) = rows([job], now=request.ctx.clock())
+    (row,) = job_rows([job], now=request.ctx.clock())
     return request.page("operator/job.html", row=row)
 
 
 ROUTES: Final = (console.get(f"{PATH}/{{id}}", show),)
+
+
+CONSISTENCY_PATH: Final = "/operator/consistency"
+
+
+async def show_consistency(request: requests.PageRequest) -> routing.Response:
+    """The checks so far, and the button that starts one."""
+    now = request.ctx.clock()
+    rows = job_rows(
+        [one for one in await operator_jobs.listed(request.ctx) if one.kind == operator_jobs.CONSISTENCY_KIND], now=now
+    )
+    is_running = any(row.state == stored_jobs.RUNNING for row in rows)
+    return request.page("operator/consistency.html", rows=rows, is_running=is_running)
+
+
+async def start_consistency(request: requests.PageRequest) -> routing.Response:
+    """Start one."""
+    job = await operator_jobs.start_consistency_check(request.ctx, request.site.operator_state.jobs)
+    return request.redirect(f"{PATH}/{job.id}", notice="Started. This page shows the progress.")
+
+
+CONSISTENCY_ROUTES: Final = (
+    console.get(CONSISTENCY_PATH, show_consistency),
+    console.post(CONSISTENCY_PATH, start_consistency),
+)

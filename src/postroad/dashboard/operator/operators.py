@@ -3,11 +3,11 @@
 from typing import Any, Final
 
 from postroad import errors
-from postroad.dashboard import forms, requests
+from postroad.dashboard.framework import forms, requests
 from postroad.dashboard.operator import console
 from postroad.services.accounts import directory
-from postroad.services.auth import operators, password_links
-from postroad.services.notices import sender
+from postroad.services.operations.notices import sender
+from postroad.services.people import operators, password_links
 from postroad.web import routing
 
 PATH: Final = "/operator/operators"

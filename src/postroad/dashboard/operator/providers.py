@@ -6,12 +6,13 @@ from urllib import parse
 
 import msgspec
 
-from postroad.dashboard import forms, requests, typed_times
+from postroad.dashboard.framework import forms, requests
 from postroad.dashboard.operator import console
-from postroad.model import labels, providers
-from postroad.services import destinations
-from postroad.services.queue import queue_summary
-from postroad.storage import hourly_counts, provider_queues
+from postroad.model.delivery import providers
+from postroad.model.mail import limits
+from postroad.services.operations import destinations, operator_queue
+from postroad.storage.mail import mail_counts
+from postroad.storage.operations import processes
 from postroad.web import routing
 
 PATH: Final = "/operator/providers"
@@ -38,7 +39,7 @@ class ProviderRow(msgspec.Struct, frozen=True):
     """A destination with its name for people and its counts of the last hours, if there are any."""
 
     destination: destinations.Destination
-    counts: hourly_counts.ProviderTotal | None
+    counts: mail_counts.ProviderTotal | None
 
     @property
     def title(self) -> str:
@@ -46,7 +47,7 @@ class ProviderRow(msgspec.Struct, frozen=True):
         return providers.title_of(self.destination.name)
 
     @property
-    def worst(self) -> provider_queues.Status | None:
+    def worst(self) -> processes.QueueStatus | None:
         """The worst that a worker reports."""
         return max(self.destination.reported, key=lambda one: destinations.SEVERITY.index(one.state), default=None)
 
@@ -74,7 +75,7 @@ class ProviderRow(msgspec.Struct, frozen=True):
 
 async def index(request: requests.PageRequest) -> routing.Response:
     """All of them, those that are not open first."""
-    counted = await request.site.operator_state.queue.read(request.ctx) or queue_summary.NOTHING
+    counted = await request.site.operator_state.queue.read(request.ctx) or operator_queue.NOTHING
     totals = {one.provider: one for one in counted.providers}
     found = [ProviderRow(one, totals.get(one.name)) for one in await destinations.listed(request.ctx)]
     found.sort(key=lambda row: row.destination.state == destinations.OPEN)
@@ -84,18 +85,18 @@ async def index(request: requests.PageRequest) -> routing.Response:
 async def show(request: requests.PageRequest) -> routing.Response:
     """One of them, with the forms that change it."""
     one = await destinations.find(request.ctx, request.path["name"])
-    counted = await request.site.operator_state.queue.read(request.ctx) or queue_summary.NOTHING
+    counted = await request.site.operator_state.queue.read(request.ctx) or operator_queue.NOTHING
     counts = next((total for total in counted.providers if total.provider == one.name), None)
-    causes = [(each, queue_summary.explain(each)) for each in counted.reasons if each.provider_queue == one.name]
+    causes = [(each, operator_queue.explain(each)) for each in counted.reasons if each.provider_queue == one.name]
     return request.page(
         "operator/provider.html",
         row=ProviderRow(one, counts),
         one=one,
         causes=causes,
-        sample=queue_summary.SAMPLE,
+        sample=operator_queue.SAMPLE,
         limits=destinations.LIMITS,
         max_limit=destinations.MAX_LIMIT,
-        reason_characters=labels.REASON_CHARACTERS,
+        reason_characters=limits.REASON_CHARACTERS,
     )
 
 
@@ -129,7 +130,7 @@ async def restore(request: requests.PageRequest) -> routing.Response:
 
 
 def _until(request: requests.PageRequest, form: Pause) -> int | None:
-    return None if form.until is None else typed_times.moment("until", form.until, request.zone)
+    return None if form.until is None else forms.moment("until", form.until, request.zone)
 
 
 def _url(name: str) -> str:

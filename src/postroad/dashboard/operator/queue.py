@@ -1,14 +1,16 @@
-"""`/operator/queue`: what waits in all accounts, in numbers and in rows, and what is held."""
+"""`/operator/queue`: what waits in all accounts, what is held, and changes after a page that counts them."""
 
 from typing import Final, Literal
 
 import msgspec
 
-from postroad.dashboard import forms, requests, urls
+from postroad.dashboard.framework import forms, navigation, requests
 from postroad.dashboard.operator import console, jobs
-from postroad.model import providers
-from postroad.services import operator_jobs
-from postroad.services.queue import holds, queue_jobs, queue_list, queue_summary
+from postroad.model.delivery import providers
+from postroad.services.accounts import account_registry
+from postroad.services.operations import operator_jobs, operator_queue
+from postroad.services.queue import holds
+from postroad.storage.mail import queue_views
 from postroad.web import routing
 
 PATH: Final = "/operator/queue"
@@ -54,7 +56,7 @@ def typed(text: str | None) -> str | None:
 async def show(request: requests.PageRequest) -> routing.Response:
     """The queue in numbers, the holds, and the form that selects a part of it."""
     ctx = request.ctx
-    counted = await request.site.operator_state.queue.read(ctx) or queue_summary.NOTHING
+    counted = await request.site.operator_state.queue.read(ctx) or operator_queue.NOTHING
     ages = counted.by_age()
     started = [one for one in await operator_jobs.listed(ctx) if one.kind.startswith("queue.")]
     return request.page(
@@ -65,11 +67,11 @@ async def show(request: requests.PageRequest) -> routing.Response:
         ages=[(AGES[name], number) for name, number in ages.items()],
         accounts=counted.accounts[:LARGEST],
         domains=counted.domains[:LARGEST],
-        causes=[(one, queue_summary.explain(one)) for one in counted.reasons[:LARGEST]],
-        sample=queue_summary.SAMPLE,
+        causes=[(one, operator_queue.explain(one)) for one in counted.reasons[:LARGEST]],
+        sample=operator_queue.SAMPLE,
         title_of=providers.title_of,
         holds=await holds.in_force(ctx),
-        jobs=jobs.rows(started[:JOBS], now=ctx.clock()),
+        jobs=jobs.job_rows(started[:JOBS], now=ctx.clock()),
     )
 
 
@@ -77,12 +79,12 @@ async def index(request: requests.PageRequest) -> routing.Response:
     """Recipients, in order of account and message, and why each waits."""
     query: RecipientsQuery = request.query
     account_id, domain = typed(query.account_id), typed(query.domain)
-    chosen = await queue_jobs.narrow(request.ctx, account_id=account_id, domain=domain)
+    chosen = await operator_queue.narrow(request.ctx, account_id=account_id, domain=domain)
     cursor = typed(query.cursor)
-    found = await queue_list.page(request.ctx, chosen, state=query.state or "", cursor=cursor, limit=ROWS)
-    counted = request.site.operator_state.queue.last or queue_summary.NOTHING
+    found = await operator_queue.page(request.ctx, chosen, state=query.state or "", cursor=cursor, limit=ROWS)
+    counted = request.site.operator_state.queue.last or operator_queue.NOTHING
     selected = {"account_id": chosen.account_id, "domain": chosen.domain}
-    next_url = urls.of(RECIPIENTS, **selected, state=query.state, cursor=found.next_cursor)
+    next_url = navigation.url(RECIPIENTS, **selected, state=query.state, cursor=found.next_cursor)
     return request.page(
         "operator/queue_recipients.html",
         entries=found.entries,
@@ -94,7 +96,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
         is_first=cursor is None,
         is_filtered=bool(chosen.account_id or chosen.domain or query.state),
         next_url=next_url if found.next_cursor else "",
-        change_url=urls.of(f"{PATH}/change", **selected, all="" if any(selected.values()) else "true"),
+        change_url=navigation.url(f"{PATH}/change", **selected, all="" if any(selected.values()) else "true"),
     )
 
 
@@ -114,4 +116,80 @@ ROUTES: Final = (
     console.get(PATH, show),
     console.get(RECIPIENTS, index, query=RecipientsQuery),
     console.post(f"{PATH}/release", release, form=Release),
+)
+
+
+CHANGE_PATH: Final = f"{PATH}/change"
+Action = Literal["retry", "hold", "cancel", "expire"]
+ACTIONS: Final[tuple[Action, ...]] = ("retry", "hold", "cancel", "expire")
+
+
+class ChangeQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What to do, and with which part of the queue; the form also sends empty fields."""
+
+    action: Action | None = None
+    account_id: str | None = None
+    domain: str | None = None
+    all: bool | None = None
+
+
+class Confirmation(forms.Form, frozen=True, kw_only=True):
+    """The same, confirmed. A hold has a reason."""
+
+    action: Action
+    account_id: str | None = None
+    domain: str | None = None
+    all: bool | None = None
+    reason: str | None = None
+
+
+async def ask(request: requests.PageRequest) -> routing.Response:
+    """How many recipients it is, and what will happen; without a selection, the form for one."""
+    query: ChangeQuery = request.query
+    action: Action = query.action or "retry"
+    account_id, domain = typed(query.account_id), typed(query.domain)
+    if not (account_id or domain or query.all):
+        return request.page("operator/queue_change.html", chosen=None, action=action, actions=ACTIONS)
+    chosen = await operator_queue.select(request.ctx, account_id=account_id, domain=domain, everything=query.all)
+    summary = request.site.operator_state.queue
+    # What a hold keeps back is what a cancellation would end.
+    counted: operator_queue.Action = "cancel" if action == "hold" else action
+    number, is_complete = await operator_queue.count(request.ctx, summary, counted, chosen)
+    selected = {"account_id": chosen.account_id, "domain": chosen.domain, "all": "true" if query.all else ""}
+    return request.page(
+        "operator/queue_change.html",
+        chosen=chosen,
+        selected_account=await account_registry.find(request.ctx, chosen.account_id) if chosen.account_id else None,
+        action=action,
+        actions=ACTIONS,
+        tabs=[(one, navigation.url(CHANGE_PATH, action=one, **selected)) for one in ACTIONS],
+        number=number,
+        is_complete=is_complete,
+        selected=selected,
+        list_url=navigation.url(RECIPIENTS, account_id=chosen.account_id, domain=chosen.domain),
+    )
+
+
+async def run(request: requests.PageRequest) -> routing.Response:
+    """Hold it, or start the job."""
+    form: Confirmation = request.form
+    chosen = await operator_queue.select(
+        request.ctx, account_id=form.account_id, domain=form.domain, everything=form.all
+    )
+    if form.action == "hold":
+        return await _hold(request, chosen, form.reason or "")
+    job = await operator_queue.start(request.ctx, request.site.operator_state.jobs, form.action, chosen)
+    return request.redirect(f"{jobs.PATH}/{job.id}", notice="Started. This page shows the progress.")
+
+
+async def _hold(request: requests.PageRequest, chosen: queue_views.Selection, reason: str) -> routing.Response:
+    is_new = await holds.hold(request.ctx, account_id=chosen.account_id, domain=chosen.domain, reason=reason)
+    scope = operator_queue.scope(chosen)
+    notice = f"Held: {scope}." if is_new else f"Already held: {scope}."
+    return request.redirect(PATH, notice=notice)
+
+
+CHANGE_ROUTES: Final = (
+    console.get(CHANGE_PATH, ask, query=ChangeQuery),
+    console.post(CHANGE_PATH, run, form=Confirmation),
 )

@@ -3,10 +3,11 @@
 from typing import Final
 from urllib import parse
 
-from postroad.dashboard import forms, requests, typed_times
+from postroad.dashboard.framework import forms, requests
 from postroad.dashboard.operator import console
-from postroad.model import labels, providers
-from postroad.services import sources
+from postroad.model.delivery import providers
+from postroad.model.mail import limits
+from postroad.services.queue import sources
 from postroad.web import routing
 
 PATH: Final = "/operator/sources"
@@ -53,14 +54,14 @@ async def show(request: requests.PageRequest) -> routing.Response:
         url=_url,
         title=title,
         days=sources.SHOWN_DAYS,
-        reason_characters=labels.REASON_CHARACTERS,
+        reason_characters=limits.REASON_CHARACTERS,
     )
 
 
 async def pause(request: requests.PageRequest) -> routing.Response:
     """Send nothing from it, or nothing to one provider."""
     form: Pause = request.form
-    until = None if form.until is None else typed_times.moment("until", form.until, request.zone)
+    until = None if form.until is None else forms.moment("until", form.until, request.zone)
     one = await sources.pause(
         request.ctx, request.path["name"], provider=form.provider or "", reason=form.reason, until=until
     )

@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
-from postroad.model import mail
 from postroad.model.bounces import reasons
+from postroad.model.mail import statuses
 
 
 class Action(StrEnum):
@@ -96,13 +96,13 @@ GUIDANCE: Final = {
 }
 
 
-def of_outcome(reason: str | None, status: mail.RecipientStatus) -> str:
+def of_outcome(reason: str | None, status: statuses.RecipientStatus) -> str:
     """The cause of a recipient that bounced or failed; `reason` is None without an attempt."""
     if reason is not None:
         return reason
-    if status is mail.RecipientStatus.BOUNCED:
+    if status is statuses.RecipientStatus.BOUNCED:
         return SUPPRESSED
-    return EXPIRED if status is mail.RecipientStatus.EXPIRED else ENDED
+    return EXPIRED if status is statuses.RecipientStatus.EXPIRED else ENDED
 
 
 _ACRONYMS: Final = {"ip": "IP", "dns": "DNS", "tls": "TLS", "mx": "MX"}

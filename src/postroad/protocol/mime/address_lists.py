@@ -10,8 +10,7 @@ which address they then see. One pass from left to right, without recursion.
 import re
 from typing import Final
 
-from postroad.protocol import address, address_syntax
-from postroad.protocol.mime import encoded_words, header_fields
+from postroad.protocol.mime import address, header_fields
 
 # Twice as many as a message may be sent to. More would cost others their time: a domain in another script takes some
 # fifty microseconds.
@@ -137,21 +136,21 @@ def _name(words: list[re.Match[str]]) -> str:
     parts: list[str] = []
     for word in words:
         if word.lastgroup == "quoted":
-            parts.append(address_syntax.QUOTED_PAIR.sub(r"\1", word["quoted"]))
+            parts.append(address.QUOTED_PAIR.sub(r"\1", word["quoted"]))
             continue
-        special = address_syntax.NAME_SPECIAL.search(word["word"])
+        special = address.NAME_SPECIAL.search(word["word"])
         if special is not None:
             raise address.AddressError(f"a name that contains {special[0]!r} must be in double quotes")
         parts.append(word["word"])
     # Encoded words do not belong into quotes, but clients write them there and readers decode them.
-    return encoded_words.decode(" ".join(parts)).strip(" ")
+    return header_fields.decode_words(" ".join(parts)).strip(" ")
 
 
 def _written(name: str, angle: str) -> str:
     """Name and address in the form that the strict parser reads."""
     if not name:
         return angle
-    if address_syntax.NAME_SPECIAL.search(name) is not None:
+    if address.NAME_SPECIAL.search(name) is not None:
         name = header_fields.quote(name)
     return f"{name} <{angle}>"
 

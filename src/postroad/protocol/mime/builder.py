@@ -15,8 +15,7 @@ from typing import Final
 
 import msgspec
 
-from postroad.protocol import address, file_names
-from postroad.protocol.mime import content_types, header_fields, header_text, transfer_encoding
+from postroad.protocol.mime import address, content_types, file_names, header_fields, transfer_encoding
 
 MICROSECONDS: Final = 1_000_000
 DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -107,7 +106,7 @@ def format_date(seconds: int) -> str:
 def check_content_id(content_id: str) -> None:
     """Refuse what cannot be named by `cid:` in the html (RFC 2392); narrower than the `msg-id` of RFC 5322."""
     if _CONTENT_ID.fullmatch(content_id) is None or "=?" in content_id:
-        raise header_text.HeaderError(
+        raise header_fields.HeaderError(
             "a content id is 1 to 128 ASCII letters, digits and signs, without spaces and angle brackets"
         )
 
@@ -118,12 +117,12 @@ def check_custom_header(name: str, value: str) -> None:
 
 
 def _custom_header(name: str, value: str) -> str:
-    header_text.check_name(name)
+    header_fields.check_name(name)
     lowered = name.lower()
     if lowered in OWN_FIELDS or lowered.startswith("content-"):
-        raise header_text.HeaderError("this header is generated from the other fields")
+        raise header_fields.HeaderError("this header is generated from the other fields")
     if lowered in ASCII_FIELDS and not value.isascii():
-        raise header_text.HeaderError("this header allows only ASCII; percent-encode other characters in a URL")
+        raise header_fields.HeaderError("this header allows only ASCII; percent-encode other characters in a URL")
     return header_fields.unstructured(name, value)
 
 
@@ -145,9 +144,9 @@ def _head(message: Message) -> str:
         lines.append(header_fields.unstructured("Subject", message.subject))
         lines.append(f"Date: {format_date(message.date // MICROSECONDS)}\r\nMessage-ID: <{_message_id(message)}>\r\n")
         for name, value in message.headers:
-            where = f"headers[{name[: header_text.MAX_NAME_CHARACTERS]!r}]"
+            where = f"headers[{name[: header_fields.MAX_NAME_CHARACTERS]!r}]"
             lines.append(_custom_header(name, value))
-    except header_text.HeaderError as error:
+    except header_fields.HeaderError as error:
         raise MimeError(f"{where}: {error}") from None
     return "".join(lines)
 
@@ -212,7 +211,7 @@ def _file_entity(attachment: Attachment, *, index: int) -> _Entity:
         if content_types.is_message(words[0]):
             encode = transfer_encoding.encode_message
         encoding, body = encode(attachment.content)
-    except (header_text.HeaderError, content_types.ContentTypeError, transfer_encoding.BodyError) as error:
+    except (header_fields.HeaderError, content_types.ContentTypeError, transfer_encoding.BodyError) as error:
         raise MimeError(f"attachments[{index}].{where}: {error}") from None
     return _Entity(f"{fields}Content-Transfer-Encoding: {encoding}\r\n", [body])
 

@@ -14,8 +14,7 @@ from typing import Final
 
 import msgspec
 
-from postroad.protocol import address
-from postroad.protocol.mime import address_lists, header_fields, header_text
+from postroad.protocol.mime import address, address_lists, header_fields
 from postroad.protocol.smtp import server_input
 
 # Mail that went a long way has some ten thousand octets in some dozens of fields.
@@ -213,7 +212,7 @@ def _line_number(content: bytes, at: int) -> int:
 
 
 def _added(name: str, value: str) -> bytes:
-    header_text.check_name(name)
+    header_fields.check_name(name)
     return header_fields.unstructured(name, value).encode()
 
 
@@ -224,7 +223,7 @@ def _written(field: Field, *, allow_utf8: bool) -> bytes:
         return field.raw
     try:
         written = _addresses(field) or (field.raw if is_ascii else _encoded(field))
-    except header_text.HeaderError as problem:
+    except header_fields.HeaderError as problem:
         raise MessageError(f"{field.name}: {problem}") from None
     if not (allow_utf8 or written.isascii()):
         raise MessageError(

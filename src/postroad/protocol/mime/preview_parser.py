@@ -10,9 +10,8 @@ from typing import Final
 
 import msgspec
 
-from postroad.protocol import address_syntax, download_names
-from postroad.protocol.mime import encoded_words, part_walker, transfer_encoding
-from postroad.protocol.mime import parameters as mime_parameters
+from postroad.protocol.mime import address, file_names, header_fields, part_walker, transfer_encoding
+from postroad.protocol.mime import part_walker as mime_parameters
 
 BOUNDS: Final = part_walker.Bounds(
     header_octets=256 * 1024,
@@ -28,7 +27,7 @@ BOUNDS: Final = part_walker.Bounds(
 _CHARACTER_OCTETS: Final = 4
 
 _WHITE_SPACE: Final = re.compile(r"[\t\r\n]+")
-_UNSEEN: Final = re.compile(rf"[{address_syntax.UNSEEN}\ud800-\udfff]")
+_UNSEEN: Final = re.compile(rf"[{address.UNSEEN}\ud800-\udfff]")
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,20 +77,20 @@ class ParsedMessage(msgspec.Struct, frozen=True):
 def read(content: bytes) -> ParsedMessage:
     """The header and the leaves of a message."""
     walker = part_walker.Walker(content, BOUNDS)
-    headers = tuple((name, _shown(encoded_words.decode(value))) for name, value in walker.root.fields)
+    headers = tuple((name, _shown(header_fields.decode_words(value))) for name, value in walker.root.fields)
     parts = tuple(_part(content, index, leaf) for index, leaf in enumerate(walker.leaves()))
     return ParsedMessage(content, headers, parts, walker.truncated)
 
 
 def _part(content: bytes, index: int, leaf: part_walker.Entity) -> Part:
-    disposition, named = mime_parameters.read(leaf.first("content-disposition"))
+    disposition, named = mime_parameters.read_parameters(leaf.first("content-disposition"))
     encoding = leaf.first("content-transfer-encoding").lower()
     return Part(
         index=index,
         path=leaf.path or "1",
         content_type=leaf.content_type,
         charset=leaf.parameters.get("charset", "").strip().lower(),
-        filename=download_names.safe(named.get("filename") or leaf.parameters.get("name", "")),
+        filename=file_names.download_name(named.get("filename") or leaf.parameters.get("name", "")),
         content_id=_shown(leaf.first("content-id")).strip("<> "),
         # RFC 2183 section 2.8: what is not known is an attachment.
         disposition=disposition if disposition in {"", "inline"} else "attachment",
@@ -109,4 +108,4 @@ def _shown(text: str) -> str:
 
 def _codec(charset: str) -> str:
     """The charset to decode with: UTF-8 for none, ASCII and unknown ones."""
-    return charset if charset in encoded_words.CHARSETS and charset != "us-ascii" else "utf-8"
+    return charset if charset in header_fields.CHARSETS and charset != "us-ascii" else "utf-8"

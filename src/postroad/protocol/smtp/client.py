@@ -7,18 +7,110 @@ is closed. Credentials are sent before the first transaction, and never while ST
 unfinished transaction is reset when the next one begins.
 """
 
+import re
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Final
 
-from postroad.protocol.smtp import (
-    authentication,
-    client_authentication,
-    client_commands,
-    client_content,
-    conversation,
-    replies,
-    values,
-)
+from postroad.protocol.smtp import authentication, values
+
+# The commands of a transaction as bytes, or the result that says why they are not sent.
+#
+# A message that a server has announced it cannot accept is refused here (RFC 1870 SIZE, RFC 6531 SMTPUTF8, RFC 6152
+# 8BITMIME), and so is an address that could end its command and inject another.
+#
+# Messages are 7-bit when they are accepted, except those that must not be changed (protocol/mime/seven_bit.py):
+# encoding them here would break their signatures.
+
+DATA_COMMAND: Final = b"DATA\r\n"
+FINAL_DOT: Final = b".\r\n"
+QUIT_COMMAND: Final = b"QUIT\r\n"
+RSET_COMMAND: Final = b"RSET\r\n"
+STARTTLS_COMMAND: Final = b"STARTTLS\r\n"
+
+# RFC 5321 section 4.5.3.1: a local part of 64 octets, an @, and a domain of 255.
+_MAX_ADDRESS_OCTETS: Final = 320
+# A local part that is quoted may hold blanks and angle brackets; nothing may hold a control character.
+_PLAIN: Final = r'[^\x00-\x20\x7f<>"\\]+'
+_QUOTED: Final = r'"(?:[^\x00-\x1f\x7f"\\]|\\[^\x00-\x1f\x7f])*"'
+_ADDRESS: Final = re.compile(rf"(?:{_PLAIN}|{_QUOTED})@{_PLAIN}")
+
+
+def hello_command(verb: str, name: str) -> bytes:
+    """EHLO or HELO."""
+    return f"{verb} {name}\r\n".encode("ascii")
+
+
+def mail_command(transaction: values.MailTransaction, extensions: Mapping[str, str]) -> bytes | values.RecipientResult:
+    """MAIL with the parameters that the server's extensions allow, or why this message cannot be sent there."""
+    size = transaction.size
+    sender = _address(transaction.sender, is_utf8=transaction.needs_smtputf8) if transaction.sender else b""
+    mismatch = _mismatch(transaction, extensions, size)
+    if mismatch is not None:
+        return mismatch
+    if sender is None:
+        detail = "the sender's address cannot be sent by SMTP"
+        return values.RecipientResult(values.Stage.MAIL, cause=values.Cause.UNSENDABLE_ADDRESS, detail=detail)
+    command = b"MAIL FROM:<%b> SIZE=%d" % (sender, size) if "SIZE" in extensions else b"MAIL FROM:<%b>" % sender
+    if transaction.is_8bit and "8BITMIME" in extensions:  # or it has SMTPUTF8, which includes it (RFC 6531 section 3.1)
+        command += b" BODY=8BITMIME"
+    return command + (b" SMTPUTF8\r\n" if transaction.needs_smtputf8 else b"\r\n")
+
+
+def recipient_command(address: str, *, is_utf8: bool) -> bytes | values.RecipientResult:
+    """RCPT, or why it cannot be sent for this recipient."""
+    encoded = _address(address, is_utf8=is_utf8)
+    if encoded is None:
+        detail = "the recipient's address cannot be sent by SMTP"
+        return values.RecipientResult(values.Stage.RECIPIENT, cause=values.Cause.UNSENDABLE_ADDRESS, detail=detail)
+    return b"RCPT TO:<%b>\r\n" % encoded
+
+
+def _mismatch(
+    transaction: values.MailTransaction, extensions: Mapping[str, str], size: int
+) -> values.RecipientResult | None:
+    limit = extensions.get("SIZE", "")
+    # RFC 1870 section 4: zero, or no number, is no fixed limit.
+    if limit and limit.isdecimal() and 0 < int(limit) < size:
+        detail = f"the destination takes messages of at most {limit} octets, and this one has {size}"
+        return values.RecipientResult(values.Stage.MAIL, cause=values.Cause.MESSAGE_TOO_LARGE, detail=detail)
+    if transaction.needs_smtputf8 and "SMTPUTF8" not in extensions:
+        detail = "the message has an internationalized address, and the destination does not offer SMTPUTF8"
+        return values.RecipientResult(values.Stage.MAIL, cause=values.Cause.EXTENSION_MISSING, detail=detail)
+    if transaction.is_8bit and not transaction.needs_smtputf8 and "8BITMIME" not in extensions:
+        detail = "the message has 8-bit content that must not be changed, and the destination does not offer 8BITMIME"
+        return values.RecipientResult(values.Stage.MAIL, cause=values.Cause.EXTENSION_MISSING, detail=detail)
+    return None
+
+
+def _address(address: str, *, is_utf8: bool) -> bytes | None:
+    if not (address.isascii() or is_utf8) or _ADDRESS.fullmatch(address) is None:
+        return None
+    try:
+        encoded = address.encode()
+    except UnicodeEncodeError:  # an unpaired surrogate
+        return None
+    return encoded if len(encoded) <= _MAX_ADDRESS_OCTETS else None
+
+
+# Message content on the wire: CRLF line ends only, and leading dots doubled (RFC 5321 section 4.5.2).
+#
+# A bare CR or LF is never sent: servers disagree on whether it ends a line, which allows a second message to be
+# smuggled (RFC 5321 section 2.3.8). Most messages need no change, and checking that costs a few microseconds: removing
+# all CR and inserting one before each LF gives the same message.
+
+_BARE: Final = re.compile(rb"\r(?!\n)|(?<!\r)\n")
+
+
+def transparent(pieces: Sequence[bytes]) -> bytes:
+    """The pieces as one, ready to be followed by the final dot (RFC 5321 section 4.5.2)."""
+    content = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    if content.replace(b"\r", b"").replace(b"\n", b"\r\n") != content:
+        content = _BARE.sub(b"\r\n", content)
+    content = content.replace(b"\r\n.", b"\r\n..")
+    if content.startswith(b"."):
+        content = b"." + content
+    return content if content.endswith(b"\r\n") else content + b"\r\n"
 
 
 class Step(IntEnum):
@@ -130,8 +222,8 @@ class Client:
         # Why a session ended before its first transaction.
         self.failure: values.RecipientResult | None = None
         self.replies = 0  # how many were received
-        self.conversation = conversation.Conversation()
-        self._reader = replies.Reader()
+        self.conversation = values.Conversation()
+        self._reader = values.ReplyReader()
         self._outgoing = b""
         # The transaction.
         self._transaction = NO_TRANSACTION
@@ -162,7 +254,7 @@ class Client:
         try:
             for received in reader.read(data):
                 self._handle_reply(received)
-        except replies.BadReply as problem:
+        except values.BadReply as problem:
             # A server that repeats what it was sent would have the password quoted.
             quoted = "the destination sent an invalid reply" if self.step is AUTH else str(problem)
             self.fail(values.Cause.PROTOCOL_ERROR, quoted)
@@ -174,7 +266,7 @@ class Client:
         """What to write now; empty when there is nothing."""
         if self._outgoing:
             data, self._outgoing = self._outgoing, b""
-            self.conversation.said.append(conversation.AUTHENTICATION if self.step is AUTH else data)
+            self.conversation.said.append(values.AUTHENTICATION if self.step is AUTH else data)
             return data
         if self._content is None:
             return b""
@@ -183,14 +275,14 @@ class Client:
             self._content_at = end
             return self._content[begin:end]
         # From here on the server may have the whole message, even if the connection is lost.
-        data, self._content, self._dot_sent = self._content[begin:] + client_commands.FINAL_DOT, None, True
+        data, self._content, self._dot_sent = self._content[begin:] + FINAL_DOT, None, True
         return data
 
     def secured(self) -> None:
         """The handshake is done: discard what the server said before (RFC 3207 section 4.2)."""
         self._starttls = False
         self.extensions = {}
-        self.conversation.said.append(conversation.TLS_ESTABLISHED)
+        self.conversation.said.append(values.TLS_ESTABLISHED)
         if self.replies:
             self._enter(EHLO)
         else:
@@ -216,7 +308,7 @@ class Client:
                 )
             )
             return
-        mail = client_commands.mail(transaction, self.extensions)
+        mail = mail_command(transaction, self.extensions)
         if isinstance(mail, values.RecipientResult):
             self._resolve(mail)
             return
@@ -224,12 +316,12 @@ class Client:
         if not self._commands:
             return
         self._is_pipelined = "PIPELINING" in self.extensions
-        reset = client_commands.RSET if self._is_open else b""
+        reset = RSET_COMMAND if self._is_open else b""
         self._is_open = True
         self.step = RESET if reset else MAIL
         if self._is_pipelined:
             recipients = [command for _, command in self._commands]
-            self._outgoing = b"".join([reset, mail, *recipients, client_commands.DATA])
+            self._outgoing = b"".join([reset, mail, *recipients, DATA_COMMAND])
         else:
             self._outgoing = reset or mail
 
@@ -244,7 +336,7 @@ class Client:
 
     def quit(self) -> None:
         """Send QUIT; only between transactions."""
-        self._outgoing = client_commands.QUIT
+        self._outgoing = QUIT_COMMAND
         self.step = QUIT
 
     def fail(self, cause: values.Cause, detail: str) -> None:
@@ -256,20 +348,20 @@ class Client:
     def _recipient_commands(self, transaction: values.MailTransaction) -> list[tuple[int, bytes]]:
         commands = []
         for index, address in enumerate(transaction.recipients):
-            command = client_commands.recipient(address, is_utf8=transaction.needs_smtputf8)
+            command = recipient_command(address, is_utf8=transaction.needs_smtputf8)
             if isinstance(command, values.RecipientResult):
                 self._results[index] = command
             else:
                 commands.append((index, command))
         return commands
 
-    def _handle_reply(self, received: replies.Received) -> None:
+    def _handle_reply(self, received: values.Received) -> None:
         step, code = self.step, received[0]
         if step >= HANDSHAKE:
             self.fail(values.Cause.PROTOCOL_ERROR, "the destination sent an unexpected reply")
             return
         self.replies += 1
-        self.conversation.said.append((code, (conversation.WITHHELD,)) if step is AUTH else received)
+        self.conversation.said.append((code, (values.WITHHELD,)) if step is AUTH else received)
         is_refused = code >= FIRST_REFUSAL
         following = TRANSITIONS[step][2 if is_refused else code // 100 - 2]
         # A reply before its command was sent is invalid, like one without a command.
@@ -285,14 +377,14 @@ class Client:
         elif self.step is step:
             self._enter(following)
 
-    def _abort(self, received: replies.Received, *, is_refused: bool) -> None:
+    def _abort(self, received: values.Received, *, is_refused: bool) -> None:
         """Handle a reply that ends the session."""
         if received[0] == SERVICE_CLOSING:
-            self._end(replies.reply(received))
+            self._end(values.first_reply(received))
         elif self.step is CONTENT and not self._dot_sent:
             # A server that answers before the final dot would read the rest as commands.
             if is_refused:
-                self._resolve(values.RecipientResult(values.Stage.DATA, replies.reply(received)))
+                self._resolve(values.RecipientResult(values.Stage.DATA, values.first_reply(received)))
             self.fail(values.Cause.PROTOCOL_ERROR, "the destination answered before the content was sent")
         elif self._outgoing:
             self.fail(values.Cause.PROTOCOL_ERROR, "the destination sent an unexpected reply")
@@ -300,29 +392,29 @@ class Client:
             detail = f"the destination answered {self.step.name} with {received[0]}, which is not a valid reply"
             self.fail(values.Cause.PROTOCOL_ERROR, detail)
 
-    def _record_reply(self, received: replies.Received, *, is_refused: bool) -> None:
+    def _record_reply(self, received: values.Received, *, is_refused: bool) -> None:
         """Record a reply about the session or the whole transaction."""
         step = self.step
         if step is CONTENT or step is MAIL or step is DATA:
             self._is_open = self._is_open and step is DATA
-            self._resolve(values.RecipientResult(STAGES[step], replies.reply(received)))
+            self._resolve(values.RecipientResult(STAGES[step], values.first_reply(received)))
         elif step is EHLO and not is_refused:
-            self.extensions = replies.extensions(received)
+            self.extensions = values.extensions(received)
         elif step is BANNER or step is HELO or step is STARTTLS:
-            self._end(replies.reply(received))
+            self._end(values.first_reply(received))
         elif step is AUTH:
-            self._end_auth(replies.reply(received))
+            self._end_auth(values.first_reply(received))
 
     def _end_auth(self, reply: values.Reply) -> None:
         """A login that is refused for good is a matter of settings, which only the operator can change."""
         self._end(reply, values.Cause.CONFIGURATION if reply.code >= FIRST_PERMANENT else None)
 
-    def _record_recipient(self, received: replies.Received, *, is_refused: bool) -> None:
+    def _record_recipient(self, received: values.Received, *, is_refused: bool) -> None:
         index = self._commands[self._replied][0]
         self._replied += 1
         # After a refused MAIL this reply only follows from it.
         if is_refused and self._results[index] is None:
-            self._results[index] = values.RecipientResult(values.Stage.RECIPIENT, replies.reply(received))
+            self._results[index] = values.RecipientResult(values.Stage.RECIPIENT, values.first_reply(received))
 
     def _enter(self, step: Step) -> None:
         """Wait for the next reply, and send its command unless it was sent already."""
@@ -338,9 +430,9 @@ class Client:
         if step is CONTENT:
             self._enter_content()
         elif step is EHLO or step is HELO:
-            self._outgoing = client_commands.hello(step.name, self._hello_name)
+            self._outgoing = hello_command(step.name, self._hello_name)
         elif step is STARTTLS:
-            self._outgoing = client_commands.STARTTLS
+            self._outgoing = STARTTLS_COMMAND
         elif step is AUTH:
             self._send_auth_line()
         elif not self._is_pipelined and step < CONTENT:
@@ -348,7 +440,7 @@ class Client:
 
     def _begin_auth(self, credentials: authentication.Credentials) -> Step:
         self._credentials = None  # once a session
-        self._auth_lines = client_authentication.lines(credentials, self.extensions.get("AUTH", ""))
+        self._auth_lines = authentication.client_lines(credentials, self.extensions.get("AUTH", ""))
         return AUTH
 
     def _send_auth_line(self) -> None:
@@ -363,17 +455,17 @@ class Client:
 
     def _enter_content(self) -> None:
         if None in self._results:
-            self.conversation.said.append(conversation.CONTENT)
-            self._content, self._content_at = client_content.transparent(self._transaction.content), 0
+            self.conversation.said.append(values.CONTENT)
+            self._content, self._content_at = transparent(self._transaction.content), 0
         else:
             # RFC 2920 section 3.1: DATA was sent ahead and accepted with no recipient; an empty message ends it.
-            self._outgoing, self._dot_sent = client_commands.FINAL_DOT, True
+            self._outgoing, self._dot_sent = FINAL_DOT, True
 
     def _command(self, step: Step) -> bytes:
         if step is MAIL:
-            mail = client_commands.mail(self._transaction, self.extensions)
+            mail = mail_command(self._transaction, self.extensions)
             return b"" if isinstance(mail, values.RecipientResult) else mail
-        return self._commands[self._replied][1] if step is RECIPIENT else client_commands.DATA
+        return self._commands[self._replied][1] if step is RECIPIENT else DATA_COMMAND
 
     def _resolve(self, result: values.RecipientResult) -> None:
         self._results = [known or result for known in self._results]
@@ -383,7 +475,7 @@ class Client:
         if reply is None:
             self.conversation.said.append(detail)
         if self.step is AUTH and reply is not None:
-            text = client_authentication.masked(reply.text, self._auth_lines)
+            text = authentication.masked(reply.text, self._auth_lines)
             reply = values.Reply(reply.code, text, reply.enhanced)
         if stage is not None:
             in_doubt = self.step is CONTENT and self._dot_sent and reply is None

@@ -13,17 +13,7 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum, auto
 from typing import ClassVar, Final
 
-from postroad.protocol.smtp import (
-    authentication,
-    server_commands,
-    server_content,
-    server_events,
-    server_input,
-    server_limits,
-    server_replies,
-    server_transaction,
-    values,
-)
+from postroad.protocol.smtp import authentication, server_commands, server_events, server_input, server_replies, values
 
 
 class State(IntEnum):
@@ -78,7 +68,7 @@ class Server:
         self,
         features: server_events.Features,
         session: server_events.Session,
-        open_store: server_content.OpenStore = server_content.MemoryStore,
+        open_store: server_input.OpenStore = server_input.MemoryStore,
     ) -> None:
         """`open_store` is called for each content that is too large to be kept in memory while it arrives."""
         self.session = session
@@ -88,11 +78,11 @@ class Server:
         self._output: list[bytes] = []
         self._pending: server_events.Event | None = None
         self._verb = ""
-        self._limits = server_limits.SessionLimits(features)
+        self._limits = server_events.SessionLimits(features)
         # What the next bytes belong to, when not to a command.
         self._exchange: authentication.Exchange | None = None
         self._reading: server_input.Reader | None = None
-        self._transaction = server_transaction.TransactionBuilder(features.message_octets, open_store)
+        self._transaction = server_input.TransactionBuilder(features.message_octets, open_store)
 
     # Read by the driver.
 

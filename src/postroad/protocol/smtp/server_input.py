@@ -8,9 +8,93 @@ over its limit is discarded while it arrives, so it never needs more room than t
 """
 
 import io
-from typing import Final
+from collections.abc import Callable
+from typing import Final, Protocol
 
-from postroad.protocol.smtp import server_commands, server_content
+from postroad.protocol.smtp import server_commands, server_replies, values
+
+# Content while it arrives: what exceeds a first part in memory goes to a store that the driver provides.
+#
+# A client may take minutes to send a message, so hundreds of unfinished ones must not fill the memory. Ordinary mail is
+# smaller than the first part and never touches a store.
+
+# Larger than nearly all mail; 500 clients in the middle of their messages hold 125 MiB.
+IN_MEMORY_OCTETS = 256 * 1024
+
+
+class Store(Protocol):
+    """Keeps one content."""
+
+    def write(self, part: bytes) -> bool:
+        """Append a part; False when there is no room."""
+
+    def read(self) -> bytes:
+        """Everything that was written."""
+
+    def close(self) -> None:
+        """Discard everything."""
+
+
+OpenStore = Callable[[], Store]
+
+
+class MemoryStore:
+    """A store without a limit."""
+
+    def __init__(self) -> None:
+        self._kept = bytearray()
+
+    def write(self, part: bytes) -> bool:
+        """Append a part."""
+        self._kept += part
+        return True
+
+    def read(self) -> bytes:
+        """Everything."""
+        return bytes(self._kept)
+
+    def close(self) -> None:
+        """Forget it."""
+        self._kept.clear()
+
+
+class StoredContent:
+    """The parts of a content that are not in memory. Without room for one of them, none is kept."""
+
+    __slots__ = ("_open_store", "_store", "is_incomplete", "octets")
+
+    def __init__(self, open_store: OpenStore) -> None:
+        self._open_store = open_store
+        self._store: Store | None = None
+        self.octets = 0
+        self.is_incomplete = False
+
+    def append(self, part: bytes) -> None:
+        """Keep a part."""
+        self.octets += len(part)
+        if self.is_incomplete:
+            return
+        if self._store is None:
+            self._store = self._open_store()
+        if not self._store.write(part):
+            self.is_incomplete = True
+            self.discard()
+
+    def take(self) -> bytes:
+        """Read everything back, once."""
+        if self._store is None:
+            return b""
+        try:
+            return self._store.read()
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        """Keep nothing."""
+        store, self._store = self._store, None
+        if store is not None:
+            store.close()
+
 
 _LINE_END: Final = b"\r\n"
 _END: Final = b"\r\n.\r\n"
@@ -29,13 +113,13 @@ class DotStuffed:
 
     __slots__ = ("_content", "_limit", "_max_octets", "_scanned", "is_too_large", "stored")
 
-    def __init__(self, limit: int, open_store: server_content.OpenStore = server_content.MemoryStore) -> None:
+    def __init__(self, limit: int, open_store: OpenStore = MemoryStore) -> None:
         self._limit = limit
         # At most every second octet is a leading dot, which is sent twice.
         self._max_octets = limit + limit // 2 + 2 * len(_END)
         self._scanned = 0
         self._content = b""
-        self.stored = server_content.StoredContent(open_store)
+        self.stored = StoredContent(open_store)
         self.is_too_large = False
 
     @property
@@ -50,7 +134,7 @@ class DotStuffed:
             if self.stored.octets + len(buffer) > self._max_octets:
                 self.is_too_large = True
                 self.stored.discard()
-            if self.is_too_large or len(buffer) > server_content.IN_MEMORY_OCTETS:
+            if self.is_too_large or len(buffer) > IN_MEMORY_OCTETS:
                 self._move(buffer, max(0, len(buffer) - _KEPT))
             self._scanned = max(0, len(buffer) - _KEPT)
             return False
@@ -89,12 +173,12 @@ class Chunks:
 
     __slots__ = ("_collected", "_is_last", "_left", "_limit", "is_too_large", "stored")
 
-    def __init__(self, limit: int, open_store: server_content.OpenStore = server_content.MemoryStore) -> None:
+    def __init__(self, limit: int, open_store: OpenStore = MemoryStore) -> None:
         self._limit = limit
         self._collected = bytearray()
         self._left = 0
         self._is_last = False
-        self.stored = server_content.StoredContent(open_store)
+        self.stored = StoredContent(open_store)
         self.is_too_large = False
 
     def begin(self, size: int, *, is_last: bool) -> None:
@@ -113,7 +197,7 @@ class Chunks:
         self._left -= len(taken)
         if not self.is_too_large:
             self._collected += taken
-            if len(self._collected) > server_content.IN_MEMORY_OCTETS:
+            if len(self._collected) > IN_MEMORY_OCTETS:
                 self.stored.append(bytes(self._collected))
                 self._collected.clear()
         return self._left == 0
@@ -171,3 +255,78 @@ def _line_ends(content: bytes) -> str | tuple[str, ...] | None:
     seen = io.IncrementalNewlineDecoder(None, translate=False)
     seen.decode(content.decode("latin-1"), final=True)
     return seen.newlines
+
+
+_NO_SENDER: Final = server_commands.Path("", {})
+
+
+class TransactionBuilder:
+    """The state between MAIL and the end of the content."""
+
+    __slots__ = ("_chunks", "_limit", "_open_store", "_reader", "_recipients", "sender")
+
+    def __init__(self, limit: int, open_store: OpenStore) -> None:
+        """`limit` is that of the content, in octets."""
+        self._limit = limit
+        self._open_store = open_store
+        self.sender = _NO_SENDER
+        # Keyed by the lower-case address: a recipient named twice gets one message.
+        self._recipients: dict[str, str] = {}
+        # Discards chunks sent outside a transaction.
+        self._chunks = Chunks(0, open_store)
+        # Of the content, once it begins.
+        self._reader: Reader = self._chunks
+
+    @property
+    def is_utf8(self) -> bool:
+        """Whether addresses may be non-ASCII (RFC 6531)."""
+        return "SMTPUTF8" in self.sender.parameters
+
+    def has_room(self, recipient: str, limit: int) -> bool:
+        """Whether the recipient fits the limit, or is already included."""
+        return len(self._recipients) < limit or recipient.lower() in self._recipients
+
+    def add(self, recipient: str) -> None:
+        """Add a recipient; a duplicate changes nothing."""
+        self._recipients.setdefault(recipient.lower(), recipient)
+
+    def begin_data(self) -> Reader:
+        """The content of DATA begins."""
+        self._reader = DotStuffed(self._limit, self._open_store)
+        return self._reader
+
+    def begin_chunk(self, size: int, *, is_last: bool, is_first: bool) -> Reader:
+        """A chunk of this size begins."""
+        if is_first:
+            self._reader = self._chunks = Chunks(self._limit, self._open_store)
+        self._chunks.begin(size, is_last=is_last)
+        return self._chunks
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the complete content is in a store."""
+        reader = self._reader
+        return bool(reader.stored.octets) and not (reader.is_too_large or reader.stored.is_incomplete)
+
+    def result(self) -> values.MailTransaction | values.Reply:
+        """The complete transaction, or the refusal of its content."""
+        content = self._reader.content()
+        if self._reader.is_too_large:
+            return server_replies.too_large(self._limit)
+        if self._reader.stored.is_incomplete:
+            return server_replies.NO_ROOM
+        return server_replies.BARE_CR if content is None else self._build(content)
+
+    def discard(self) -> "TransactionBuilder":
+        """The transaction has ended: keep no content. The builder of the next one."""
+        self._reader.stored.discard()
+        return TransactionBuilder(self._limit, self._open_store)
+
+    def _build(self, content: bytes) -> values.MailTransaction:
+        return values.MailTransaction(
+            sender=self.sender.address,
+            recipients=tuple(self._recipients.values()),
+            content=(content,),
+            is_8bit=self.sender.parameters.get("BODY", "").upper() == "8BITMIME",
+            needs_smtputf8=self.is_utf8,
+        )

@@ -4,15 +4,23 @@ Reserving, settling and refunding credits belong to the mail that they pay for: 
 `results/outcomes.py`.
 """
 
+import collections
 import dataclasses
+import datetime as dt
+from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
-from postroad import errors
-from postroad.model import cursors, identifiers, labels
-from postroad.services import audit_log, context
-from postroad.services.accounts import registry as accounts
-from postroad.storage import accounts as stored_accounts
-from postroad.storage import ledger as stored_ledger
+import msgspec
+
+from postroad import context, errors
+from postroad.model.mail import limits
+from postroad.model.units import cursors, identifiers, times
+from postroad.protocol.text import csv_rows
+from postroad.services import audit_log
+from postroad.services.accounts import account_registry as accounts
+from postroad.storage.engine import store
+from postroad.storage.mail import mail_counts
+from postroad.storage.people import accounts as stored_accounts
 
 NOTE_CHARACTERS: Final = 200
 # JSON numbers are exact up to 2^53; no balance may leave that range.
@@ -23,7 +31,7 @@ async def add(ctx: context.Context, account_id: str, amount: int, note: str | No
     """Add credits to an account; balance and ledger change together."""
     _refuse_where_off(ctx)
     if note is not None:
-        labels.check("note", note, limit=NOTE_CHARACTERS)
+        limits.check_label("note", note, limit=NOTE_CHARACTERS)
     if not identifiers.is_identifier(account_id, identifiers.ACCOUNT):
         raise accounts.not_found()
     now = ctx.clock()
@@ -33,16 +41,16 @@ async def add(ctx: context.Context, account_id: str, amount: int, note: str | No
             raise accounts.not_found()
         if not 1 <= amount <= MAX_CREDITS - account.available - account.reserved:
             raise errors.InvalidRequest(f"amount: must be at least 1, and the balance at most {MAX_CREDITS}")
-        entry = stored_ledger.Entry(
+        entry = stored_accounts.LedgerEntry(
             id=ctx.new_id(identifiers.LEDGER, now=now),
             account_id=account_id,
-            kind=stored_ledger.Kind.GRANT,
+            kind=stored_accounts.LedgerKind.GRANT,
             available=amount,
             reserved=0,
             note=note,
             created_at=now,
         )
-        await stored_ledger.record(tx, [entry])
+        await stored_accounts.record_entries(tx, [entry])
         await audit_log.write(ctx, tx, account_id, "credits.added", str(amount), note or "")
     return dataclasses.replace(account, available=account.available + amount)
 
@@ -86,10 +94,167 @@ def _refuse_where_off(ctx: context.Context) -> None:
         )
 
 
-async def ledger(ctx: context.Context, account_id: str, before: str | None, limit: int) -> list[stored_ledger.Entry]:
+async def ledger(
+    ctx: context.Context, account_id: str, before: str | None, limit: int
+) -> list[stored_accounts.LedgerEntry]:
     """A page of ledger entries, newest first, older than `before`; None for the newest."""
     place = cursors.end(identifiers.LEDGER)
     if before is not None:
         place = cursors.check("before", before, identifiers.LEDGER)
     async with ctx.store.scanning(account_id) as tx:
-        return await stored_ledger.page(tx, account_id, before=place, limit=limit)
+        return await stored_accounts.entries(tx, account_id, before=place, limit=limit)
+
+
+# The ledger as a CSV file (RFC 4180), oldest first, with the balances after each entry.
+#
+# A balance is the sum of the entries up to that row, so the file is consistent whatever is written meanwhile; the
+# ledger is complete since the account's creation.
+
+LEDGER_COLUMNS: Final = (
+    "created_at",
+    "kind",
+    "available",
+    "reserved",
+    "available_after",
+    "reserved_after",
+    "message_id",
+    "note",
+    "id",
+)
+# Rows per query.
+LEDGER_PAGE_ROWS: Final = 1_000
+
+
+async def export_ledger(ctx: context.Context, account_id: str) -> AsyncGenerator[bytes, None]:
+    """The whole ledger, streamed."""
+    balances = _Balances()
+    rows: list[Sequence[str | int]] = [LEDGER_COLUMNS]
+    after = ""
+    while True:
+        async with ctx.store.scanning(account_id) as tx:
+            page = await stored_accounts.entries_from(tx, account_id, after=after, limit=LEDGER_PAGE_ROWS)
+        rows.extend(balances.cells(entry) for entry in page)
+        if rows:
+            yield csv_rows.lines(rows)
+        if len(page) < LEDGER_PAGE_ROWS:
+            return
+        rows, after = [], page[-1].id
+
+
+class _Balances:
+    """Running sums of the entries."""
+
+    def __init__(self) -> None:
+        self._available = self._reserved = 0
+
+    def cells(self, entry: stored_accounts.LedgerEntry) -> Sequence[str | int]:
+        """The row of the next entry."""
+        self._available += entry.available
+        self._reserved += entry.reserved
+        return (
+            times.to_wire(entry.created_at),
+            entry.kind,
+            entry.available,
+            entry.reserved,
+            self._available,
+            self._reserved,
+            entry.message_id or "",
+            entry.note or "",
+            entry.id,
+        )
+
+
+# Where the credits of an account went: the ledger with its running balance, and recipients by day and by tag.
+#
+# A message is one line: what it reserved. That it was spent later changes no balance, so that entry has no line of its
+# own; a refund does, and has one.
+
+USAGE_DAYS: Final = 30
+MAX_TAGS: Final = 10
+# Messages whose tags are counted, and entries whose sum is taken: some tens of milliseconds each.
+MAX_MESSAGES: Final = 5_000
+MAX_ENTRIES: Final = 100_000
+# Entries that are read for a page, because some have no line.
+ENTRIES_PER_PAGE: Final = 500
+
+
+class Line(msgspec.Struct, frozen=True):
+    """An entry that changed the available credits. `balance` is what was available after it, if known.
+
+    `billing` is what became of a reservation, as long as its message exists.
+    """
+
+    entry: stored_accounts.LedgerEntry
+    balance: int | None
+    billing: str | None
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """Lines, newest first, and the cursor to continue with; there may be more although there are few lines."""
+
+    lines: list[Line]
+    next_cursor: str | None
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Recipients of each day, oldest first, and of the most used tags; `counted_from` if not all messages counted."""
+
+    days: list[tuple[dt.date, int]]
+    tags: list[stored_accounts.TagUsage]
+    counted_from: int | None
+
+
+async def statement(ctx: context.Context, account_id: str, *, before: str | None, limit: int) -> Statement:
+    """A page of the ledger as lines, older than `before`; None for the newest."""
+    place = cursors.end(identifiers.LEDGER)
+    if before is not None:
+        place = cursors.check("before", before, identifiers.LEDGER)
+    async with ctx.store.scanning(account_id) as tx:
+        balance = await _balance(tx, account_id, place)
+        entries = await stored_accounts.entries(tx, account_id, before=place, limit=ENTRIES_PER_PAGE)
+        chosen = [entry for entry in entries if entry.available][:limit]
+        reserved = {entry.id: entry.message_id for entry in chosen if entry.kind == stored_accounts.LedgerKind.RESERVE}
+        billing = await stored_accounts.billing(tx, account_id, filter(None, reserved.values()))
+    lines = []
+    for entry in chosen:
+        lines.append(Line(entry, balance, billing.get(reserved.get(entry.id) or "")))
+        balance = None if balance is None else balance - entry.available
+    return Statement(lines, _next_cursor(entries, chosen, limit=limit))
+
+
+def _next_cursor(
+    entries: list[stored_accounts.LedgerEntry], chosen: list[stored_accounts.LedgerEntry], *, limit: int
+) -> str | None:
+    """After the last line of a full page, or after everything that was read; None at the end of the ledger."""
+    last = chosen[-1] if len(chosen) == limit else entries[-1] if entries else None
+    if last is None or (last is entries[-1] and len(entries) < ENTRIES_PER_PAGE):
+        return None
+    return last.id
+
+
+async def _balance(tx: store.Transaction, account_id: str, place: str) -> int | None:
+    """What was available just before a place in the ledger, read from the newest on."""
+    account = await stored_accounts.by_id(tx, account_id)
+    moved = await stored_accounts.moved_since(tx, account_id, cursor=place, limit=MAX_ENTRIES)
+    return None if account is None or moved is None else account.available - moved
+
+
+async def recent_usage(ctx: context.Context, account_id: str, zone: dt.tzinfo) -> Usage:
+    """The last days, as days of a time zone."""
+    now = ctx.clock()
+    today = times.local(now, zone).date()
+    first = today - dt.timedelta(days=USAGE_DAYS - 1)
+    from_hour = mail_counts.hour_of(times.moment_of(dt.datetime.combine(first, dt.time()), zone))
+    async with ctx.store.scanning(account_id) as tx:
+        sums = await mail_counts.hourly_sums(
+            tx, account_id, from_hour=from_hour, until_hour=mail_counts.hour_of(now) + 1, hours=1
+        )
+        after = cursors.at(identifiers.MESSAGE, from_hour * times.HOUR)
+        floor = await stored_accounts.usage_floor(tx, account_id, after=after, examined=MAX_MESSAGES)
+        tags = await stored_accounts.usage_by_tag(tx, account_id, after=floor or after, limit=MAX_TAGS)
+    by_day: collections.Counter[dt.date] = collections.Counter()
+    for one in sums:
+        by_day[times.local((from_hour + one.bucket) * times.HOUR, zone).date()] += one.recipients
+    days = [first + dt.timedelta(days=place) for place in range(USAGE_DAYS)]
+    counted_from = None if floor is None else cursors.time_of(floor, identifiers.MESSAGE)
+    return Usage([(day, by_day[day]) for day in days], tags, counted_from)

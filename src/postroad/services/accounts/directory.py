@@ -6,15 +6,19 @@ from typing import Final
 
 import msgspec
 
-from postroad.model import bounce_guard, times
-from postroad.services import audit_log, context
-from postroad.services.accounts import registry
-from postroad.services.auth import logins as auth_logins
-from postroad.services.auth import users as account_users
-from postroad.services.domains import registry as account_domains
-from postroad.storage import accounts, bounce_guard_days, hourly_counts, store
-from postroad.storage import domains as stored_domains
-from postroad.storage import users as stored_users
+from postroad import context
+from postroad.model.bounces import bounce_guard
+from postroad.model.units import times
+from postroad.services import audit_log
+from postroad.services.accounts import account_registry
+from postroad.services.domains import domain_registry as account_domains
+from postroad.services.people import logins as auth_logins
+from postroad.services.people import users as account_users
+from postroad.storage.engine import store
+from postroad.storage.mail import domains as stored_domains
+from postroad.storage.mail import mail_counts
+from postroad.storage.people import accounts
+from postroad.storage.people import users as stored_users
 
 DAY_HOURS: Final = 24
 MONTH_HOURS: Final = 30 * DAY_HOURS
@@ -45,7 +49,7 @@ class AccountDetails(msgspec.Struct, frozen=True):
     """An account with everything about it that an operator decides by."""
 
     account: accounts.Account
-    sending: registry.Sending
+    sending: account_registry.Sending
     last_day: Volume
     last_month: Volume
     domains: Sequence[stored_domains.Domain]
@@ -67,7 +71,7 @@ async def page(ctx: context.Context, *, search: str, state: str, after: str, lim
         )
         ids = [one.id for one in found]
         after_day = times.day_of(now) - ctx.settings.bounce_guard.days
-        guards = await bounce_guard_days.sums(tx, ids, after_day=after_day) if ids else {}
+        guards = await mail_counts.guard_sums(tx, ids, after_day=after_day) if ids else {}
         volumes = [await _volume(tx, account_id, now=now, hours=DAY_HOURS) for account_id in ids]
     return [
         ListedAccount(one, volume, guards.get(one.id, bounce_guard.Counts()))
@@ -77,14 +81,14 @@ async def page(ctx: context.Context, *, search: str, state: str, after: str, lim
 
 async def details(ctx: context.Context, account_id: str) -> AccountDetails:
     """One account."""
-    account = await registry.find(ctx, account_id)
+    account = await account_registry.find(ctx, account_id)
     now = ctx.clock()
     async with ctx.store.scanning() as tx:
         last_day = await _volume(tx, account_id, now=now, hours=DAY_HOURS)
         last_month = await _volume(tx, account_id, now=now, hours=MONTH_HOURS)
     return AccountDetails(
         account,
-        await registry.sending(ctx, account),
+        await account_registry.sending(ctx, account),
         last_day,
         last_month,
         await account_domains.of_account(ctx, account_id),
@@ -107,5 +111,5 @@ async def emails(ctx: context.Context, user_ids: Iterable[str]) -> dict[str, str
 
 
 async def _volume(tx: store.Transaction, account_id: str, *, now: int, hours: int) -> Volume:
-    counts = await hourly_counts.since(tx, account_id, from_hour=hourly_counts.hour_of(now) - hours + 1)
+    counts = await mail_counts.hourly_since(tx, account_id, from_hour=mail_counts.hour_of(now) - hours + 1)
     return Volume(*(count or 0 for count in counts))

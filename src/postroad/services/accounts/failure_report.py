@@ -9,10 +9,12 @@ from typing import Final
 
 import msgspec
 
-from postroad.model import chart_ranges, providers, times
+from postroad import context
 from postroad.model.bounces import failure_causes
-from postroad.services import context
-from postroad.storage import attempts, failure_counts, hourly_counts, store
+from postroad.model.delivery import providers
+from postroad.model.units import chart_ranges, times
+from postroad.storage.engine import store
+from postroad.storage.mail import attempts, mail_counts
 
 # A bound for the search for examples.
 MAX_EXAMPLES_EXAMINED: Final = 2_000
@@ -87,13 +89,13 @@ async def read(ctx: context.Context, account_id: str, chosen: chart_ranges.Range
 
 async def _counts(
     tx: store.Transaction, account_id: str, from_hour: int, until_hour: int
-) -> list[failure_counts.FailureTotal]:
+) -> list[mail_counts.FailureTotal]:
     """The counts by cause, and what the hourly counts have beyond them."""
     rest = {
         (from_hour + one.bucket, one.provider): [one.bounced, one.failed]
-        for one in await hourly_counts.sums(tx, account_id, from_hour=from_hour, until_hour=until_hour, hours=1)
+        for one in await mail_counts.hourly_sums(tx, account_id, from_hour=from_hour, until_hour=until_hour, hours=1)
     }
-    counted = await failure_counts.between(tx, account_id, from_hour=from_hour, until_hour=until_hour)
+    counted = await mail_counts.failures_between(tx, account_id, from_hour=from_hour, until_hour=until_hour)
     # Old hours are deleted from one table before the other.
     known = [one for one in counted if (one.hour, one.provider) in rest]
     for one in known:
@@ -101,25 +103,25 @@ async def _counts(
         left[0] -= one.bounced
         left[1] -= one.failed
     unknown = (
-        failure_counts.FailureTotal(hour, provider, failure_causes.UNKNOWN, *left)
+        mail_counts.FailureTotal(hour, provider, failure_causes.UNKNOWN, *left)
         for (hour, provider), left in rest.items()
         if any(left)
     )
     return [*known, *unknown]
 
 
-def _by_key(rows: Iterable[failure_counts.FailureTotal]) -> dict[Key, list[failure_counts.FailureTotal]]:
-    found: dict[Key, list[failure_counts.FailureTotal]] = {}
+def _by_key(rows: Iterable[mail_counts.FailureTotal]) -> dict[Key, list[mail_counts.FailureTotal]]:
+    found: dict[Key, list[mail_counts.FailureTotal]] = {}
     for one in rows:
         found.setdefault((one.reason, one.provider), []).append(one)
     return found
 
 
-def _sums(rows: Iterable[failure_counts.FailureTotal]) -> dict[Key, int]:
+def _sums(rows: Iterable[mail_counts.FailureTotal]) -> dict[Key, int]:
     return {key: sum(one.bounced + one.failed for one in found) for key, found in _by_key(rows).items()}
 
 
-def _trend(rows: Iterable[failure_counts.FailureTotal], chosen: chart_ranges.Range) -> list[int]:
+def _trend(rows: Iterable[mail_counts.FailureTotal], chosen: chart_ranges.Range) -> list[int]:
     trend = [0] * len(chosen.starts)
     for one in rows:
         trend[chosen.place_of(one.hour)] += one.bounced + one.failed

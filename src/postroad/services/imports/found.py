@@ -6,9 +6,9 @@ from typing import Final, Protocol, TypeVar
 
 import msgspec
 
-from postroad.model import vendor_templates, webhook_formats
-from postroad.network import json_api
-from postroad.storage import suppressions
+from postroad.model.events import vendor_templates, webhook_formats
+from postroad.network.http import json_api
+from postroad.storage.mail import suppressions
 
 SHOWN_CHARACTERS: Final = 200
 # Far more domains, templates and webhooks than an account has. What repeats or never ends is no list.

@@ -14,17 +14,18 @@ from urllib import parse
 
 import msgspec
 
-from postroad import errors
-from postroad.model import webhook_formats
-from postroad.network import json_api
-from postroad.protocol import address
-from postroad.services import account_quotas, context, templates
-from postroad.services.acceptance import validation
-from postroad.services.domains import registry as domains
+from postroad import context, errors
+from postroad.mail.accept import validation
+from postroad.model.events import webhook_formats
+from postroad.network.http import json_api
+from postroad.protocol.mime import address
+from postroad.services import usage_limits
+from postroad.services.domains import domain_registry as domains
 from postroad.services.imports import found
-from postroad.services.suppressions import bulk
-from postroad.services.webhooks import endpoint_settings, endpoints, request_headers
-from postroad.storage import suppressions as stored
+from postroad.services.suppressions import suppression_list
+from postroad.services.templates import templates
+from postroad.services.webhooks import endpoint_settings, endpoints, signed_requests
+from postroad.storage.mail import suppressions as stored
 
 # Services return a hundred at a time; a transaction takes some of these.
 SUPPRESSION_ROWS: Final = 1_000
@@ -159,7 +160,7 @@ class Importer:
 
     async def _suppressions(self) -> None:
         async for rows in _gathered(self._reader.suppressions()):
-            await account_quotas.check_suppressions(self._ctx, self._account_id)
+            await usage_limits.check_suppression_quota(self._ctx, self._account_id)
             await self._add(rows)
             await asyncio.sleep(0)
 
@@ -191,7 +192,7 @@ class Importer:
         async with self._ctx.store.reading() as tx:
             known = await stored.find(tx, [(row.account_id, row.email_key) for row in rows])
         new = [row for row in rows if (row.account_id, row.email_key) not in known]
-        return await bulk.add(self._ctx, new, audit_subject=subject)
+        return await suppression_list.add_in_batches(self._ctx, new, audit_subject=subject)
 
     async def _webhooks(self) -> None:
         section = self._report.webhooks
@@ -221,7 +222,7 @@ class Importer:
         return known, [found.plain(name) for name in one.events if name not in sources]
 
     async def _create(
-        self, url: str, events: Sequence[str], headers: request_headers.HeaderFields
+        self, url: str, events: Sequence[str], headers: signed_requests.HeaderFields
     ) -> endpoints.SavedEndpoint:
         """Disabled, so that an application does not get events of both before it is ready."""
         changes = endpoint_settings.Changes(
@@ -256,7 +257,7 @@ class _Refusals:
         return False
 
 
-def _without_credentials(one: found.Webhook) -> tuple[str, request_headers.HeaderFields]:
+def _without_credentials(one: found.Webhook) -> tuple[str, signed_requests.HeaderFields]:
     """The URL without a username and password, which become a header field: our URLs have none, and reports show them.
 
     The query is not shown either, because it may be a secret.
@@ -270,7 +271,7 @@ def _without_credentials(one: found.Webhook) -> tuple[str, request_headers.Heade
     username, _, password = map(parse.unquote, credentials.partition(":"))
     return f"{scheme}://{host}{rest[len(authority) :]}", (
         *one.headers,
-        request_headers.basic_authentication(username, password),
+        signed_requests.basic_authentication(username, password),
     )
 
 

@@ -12,11 +12,11 @@ from urllib import parse
 
 import msgspec
 
-from postroad.model import vendor_templates, webhook_formats
-from postroad.network import json_api
+from postroad.model.events import vendor_templates, webhook_formats
+from postroad.network.http import json_api
 from postroad.services.imports import found
-from postroad.services.webhooks import request_headers
-from postroad.storage import suppressions
+from postroad.services.webhooks import signed_requests
+from postroad.storage.mail import suppressions
 
 URL: Final = "https://api.postmarkapp.com"
 PAGE: Final = 500
@@ -149,7 +149,7 @@ class PostmarkReader:
             wanted = tuple(name for name, trigger in (one.triggers or {}).items() if trigger.enabled)
             headers = [(each.name, each.value) for each in one.http_headers or ()]
             if one.http_auth:
-                headers.append(request_headers.basic_authentication(one.http_auth.username, one.http_auth.password))
+                headers.append(signed_requests.basic_authentication(one.http_auth.username, one.http_auth.password))
             yield found.Webhook(one.url, wanted, tuple(headers))
 
     async def _streams(self) -> Sequence[str]:

@@ -6,10 +6,10 @@ from urllib import parse
 
 import msgspec
 
-from postroad.model import vendor_templates, webhook_formats
-from postroad.network import json_api
+from postroad.model.events import vendor_templates, webhook_formats
+from postroad.network.http import json_api
 from postroad.services.imports import found
-from postroad.storage import suppressions
+from postroad.storage.mail import suppressions
 
 URL: Final = "https://api.resend.com"
 PAGE: Final = 100

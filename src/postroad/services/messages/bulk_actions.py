@@ -17,16 +17,19 @@ from typing import Final
 
 import msgspec
 
-from postroad import errors
-from postroad.model import caller, mail, providers, search_query, times
-from postroad.protocol import address
-from postroad.services import account_quotas, audit_log, context, repeat_rate, work_limits
-from postroad.services.acceptance import resend
-from postroad.services.maintenance import throttled_batches
-from postroad.services.messages import lookup
-from postroad.services.queue import cancellation, inspection
-from postroad.services.suppressions import bulk as suppression_batches
-from postroad.storage import accounts, attempts, messages, queue_views, recipients, resends, store, suppressions
+from postroad import context, errors
+from postroad.model.delivery import providers
+from postroad.model.mail import statuses
+from postroad.model.people import callers
+from postroad.model.search import search_query
+from postroad.model.units import times
+from postroad.protocol.mime import address
+from postroad.services import audit_log, throttled_batches, usage_limits
+from postroad.services.messages import lookup, queue_changes, queue_inspection, resend
+from postroad.services.suppressions import suppression_list as suppression_batches
+from postroad.storage.engine import store
+from postroad.storage.mail import attempts, messages, queue_views, suppressions
+from postroad.storage.people import accounts
 
 MAX_MESSAGES: Final = 10_000
 # Each examines 10,000 entries, in about a tenth of a second; longer where messages have many recipients.
@@ -39,9 +42,9 @@ MAX_CONFIRMATION_AGE: Final = times.HOUR
 STEP_MESSAGES: Final = 100
 # A message may have 50.
 STEP_RECIPIENTS: Final = 200
-BULK: Final = work_limits.WorkLimit("bulk actions", per_account=1, per_process=5, retry_seconds=5)
+BULK: Final = usage_limits.WorkLimit("bulk actions", per_account=1, per_process=5, retry_seconds=5)
 # Each holds 10,000 messages in memory.
-SELECTIONS: Final = work_limits.WorkLimit("counts for bulk actions", per_account=2, per_process=10, retry_seconds=5)
+SELECTIONS: Final = usage_limits.WorkLimit("counts for bulk actions", per_account=2, per_process=10, retry_seconds=5)
 SUPPRESSION_REASON: Final = "suppressed by a bulk action"
 
 
@@ -119,7 +122,7 @@ async def select(ctx: context.Context, account_id: str, filters: lookup.Filters)
     """All messages that match. Raises Conflict when there are too many to work on, or to look through."""
     found: list[messages.Message] = []
     steps, ends_at = 0, time.monotonic() + MAX_SELECT_SECONDS
-    with work_limits.acquire(ctx, SELECTIONS, account_id):
+    with usage_limits.acquire(ctx, SELECTIONS, account_id):
         async for part in lookup.matches(ctx, account_id, filters):
             found += part
             steps += 1
@@ -137,7 +140,7 @@ async def run(
     ctx: context.Context, account_id: str, action: Action, selected: Sequence[messages.Message], *, search: str
 ) -> Report:
     """Do it; `search` is for the audit log. What is done when a step fails stays done, and is in the audit log."""
-    with work_limits.acquire(ctx, BULK, account_id):
+    with usage_limits.acquire(ctx, BULK, account_id):
         report = Report()
         try:
             if action is Action.SUPPRESS:
@@ -151,7 +154,7 @@ async def run(
 
 def waiting(selected: Sequence[messages.Message]) -> list[messages.Message]:
     """Those that can be retried or canceled: a recipient waits."""
-    return [one for one in selected if one.status == mail.MessageStatus.QUEUED]
+    return [one for one in selected if one.status == statuses.MessageStatus.QUEUED]
 
 
 async def resendable(
@@ -160,17 +163,17 @@ async def resendable(
     """Those that have failed and were not resent yet."""
     failed = _failed(selected)
     async with ctx.store.scanning(account_id) as tx:
-        resent = await resends.of_messages(tx, account_id, [one.id for one in failed])
+        resent = await messages.resends_of_messages(tx, account_id, [one.id for one in failed])
     return [one for one in failed if one.id not in resent]
 
 
 def _failed(selected: Sequence[messages.Message]) -> list[messages.Message]:
     """Those with a final result that did not reach everybody."""
-    return [one for one in selected if one.status in {mail.MessageStatus.PARTIAL, mail.MessageStatus.FAILED}]
+    return [one for one in selected if one.status in {statuses.MessageStatus.PARTIAL, statuses.MessageStatus.FAILED}]
 
 
 async def send_again(
-    ctx: context.Context, who: caller.Caller, selected: Sequence[messages.Message], *, request_id: str
+    ctx: context.Context, who: callers.Caller, selected: Sequence[messages.Message], *, request_id: str
 ) -> Report:
     """Resend messages to the recipients that they did not reach: each once, however often this is called."""
     again = await resendable(ctx, who.account_id, selected)
@@ -179,7 +182,7 @@ async def send_again(
             f"the search finds {len(again):,} messages; at most {MAX_RESENT} can be resent at once; narrow it, for "
             "example with after: and before:"
         )
-    with work_limits.acquire(ctx, BULK, who.account_id):
+    with usage_limits.acquire(ctx, BULK, who.account_id):
         report = Report(unchanged=Counter({RESENT: len(_failed(selected)) - len(again)}))
         for message in again:
             try:
@@ -209,7 +212,7 @@ async def _change_queue(
     """Only messages that are not final are in the queue."""
     queued = waiting(selected)
     report.unchanged[FINAL_RESULT] = sum(
-        one.recipient_count for one in selected if one.status != mail.MessageStatus.QUEUED
+        one.recipient_count for one in selected if one.status != statuses.MessageStatus.QUEUED
     )
     if action is Action.RETRY and queued:
         await _take_turn(ctx, account_id)
@@ -237,7 +240,7 @@ async def _take_turn(ctx: context.Context, account_id: str) -> None:
     """A bulk retry counts as one of the account's retries: providers are protected by the pause after attempts."""
     async with ctx.store.transaction() as tx:
         await accounts.lock(tx, [account_id])
-        await repeat_rate.take(ctx, tx, account_id, repeat_rate.Kind.RETRIES)
+        await usage_limits.take_repeat(ctx, tx, account_id, usage_limits.Repeat.RETRIES)
 
 
 async def _retry(
@@ -246,7 +249,7 @@ async def _retry(
     await accounts.lock(tx, [account_id])
     now = ctx.clock()
     ended = await attempts.last_ends(tx, account_id, message_ids)
-    rested_at = now - inspection.retry_interval(ctx) * times.SECOND
+    rested_at = now - queue_inspection.retry_interval(ctx) * times.SECOND
     rested = []
     seen: Counter[str] = Counter()
     for message_id in message_ids:
@@ -265,17 +268,17 @@ async def _cancel(
 ) -> tuple[int, Counter[str]]:
     await accounts.lock(tx, [account_id])
     waiting = sum([len(await queue_views.of_message(tx, account_id, one)) for one in message_ids])
-    canceled = await cancellation.cancel_batch(ctx, tx, account_id, message_ids)
+    canceled = await queue_changes.cancel_batch(ctx, tx, account_id, message_ids)
     return canceled, Counter({BEGUN: waiting - canceled})
 
 
 async def _suppress(
     ctx: context.Context, account_id: str, selected: Sequence[messages.Message], report: Report
 ) -> None:
-    await account_quotas.check_suppressions(ctx, account_id)
+    await usage_limits.check_suppression_quota(ctx, account_id)
     found = await suppressible(ctx, account_id, selected)
     report.unchanged[NOT_FAILED] = found.not_failed
-    added = await suppression_batches.add(ctx, found.rows, audit_subject=None)
+    added = await suppression_batches.add_in_batches(ctx, found.rows, audit_subject=None)
     report.add(added, Counter({SUPPRESSED: found.suppressed + len(found.rows) - added}))
 
 
@@ -284,14 +287,14 @@ async def suppressible(ctx: context.Context, account_id: str, selected: Sequence
     found = Suppressible()
     failed: dict[str, suppressions.Suppression] = {}
     now = ctx.clock()
-    with work_limits.acquire(ctx, SELECTIONS, account_id):
+    with usage_limits.acquire(ctx, SELECTIONS, account_id):
         for first in range(0, len(selected), STEP_MESSAGES):
             ids = [message.id for message in selected[first : first + STEP_MESSAGES]]
             new: dict[str, suppressions.Suppression] = {}
             async with ctx.store.scanning(account_id) as tx:
-                results = await recipients.results_of_messages(tx, account_id, ids)
+                results = await messages.recipient_results(tx, account_id, ids)
                 for result in (result for of_message in results.values() for result in of_message):
-                    if result.status not in mail.FAILURES:
+                    if result.status not in statuses.FAILURES:
                         found.not_failed += 1
                     elif (key := address.parse(result.email).key) not in failed:
                         row = (account_id, key, suppressions.Source.ACCOUNT, SUPPRESSION_REASON, result.last_smtp_code)
@@ -317,5 +320,5 @@ async def _finish(ctx: context.Context, account_id: str, action: Action, report:
         ctx.mail_wakeup.set()
     if action is Action.CANCEL:
         for _ in range(changed):
-            ctx.metrics.recipients.add(providers.NO_PROVIDER, mail.RecipientStatus.CANCELED.value)
+            ctx.metrics.recipients.add(providers.NO_PROVIDER, statuses.RecipientStatus.CANCELED.value)
         ctx.webhook_wakeup.set()

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from postroad import errors
-from postroad.model import identifiers
-from postroad.protocol import address
+from postroad.keys import installation_keys
+from postroad.mail import return_path
+from postroad.model.units import identifiers
+from postroad.protocol.mime import address
 from postroad.protocol.smtp import values
-from postroad.services import return_path
-from postroad.services.auth import installation_keys
 
 ID_PREFIX: Final = "inb_"
 # The built-in webhook endpoint for development; the API serves it, the dashboard offers it.

@@ -12,13 +12,14 @@ from typing import Final
 
 import msgspec
 
-from postroad import errors
-from postroad.model import mail, times
+from postroad import context, errors
 from postroad.model.bounces import reasons
-from postroad.services import context, csv_rows, work_limits
-from postroad.services.messages import hidden_content, lookup
-from postroad.storage import messages as stored_messages
-from postroad.storage import recipients
+from postroad.model.mail import statuses
+from postroad.model.units import times
+from postroad.protocol.text import csv_rows
+from postroad.services import usage_limits
+from postroad.services.messages import lookup
+from postroad.storage.mail import messages as stored_messages
 
 COLUMNS: Final = (
     "message_id",
@@ -42,7 +43,7 @@ COLUMNS: Final = (
 # With 50 recipients each and replies of 2,000 characters, about 20 MB.
 STEP_MESSAGES: Final = 200
 # Each reads as fast as the database gives.
-EXPORTS: Final = work_limits.WorkLimit("exports of messages", per_account=2, per_process=10, retry_seconds=10)
+EXPORTS: Final = usage_limits.WorkLimit("exports of messages", per_account=2, per_process=10, retry_seconds=10)
 # 128 kbit/s, slower than any usual connection, and some time for connections that stall.
 MIN_OCTETS_PER_SECOND: Final = 16 * 1024
 STALLED_SECONDS: Final = 60.0
@@ -52,7 +53,7 @@ class _Step(msgspec.Struct, frozen=True):
     """What is written in one step, by message id."""
 
     messages: Sequence[stored_messages.Message]
-    results: Mapping[str, list[recipients.RecipientResult]]
+    results: Mapping[str, list[stored_messages.RecipientResult]]
     tags: Mapping[tuple[str, str], set[str]]
     metadata: Mapping[str, str]
 
@@ -61,14 +62,14 @@ async def export(
     ctx: context.Context, account_id: str, filters: lookup.Filters, *, hides_content: bool = False
 ) -> AsyncGenerator[bytes, None]:
     """The file, with or without content."""
-    with work_limits.acquire(ctx, EXPORTS, account_id):
+    with usage_limits.acquire(ctx, EXPORTS, account_id):
         yield csv_rows.lines([COLUMNS])
         left = STALLED_SECONDS
         async for part in lookup.matches(ctx, account_id, filters, limit=STEP_MESSAGES):
             if part:
                 step = await _read(ctx, account_id, part)
                 if hides_content:
-                    hidden = [hidden_content.message(one) for one in part]
+                    hidden = [lookup.message_without_content(one) for one in part]
                     step = msgspec.structs.replace(step, messages=hidden, metadata={})
                 # Thousands of rows take some hundredths of a second.
                 lines = await ctx.threads.run(account_id, functools.partial(_lines, step))
@@ -82,7 +83,7 @@ async def export(
 async def _read(ctx: context.Context, account_id: str, part: Sequence[stored_messages.Message]) -> _Step:
     ids = [one.id for one in part]
     async with ctx.store.scanning(account_id) as tx:
-        results = await recipients.results_of_messages(tx, account_id, ids)
+        results = await stored_messages.recipient_results(tx, account_id, ids)
         tags = await stored_messages.tags(tx, [(account_id, one) for one in ids])
         metadata = await stored_messages.metadata(tx, account_id, ids)
     return _Step(part, results, tags, metadata)
@@ -92,7 +93,7 @@ def _lines(step: _Step) -> bytes:
     return csv_rows.lines(_cells(one, to, step) for one in step.messages for to in step.results.get(one.id, []))
 
 
-def _cells(one: stored_messages.Message, to: recipients.RecipientResult, step: _Step) -> tuple[str | int, ...]:
+def _cells(one: stored_messages.Message, to: stored_messages.RecipientResult, step: _Step) -> tuple[str | int, ...]:
     known = reasons.REASONS.get(to.reason or "")
     finished_at = to.delivered_at or to.bounced_at
     return (
@@ -110,7 +111,7 @@ def _cells(one: stored_messages.Message, to: recipients.RecipientResult, step: _
         to.attempt_count,
         "" if finished_at is None else times.to_wire(finished_at),
         one.source,
-        mail.Mode.TEST.value if one.is_test else mail.Mode.LIVE.value,
+        statuses.Mode.TEST.value if one.is_test else statuses.Mode.LIVE.value,
         "; ".join(sorted(step.tags.get((one.account_id, one.id), ()))),
         step.metadata.get(one.id, ""),
     )

@@ -1,9 +1,7 @@
-"""Messages of an account: details, raw content, list, search and count.
+"""Messages of an account: details, raw content, list, search and count, also for those who may not see what they say."""
 
-A page is found by examining at most `MAX_EXAMINED` entries of the most selective index, whatever the filters. A page
-can therefore have few messages, or none, and still have a cursor to continue from. A count has the same bound.
-"""
-
+import asyncio
+import contextlib
 import dataclasses
 import datetime as dt
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -12,17 +10,93 @@ from typing import Final
 
 import msgspec
 
-from postroad import errors
-from postroad.model import caller, cursors, identifiers, labels, limits, mail, search_query
-from postroad.model import receipt as model_receipt
-from postroad.protocol import address
-from postroad.services import context
-from postroad.services.messages import conditions
-from postroad.storage import async_bounces as stored_async_bounces
-from postroad.storage import attempts as stored_attempts
-from postroad.storage import message_search, resends, search_conditions, store
-from postroad.storage import messages as stored_messages
-from postroad.storage import recipients as stored_recipients
+from postroad import context, errors
+from postroad.model.bounces import disposition, failure_causes, reasons
+from postroad.model.delivery import providers
+from postroad.model.mail import limits, statuses
+from postroad.model.mail import send_request as model_receipt
+from postroad.model.people import callers
+from postroad.model.search import search_query, search_values
+from postroad.model.units import cursors, identifiers
+from postroad.protocol.mime import address
+from postroad.storage.engine import store
+from postroad.storage.mail import attempts as stored_async_bounces
+from postroad.storage.mail import message_search
+from postroad.storage.mail import messages as stored_messages
+
+_ConditionKind = message_search.Kind
+# The kinds of `to:` and `from:`: an address, a domain, and the beginning of addresses.
+_ADDRESSES: Final = {
+    "to": (_ConditionKind.RECIPIENT, _ConditionKind.RECIPIENT_DOMAIN, _ConditionKind.RECIPIENT_PREFIX),
+    "from": (_ConditionKind.SENDER, _ConditionKind.SENDER_DOMAIN, _ConditionKind.SENDER_PREFIX),
+}
+# Values that stand for something else than the others of their filter.
+_OF_VALUES: Final[dict[tuple[str | None, str], tuple[_ConditionKind, str]]] = {
+    ("status", search_values.SUPPRESSED): (_ConditionKind.UNATTEMPTED, statuses.RecipientStatus.BOUNCED.value),
+    ("outcome", search_values.SUPPRESSED): (_ConditionKind.UNATTEMPTED, statuses.RecipientStatus.BOUNCED.value),
+    ("outcome", search_values.RETRIED): (_ConditionKind.VERDICT, disposition.Verdict.RETRY.value),
+    ("cause", failure_causes.ENDED): (_ConditionKind.UNATTEMPTED, statuses.RecipientStatus.FAILED.value),
+}
+_PLAIN: Final = {
+    "source": _ConditionKind.SOURCE,
+    "tag": _ConditionKind.TAG,
+    "metadata": _ConditionKind.METADATA,
+    None: _ConditionKind.WORD,
+}
+
+
+def conditions_of(clauses: tuple[search_query.Clause, ...]) -> tuple[message_search.Clause, ...]:
+    """The conditions of each clause; the longest words first: they are in the fewest subjects."""
+    ordered = sorted(clauses, key=_cost)
+    return tuple(tuple(map(_condition, clause)) for clause in ordered)
+
+
+def _cost(clause: search_query.Clause) -> int:
+    return -len(clause[0].value) if clause[0].name is None else -search_query.MAX_CHARACTERS
+
+
+def _condition(term: search_query.Term) -> message_search.Condition:
+    kind, value = _OF_VALUES.get((term.name, term.value)) or _kind(term)
+    return message_search.Condition(kind, value, term.is_negated)
+
+
+def _kind(term: search_query.Term) -> tuple[message_search.Kind, str | int]:
+    name, value = term.name, term.value
+    match name:
+        case "to" | "from":
+            return _address(name, value)
+        case "status" if value in tuple(statuses.MessageStatus):
+            return _ConditionKind.STATUS, value
+        case "status" | "outcome":
+            return _ConditionKind.OUTCOME, value
+        case "cause":
+            return (_ConditionKind.FAULT if value in tuple(reasons.Fault) else _ConditionKind.REASON), value
+        case "code":
+            is_reply_code = search_values.is_reply_code(value)
+            return (_ConditionKind.CODE, int(value)) if is_reply_code else (_ConditionKind.ENHANCED_CODE, value)
+        case "provider":
+            is_other = value == providers.OTHERS
+            return (
+                (_ConditionKind.OTHER_PROVIDER, providers.UPSTREAM_PREFIX)
+                if is_other
+                else (_ConditionKind.PROVIDER, value)
+            )
+        case "id":
+            is_whole = identifiers.is_identifier(value, identifiers.MESSAGE)
+            return (_ConditionKind.ID, value) if is_whole else (_ConditionKind.ID_PREFIX, value.removesuffix("*"))
+        case _:
+            return _PLAIN[name], value
+
+
+def _address(name: str, value: str) -> tuple[message_search.Kind, str]:
+    whole, domain, prefix = _ADDRESSES[name]
+    if value.endswith("*"):
+        return prefix, value.removesuffix("*")
+    if value.startswith("@"):
+        # A sender's domain is compared with the end of the address.
+        return domain, value.removeprefix("@") if domain is _ConditionKind.RECIPIENT_DOMAIN else value
+    return whole, address.parse(value).key
+
 
 # At worst about 60 ms of work on SQLite and 110 ms on PostgreSQL: when all are far apart and none matches. With several
 # conditions about recipients, which all recipients of a message are tested for, it is so many times fewer.
@@ -44,8 +118,8 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
     A list has live or test messages; with no mode it has both, for a message that is named.
     """
 
-    status: mail.MessageStatus | None = None
-    source: mail.Source | None = None
+    status: statuses.MessageStatus | None = None
+    source: statuses.Source | None = None
     sender: str | None = None
     recipient: str | None = None
     tag: str | None = None
@@ -53,7 +127,7 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
     after: int | None = None
     before: int | None = None
     message_id: str | None = None
-    mode: mail.Mode | None = mail.Mode.LIVE
+    mode: statuses.Mode | None = statuses.Mode.LIVE
     words: tuple[str, ...] = ()
     # Every clause of a search, beside the filters above.
     clauses: tuple[search_query.Clause, ...] = ()
@@ -95,7 +169,7 @@ class SearchPage(Page):
     query: search_query.Query
 
 
-Found = tuple[stored_messages.Message, list[stored_recipients.Recipient]]
+Found = tuple[stored_messages.Message, list[stored_messages.Recipient]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +177,9 @@ class Details:
     """A message with its recipients, receipt, attempts, and reports that arrived later."""
 
     message: stored_messages.Message
-    recipients: list[stored_recipients.Recipient]
+    recipients: list[stored_messages.Recipient]
     receipt: model_receipt.Receipt
-    attempts: list[stored_attempts.Attempt]
+    attempts: list[stored_async_bounces.Attempt]
     async_bounces: list[stored_async_bounces.AsyncBounce]
     # As which messages it was sent again, newest first.
     resent_as: list[str]
@@ -125,16 +199,16 @@ async def find_in(tx: store.Transaction, account_id: str, message_id: str) -> Fo
     message = await stored_messages.by_id(tx, account_id, message_id)
     if message is None:
         raise _not_found()
-    return message, await stored_recipients.of_message(tx, account_id, message_id)
+    return message, await stored_messages.recipients(tx, account_id, message_id)
 
 
-async def check_mode(ctx: context.Context, who: caller.Caller, message_id: str) -> None:
+async def check_mode(ctx: context.Context, who: callers.Caller, message_id: str) -> None:
     """A test key sees test messages only; to all others, both exist."""
     if who.is_test and not (await find(ctx, who.account_id, message_id))[0].is_test:
         raise _not_found()
 
 
-async def check_change(ctx: context.Context, who: caller.Caller, message_id: str) -> None:
+async def check_change(ctx: context.Context, who: callers.Caller, message_id: str) -> None:
     """The same before a message is changed: a key that is limited to sender domains changes no mail of others."""
     await check_mode(ctx, who, message_id)
     domains = who.key.limits.domains if who.key is not None else ()
@@ -152,10 +226,10 @@ async def details(ctx: context.Context, account_id: str, message_id: str) -> Det
     async with ctx.store.reading() as tx:
         message, reached = await find_in(tx, account_id, message_id)
         stored = await stored_messages.response(tx, account_id, message_id)
-        tried = await stored_attempts.of_message(tx, account_id, message_id)
-        reported = await stored_async_bounces.of_message(tx, account_id, message_id)
-        again = await resends.of_message(tx, account_id, message_id, limit=MAX_RESENDS)
-        said = await stored_attempts.conversations(tx, account_id, message_id, limit=MAX_CONVERSATIONS)
+        tried = await stored_async_bounces.of_message(tx, account_id, message_id)
+        reported = await stored_async_bounces.async_bounces(tx, account_id, message_id)
+        again = await stored_messages.resends(tx, account_id, message_id, limit=MAX_RESENDS)
+        said = await stored_async_bounces.conversations(tx, account_id, message_id, limit=MAX_CONVERSATIONS)
     if stored is None:
         raise _not_found()
     return Details(message, reached, _RECEIPT.decode(stored[0]), tried, reported, again, said)
@@ -172,10 +246,10 @@ async def receipts(
 
 async def recipients_of(
     ctx: context.Context, account_id: str, listed: Sequence[stored_messages.Message]
-) -> dict[str, list[stored_recipients.Recipient]]:
+) -> dict[str, list[stored_messages.Recipient]]:
     """The recipients of messages of an account, by message id."""
     async with ctx.store.scanning(account_id) as tx:
-        return {one.id: await stored_recipients.of_message(tx, account_id, one.id) for one in listed}
+        return {one.id: await stored_messages.recipients(tx, account_id, one.id) for one in listed}
 
 
 async def raw(ctx: context.Context, account_id: str, message_id: str) -> bytes:
@@ -200,9 +274,7 @@ async def page(
     """A page of an account's messages, newest first, after a cursor."""
     chosen = _chosen(filters, cursor)
     async with ctx.store.scanning(account_id) as tx:
-        plan = await message_search.plan(
-            tx, account_id, chosen, limit=max(1, examined // search_conditions.cost(chosen))
-        )
+        plan = await message_search.plan(tx, account_id, chosen, limit=max(1, examined // message_search.cost(chosen)))
         found = await message_search.page(tx, account_id, chosen, plan, limit=limit + 1)
     following = cursors.next_cursor([message.id for message in found], limit=limit)
     if following is not None or plan.floor is None:
@@ -221,7 +293,7 @@ async def neighbour(
     else:
         chosen = dataclasses.replace(chosen, before=min(chosen.before, message_id))
     async with ctx.store.scanning(account_id) as tx:
-        examined = max(1, examined // search_conditions.cost(chosen))
+        examined = max(1, examined // message_search.cost(chosen))
         plan = await message_search.plan(tx, account_id, chosen, limit=examined, is_oldest_first=is_newer)
         found = await message_search.page(tx, account_id, chosen, plan, limit=1)
     return found[0].id if found else None
@@ -251,7 +323,7 @@ async def count(ctx: context.Context, account_id: str, filters: Filters, *, exam
     chosen = _chosen(filters, None)
     async with ctx.store.scanning(account_id) as tx:
         # One more entry than is counted: `MAX_COUNT` matches and no other are an exact count.
-        limit = examined // search_conditions.cost(chosen) + 1
+        limit = examined // message_search.cost(chosen) + 1
         plan = await message_search.plan(tx, account_id, chosen, limit=limit)
         number = await message_search.count(tx, account_id, chosen, plan, limit=MAX_COUNT + 1)
     return Count(min(number, MAX_COUNT), is_exact=plan.floor is None and number <= MAX_COUNT)
@@ -275,17 +347,17 @@ async def matches(
 def filters_of(ctx: context.Context, query: search_query.Query, *, zone: dt.tzinfo = dt.UTC) -> Filters:
     """The filters of a search; ages are from now on, and times without a zone are those of `zone`."""
     now = ctx.clock()
-    everywhere = None if query.id else mail.Mode.LIVE
+    everywhere = None if query.id else statuses.Mode.LIVE
     return Filters(
         after=None if query.after is None else search_query.moment(query.after, now=now, zone=zone),
         before=None if query.before is None else search_query.moment(query.before, now=now, zone=zone),
         message_id=query.id,
-        mode=mail.Mode(query.mode) if query.mode else everywhere,
+        mode=statuses.Mode(query.mode) if query.mode else everywhere,
         clauses=query.clauses(),
     )
 
 
-def _chosen(filters: Filters, cursor: str | None) -> search_conditions.Filter:
+def _chosen(filters: Filters, cursor: str | None) -> message_search.Filter:
     after = cursors.at(identifiers.MESSAGE, filters.after or 0)
     before = cursors.end(identifiers.MESSAGE)
     if filters.before is not None:
@@ -296,17 +368,17 @@ def _chosen(filters: Filters, cursor: str | None) -> search_conditions.Filter:
         # From the id or its beginning on, and before any that could follow it: of a whole id, a list of one.
         first = filters.message_id.removesuffix("*")
         after, before = max(after, first), min(before, cursors.end(first))
-    return search_conditions.Filter(
+    return message_search.Filter(
         after=after,
         before=before,
-        is_test=None if filters.mode is None else int(filters.mode is mail.Mode.TEST),
-        clauses=conditions.of_clauses((*_plain_clauses(filters), *filters.clauses)),
+        is_test=None if filters.mode is None else int(filters.mode is statuses.Mode.TEST),
+        clauses=conditions_of((*_plain_clauses(filters), *filters.clauses)),
     )
 
 
 def _plain_clauses(filters: Filters) -> list[search_query.Clause]:
     if filters.tag is not None:
-        labels.check("tag", filters.tag, limit=limits.TAG_CHARACTERS)
+        limits.check_label("tag", filters.tag, limit=limits.TAG_CHARACTERS)
     if filters.metadata is not None:
         search_query.metadata_entry(filters.metadata)
     for name, given in (("from", filters.sender), ("to", filters.recipient)):
@@ -338,3 +410,73 @@ def _check_id(message_id: str) -> None:
 
 def _not_found() -> errors.NotFound:
     return errors.NotFound("no such message in this account")
+
+
+# Two directions take as long as one page.
+NEIGHBOURS_EXAMINED: Final = MAX_EXAMINED // 2
+# A person waits for the page. Usually it takes some hundredths of a second.
+NEIGHBOURS_SECONDS: Final = 2.0
+
+
+class Neighbours(msgspec.Struct, frozen=True):
+    """The ids of the next newer and the next older message; None where there is none, or none was found soon enough."""
+
+    newer: str | None = None
+    older: str | None = None
+
+
+async def find_neighbours(ctx: context.Context, account_id: str, filters: Filters, message_id: str) -> Neighbours:
+    """The neighbours of a message of the account."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(NEIGHBOURS_SECONDS):
+            newer, older = [
+                await neighbour(ctx, account_id, filters, message_id, is_newer=is_newer, examined=NEIGHBOURS_EXAMINED)
+                for is_newer in (True, False)
+            ]
+            return Neighbours(newer, older)
+    return Neighbours()
+
+
+# Messages without their content, for those who may see what became of them and not what they say.
+
+# That is the role `analyst` (model/people/callers.py), and an operator who looks at an account. Addresses and tags stay: states
+# and statistics are about them. Searches for hidden words are refused, because their results would tell them one by
+# one.
+
+HIDDEN_SUBJECT: Final = "Subject hidden"
+# The filters whose results depend on content; words of the subject have no name.
+_FILTERS: Final = frozenset({None, "metadata"})
+
+
+def message_without_content(row: stored_messages.Message) -> stored_messages.Message:
+    """A message without its subject and metadata."""
+    return dataclasses.replace(row, subject=HIDDEN_SUBJECT, metadata=None)
+
+
+def receipt_without_content(given: model_receipt.Receipt) -> model_receipt.Receipt:
+    """What was accepted, without subject, metadata, header fields and attachments."""
+    return msgspec.structs.replace(given, subject=HIDDEN_SUBJECT, metadata=msgspec.UNSET, headers={}, attachments=())
+
+
+def details_without_content(found: Details) -> Details:
+    """A message with its details, without the same."""
+    return dataclasses.replace(
+        found, message=message_without_content(found.message), receipt=receipt_without_content(found.receipt)
+    )
+
+
+def check_search_without_content(text: str) -> search_query.Query:
+    """The query of a text; refused if its results depend on content."""
+    query = search_query.parse(text)
+    if any(term.name in _FILTERS for clause in query.clauses() for term in clause):
+        raise search_query.QueryError("subjects and metadata are hidden, and cannot be searched", 0, len(text))
+    return query
+
+
+def can_search_without_content(text: str) -> bool:
+    """Whether a search is one that may be used."""
+    try:
+        check_search_without_content(text)
+    except search_query.QueryError:
+        return False
+    return True

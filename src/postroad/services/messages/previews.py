@@ -1,26 +1,21 @@
-"""What a preview shows of a message: header, text, HTML in a frame, attachments, source.
+"""What a preview shows of a message: header, text, HTML in a frame, attachments, source, remote images; and downloads."""
 
-All content is treated as hostile, and every function accepts any bytes. It is parsed beside the event loop: 64 KiB of
-tags take almost a tenth of a second.
-
-HTML is shown behind three protections: the frame's `sandbox` attribute (without any `allow-`), `DOCUMENT_HEADERS` on
-the response that fills the frame, which sandbox it also when it is opened directly, and `html_document`, which removes
-what those two cannot stop. Attachments are never shown, only saved: `download_headers` and a type that no browser
-opens.
-"""
-
+import asyncio
 import binascii
+import contextlib
+import time
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
+from urllib import parse
 
 import msgspec
 
-from postroad import errors
-from postroad.protocol import download_names, html_preview
-from postroad.protocol.mime import content_types, preview_parser
-from postroad.services import context
+from postroad import context, errors
+from postroad.protocol.mime import content_types, file_names, preview_parser
+from postroad.protocol.text import html_preview
+from postroad.services import usage_limits
 from postroad.services.messages import lookup as messages
 
 # More than anybody reads, and some hundredths of a second to prepare.
@@ -154,7 +149,7 @@ def attachment_of(raw: bytes, index: int) -> Download:
 def download_headers(filename: str) -> tuple[tuple[str, str], ...]:
     """Headers that make a browser save a response under a safe name; all responses are `nosniff`."""
     return (
-        ("Content-Disposition", download_names.content_disposition(filename)),
+        ("Content-Disposition", file_names.download_disposition(filename)),
         ("Content-Security-Policy", DOWNLOAD_POLICY),
         ("Cross-Origin-Resource-Policy", "same-origin"),
     )
@@ -230,3 +225,134 @@ def _attachment(part: preview_parser.Part) -> Attachment:
 
 def _filename(part: preview_parser.Part) -> str:
     return part.filename or f"part-{part.path}.{_EXTENSIONS.get(part.content_type, 'bin')}"
+
+
+# Downloads: a file streamed to its caller.
+#
+# A slot is held from before the file is read until the last part is sent. A caller that requests much and reads nothing
+# makes the process hold as many files as there are slots, not as many as there are connections. Small files are sent
+# whole. The listener disconnects a caller that does not read at all (`write_seconds`); one that reads very slowly is
+# ended here.
+
+Parts = AsyncGenerator[bytes, None]
+Read = Callable[[], Awaitable[Download]]
+
+# A file has at most 10 MiB, and is held while it is downloaded.
+DOWNLOADS: Final = usage_limits.WorkLimit("downloads", per_account=8, per_process=32, retry_seconds=5)
+# No larger than our own pages may be.
+SMALL_OCTETS: Final = 256 * 1024
+# A connection's buffers hold about as much again.
+PART_OCTETS: Final = 64 * 1024
+# 10 MiB at 140 kbit/s, slower than any usual connection.
+DOWNLOAD_SECONDS: Final = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class StartedDownload:
+    """A download in progress, in non-empty parts unless it is small."""
+
+    filename: str
+    content_type: str
+    size: int
+    body: bytes | Parts = field(repr=False)
+
+
+async def begin_download(
+    ctx: context.Context, account_id: str, read: Read, *, seconds: float = DOWNLOAD_SECONDS
+) -> StartedDownload:
+    """Read a file and stream it. Raises RateLimited when no slot is free, and whatever `read` raises."""
+    end = time.monotonic() + seconds
+    with contextlib.ExitStack() as place:
+        place.enter_context(usage_limits.acquire(ctx, DOWNLOADS, account_id))
+        file = await read()
+        size = len(file.body)
+        if size <= SMALL_OCTETS:
+            return StartedDownload(file.filename, file.content_type, size, file.body)
+        parts = _parts(file.body, place=place.pop_all(), end=end)
+        # Only a started generator can be closed: from here on it releases the slot.
+        await anext(parts)
+        return StartedDownload(file.filename, file.content_type, size, parts)
+
+
+async def _parts(body: bytes, *, place: contextlib.ExitStack, end: float) -> Parts:
+    with place:
+        yield b""  # to `begin` alone
+        for at in range(0, len(body), PART_OCTETS):
+            if time.monotonic() >= end:
+                raise errors.ServiceUnavailable("the download was read too slowly", retry_after=DOWNLOADS.retry_seconds)
+            yield body[at : at + PART_OCTETS]
+
+
+# Remote images of a message, fetched by the service when a person asks for them.
+#
+# Whoever serves an image learns that the message was looked at, and nothing about the reader: the request has the
+# service's address, and no cookie, no referrer and no name of a browser. The images become part of the document (data
+# URIs), so that the policy of the frame, which loads nothing, need not change, and only images that the message names
+# can be fetched. URLs and addresses pass the SSRF guard of webhooks, also after a redirect.
+
+# More than a newsletter has; the rest is not shown.
+MAX_IMAGES: Final = 40
+# For all images together: a person waits.
+FETCH_SECONDS: Final = 10.0
+MAX_CONCURRENT_FETCHES: Final = 6
+# As most links for tracking and content delivery networks need.
+MAX_REDIRECTS: Final = 3
+# Some 20 MiB are in memory for each.
+FETCHES: Final = usage_limits.WorkLimit("remote images", per_account=2, per_process=6, retry_seconds=5)
+# Some hosts refuse requests without a User-Agent. It is the same for all installations and all readers.
+FETCH_HEADERS: Final = (
+    ("User-Agent", "Mozilla/5.0 (compatible; ImageProxy)"),
+    ("Accept", "image/webp,image/png,image/jpeg,image/gif"),
+)
+# Browsers encode other characters; what is encoded already stays.
+_SAFE: Final = "%/:?&=~+!$,;'@()*[]"
+
+
+def image_urls(html: str) -> list[str]:
+    """The images that can be fetched, up to the limit."""
+    return html_preview.remote_images(html)[:MAX_IMAGES]
+
+
+async def fetch_images(ctx: context.Context, account_id: str, urls: list[str]) -> dict[str, bytes]:
+    """The images that could be fetched, by URL. Raises RateLimited when the account has no free slot."""
+    fetcher = _Fetcher(ctx, account_id)
+    with usage_limits.acquire(ctx, FETCHES, account_id):
+        async with asyncio.TaskGroup() as group:
+            for _ in range(MAX_CONCURRENT_FETCHES):
+                group.create_task(fetcher.work(urls))
+    return fetcher.images
+
+
+class _Fetcher:
+    """Fetches images, several at once, within limits that they share."""
+
+    def __init__(self, ctx: context.Context, account_id: str) -> None:
+        self._ctx = ctx
+        self._rate = f"images {account_id}"
+        self._next = 0
+        self._ends_at = time.monotonic() + FETCH_SECONDS
+        self._octets_left = IMAGES_OCTETS
+        self.images: dict[str, bytes] = {}
+
+    async def work(self, urls: list[str]) -> None:
+        """Fetch the next image until there is none."""
+        while self._next < len(urls) and self._octets_left > 0:
+            url = urls[self._next]
+            self._next += 1
+            try:
+                # Before it is fetched: the rate bounds what others see of us.
+                self._ctx.rate_limiter.take(self._rate, now=self._ctx.clock())
+                image = await self._fetch(url)
+            except (errors.InvalidRequest, errors.RateLimited):
+                continue
+            self._octets_left -= len(image)
+            self.images[url] = image
+
+    async def _fetch(self, url: str) -> bytes:
+        return await self._ctx.webhook_client.fetch(
+            parse.quote(url.strip().partition("#")[0], safe=_SAFE),
+            max_bytes=IMAGE_OCTETS,
+            seconds=max(0.0, self._ends_at - time.monotonic()),
+            redirects=MAX_REDIRECTS,
+            headers=FETCH_HEADERS,
+        )

@@ -6,35 +6,39 @@ when its author leaves. So saving one is a change like any other, for developers
 
 from typing import Final
 
-from postroad import errors
-from postroad.model import identifiers, labels, search_query
-from postroad.services import audit_log, context
-from postroad.storage import accounts, saved_views, store
+from postroad import context, errors
+from postroad.model.mail import limits
+from postroad.model.search import search_query
+from postroad.model.units import identifiers
+from postroad.services import audit_log
+from postroad.storage.engine import store
+from postroad.storage.mail import message_search
+from postroad.storage.people import accounts
 
 # They are a bar above the list.
 MAX_VIEWS: Final = 30
 NAME_CHARACTERS: Final = 40
 
 
-async def of_account(ctx: context.Context, account_id: str) -> list[saved_views.SavedView]:
+async def of_account(ctx: context.Context, account_id: str) -> list[message_search.SavedView]:
     """The views of an account by name."""
     async with ctx.store.reading() as tx:
-        return await saved_views.of_account(tx, account_id)
+        return await message_search.saved_views(tx, account_id)
 
 
-async def save(ctx: context.Context, account_id: str, *, name: str, search: str) -> saved_views.SavedView:
+async def save(ctx: context.Context, account_id: str, *, name: str, search: str) -> message_search.SavedView:
     """Save a search under a name. A name that is in use gets the new search."""
     name, search, now = _checked_name(name), search.strip(), ctx.clock()
     if not search:
         raise errors.InvalidRequest("search: enter a search to save")
     search_query.parse(search)
-    view = saved_views.SavedView(ctx.new_id(identifiers.SAVED_VIEW, now=now), account_id, name, search, now)
+    view = message_search.SavedView(ctx.new_id(identifiers.SAVED_VIEW, now=now), account_id, name, search, now)
     async with ctx.store.transaction() as tx:
         await accounts.lock(tx, [account_id])
-        others = await saved_views.of_account(tx, account_id)
+        others = await message_search.saved_views(tx, account_id)
         if len(others) >= MAX_VIEWS and name not in {one.name for one in others}:
             raise errors.Conflict(f"an account has at most {MAX_VIEWS} saved views; remove one that you do not need")
-        await saved_views.put(tx, view)
+        await message_search.put_view(tx, view)
         await audit_log.write(ctx, tx, account_id, "view.saved", name, search)
     return view
 
@@ -45,9 +49,9 @@ async def rename(ctx: context.Context, account_id: str, view_id: str, name: str)
     async with ctx.store.transaction() as tx:
         await accounts.lock(tx, [account_id])
         view = await _find(tx, account_id, view_id)
-        if name != view.name and name in {one.name for one in await saved_views.of_account(tx, account_id)}:
+        if name != view.name and name in {one.name for one in await message_search.saved_views(tx, account_id)}:
             raise errors.Conflict(f"name: another view is called {name}; choose another name or remove that view")
-        await saved_views.rename(tx, account_id, view_id, name)
+        await message_search.rename_view(tx, account_id, view_id, name)
         await audit_log.write(ctx, tx, account_id, "view.renamed", view.name, name)
     return name
 
@@ -57,17 +61,17 @@ async def remove(ctx: context.Context, account_id: str, view_id: str) -> str:
     async with ctx.store.transaction() as tx:
         await accounts.lock(tx, [account_id])
         view = await _find(tx, account_id, view_id)
-        await saved_views.remove(tx, account_id, view_id)
+        await message_search.remove_view(tx, account_id, view_id)
         await audit_log.write(ctx, tx, account_id, "view.removed", view.name)
     return view.name
 
 
-async def _find(tx: store.Transaction, account_id: str, view_id: str) -> saved_views.SavedView:
-    for one in await saved_views.of_account(tx, account_id):
+async def _find(tx: store.Transaction, account_id: str, view_id: str) -> message_search.SavedView:
+    for one in await message_search.saved_views(tx, account_id):
         if one.id == view_id:
             return one
     raise errors.NotFound("no such saved view in this account")
 
 
 def _checked_name(name: str) -> str:
-    return labels.check("name", name.strip(), limit=NAME_CHARACTERS)
+    return limits.check_label("name", name.strip(), limit=NAME_CHARACTERS)

@@ -1,1 +1,1 @@
-"""The queue for operators and accounts: what waits and why, retry and cancel."""
+"""What keeps queued mail back: holds and source addresses, and the reasons in words."""

@@ -11,10 +11,13 @@ from typing import Final
 
 import msgspec
 
-from postroad import errors
-from postroad.model import labels, times
-from postroad.services import audit_log, context
-from postroad.storage import accounts, holds, queue, store
+from postroad import context, errors
+from postroad.model.mail import limits
+from postroad.model.units import times
+from postroad.services import audit_log
+from postroad.storage.engine import store
+from postroad.storage.mail import delivery_controls, queue
+from postroad.storage.people import accounts
 
 PAGE: Final = 1_000
 COMMAND: Final = "postroad queue hold"
@@ -28,68 +31,81 @@ class QueuedCount(msgspec.Struct, frozen=True):
     recipients: int
 
 
-def scope(hold: holds.Hold) -> str:
+def scope(hold: delivery_controls.Hold) -> str:
     """What is held, in words."""
     mail = f"mail to {hold.domain}" if hold.domain else "all mail"
     return f"{mail} of account {hold.account_id}" if hold.account_id else mail
 
 
-async def in_force(ctx: context.Context) -> list[holds.Hold]:
+async def in_force(ctx: context.Context) -> list[delivery_controls.Hold]:
     """The holds in force, oldest first."""
     async with ctx.store.reading() as tx:
-        return [one for one in await holds.listed(tx) if one.released_at is None]
+        return [one for one in await delivery_controls.listed_holds(tx) if one.released_at is None]
 
 
-async def find(ctx: context.Context, *, account_id: str, domain: str) -> holds.Hold:
+async def find(ctx: context.Context, *, account_id: str, domain: str) -> delivery_controls.Hold:
     """The hold in force with exactly this scope."""
     found = await in_force(ctx)
     for one in found:
         if (one.account_id, one.domain) == (account_id, domain):
             return one
-    asked = scope(holds.Hold(account_id, domain, "", 0))
+    asked = scope(delivery_controls.Hold(account_id, domain, "", 0))
     others = ", ".join(scope(one) for one in found)
     raise errors.NotFound(f"{asked}: not held; {f'held: {others}' if others else 'nothing is held'}")
 
 
 async def hold(
-    ctx: context.Context, *, account_id: str = holds.ALL, domain: str = holds.ALL, reason: str = COMMAND
+    ctx: context.Context,
+    *,
+    account_id: str = delivery_controls.HOLD_ALL,
+    domain: str = delivery_controls.HOLD_ALL,
+    reason: str = COMMAND,
 ) -> bool:
     """Hold mail; False when exactly this was held already."""
-    labels.check("reason", reason, limit=labels.REASON_CHARACTERS)
-    one = holds.Hold(account_id, domain, reason, ctx.clock())
+    limits.check_label("reason", reason, limit=limits.REASON_CHARACTERS)
+    one = delivery_controls.Hold(account_id, domain, reason, ctx.clock())
     async with ctx.store.transaction() as tx:
-        is_new = await holds.put(tx, one)
+        is_new = await delivery_controls.put_hold(tx, one)
         if is_new:
             await _write_audit_log(ctx, tx, "delivery.held", one)
     return is_new
 
 
-async def hold_restored(ctx: context.Context) -> holds.Hold:
+async def hold_restored(ctx: context.Context) -> delivery_controls.Hold:
     """Hold everything after a restore: what was queued at the time of the backup may have been delivered since.
 
     The workers of that time are gone, and with them their leases.
     """
     now = ctx.clock()
     async with ctx.store.scanning() as tx:
-        newest = await holds.newest_message_at(tx)
+        newest = await delivery_controls.newest_held_at(tx)
     content = f"whose newest message is from {times.to_wire(newest)}" if newest else "without messages"
-    one = holds.Hold(holds.ALL, holds.ALL, f"restored from a backup {content}", now, None, in_doubt_before=now)
+    one = delivery_controls.Hold(
+        delivery_controls.HOLD_ALL,
+        delivery_controls.HOLD_ALL,
+        f"restored from a backup {content}",
+        now,
+        None,
+        in_doubt_before=now,
+    )
     async with ctx.store.transaction() as tx:
         await queue.end_leases(tx, now=now)
-        await holds.put(tx, one)
+        await delivery_controls.put_hold(tx, one)
         await _write_audit_log(ctx, tx, "delivery.held", one)
     return one
 
 
-async def release(ctx: context.Context, one: holds.Hold) -> None:
+async def release(ctx: context.Context, one: delivery_controls.Hold) -> None:
     """Release a hold. What other holds cover stays held."""
     async with ctx.store.transaction() as tx:
-        if await holds.release(tx, one, now=ctx.clock()):
+        if await delivery_controls.release_hold(tx, one, now=ctx.clock()):
             await _write_audit_log(ctx, tx, "delivery.released", one)
     ctx.mail_wakeup.set()
 
 
-async def release_named(ctx: context.Context, *, account_id: str, domain: str, duplicates_accepted: bool) -> holds.Hold:
+async def release_named(
+    ctx: context.Context, *, account_id: str, domain: str, duplicates_accepted: bool
+) -> delivery_controls.Hold:
     """Release the hold with exactly this scope; Conflict after a restore, unless duplicates are accepted."""
     held = await find(ctx, account_id=account_id, domain=domain)
     if held.in_doubt_before is not None and not duplicates_accepted:
@@ -98,10 +114,10 @@ async def release_named(ctx: context.Context, *, account_id: str, domain: str, d
     return held
 
 
-async def queued_counts(ctx: context.Context, one: holds.Hold) -> list[QueuedCount]:
+async def queued_counts(ctx: context.Context, one: delivery_controls.Hold) -> list[QueuedCount]:
     """What a hold keeps back by account and domain, most first; after a restore, what may be a duplicate."""
     async with ctx.store.scanning() as tx:
-        counts = await holds.counts(tx, one, queued_before=_queued_before(one))
+        counts = await delivery_controls.held_counts(tx, one, queued_before=_queued_before(one))
     totals: Counter[tuple[str, str]] = Counter()
     for key, number in counts:
         domain, account_id, *_ = queue.parts_of(key)
@@ -109,12 +125,16 @@ async def queued_counts(ctx: context.Context, one: holds.Hold) -> list[QueuedCou
     return [QueuedCount(account_id, domain, number) for (account_id, domain), number in totals.most_common()]
 
 
-async def queued_recipients(ctx: context.Context, one: holds.Hold) -> AsyncIterator[holds.HeldRecipient]:
+async def queued_recipients(
+    ctx: context.Context, one: delivery_controls.Hold
+) -> AsyncIterator[delivery_controls.HeldRecipient]:
     """Each of these recipients. Every page is a read of its own, so that a long list blocks nothing."""
     after: queue.Key = ("", "", "")
     while True:
         async with ctx.store.scanning() as tx:
-            page = await holds.recipients(tx, one, queued_before=_queued_before(one), after=after, limit=PAGE)
+            page = await delivery_controls.held_recipients(
+                tx, one, queued_before=_queued_before(one), after=after, limit=PAGE
+            )
         for recipient in page:
             yield recipient
         if len(page) < PAGE:
@@ -122,11 +142,13 @@ async def queued_recipients(ctx: context.Context, one: holds.Hold) -> AsyncItera
         after = (page[-1].account_id, page[-1].message_id, page[-1].recipient_id)
 
 
-def _queued_before(one: holds.Hold) -> int:
+def _queued_before(one: delivery_controls.Hold) -> int:
     return queue.ANY_TIME if one.in_doubt_before is None else one.in_doubt_before
 
 
-async def _write_audit_log(ctx: context.Context, tx: store.Transaction, action: str, one: holds.Hold) -> None:
+async def _write_audit_log(
+    ctx: context.Context, tx: store.Transaction, action: str, one: delivery_controls.Hold
+) -> None:
     """In the log of each account that it concerns."""
     subject = f"mail to {one.domain}" if one.domain else "all mail"
     if one.account_id:

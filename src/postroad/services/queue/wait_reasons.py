@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from postroad.model import mail, providers, times
 from postroad.model.bounces import reasons
-from postroad.storage import holds, provider_queues, queue, queue_views, recipients
+from postroad.model.delivery import providers
+from postroad.model.mail import statuses
+from postroad.model.units import times
+from postroad.storage.mail import delivery_controls, messages, queue, queue_views
+from postroad.storage.operations import processes
 
 # A reply may be long and have several lines; this much shows what it is about.
 RESPONSE_CHARACTERS: Final = 200
@@ -21,7 +24,7 @@ MAX_AHEAD: Final = 1_000
 # Workers report the first three; that an operator has paused a provider queue is known from the store.
 PAUSED_BY_OPERATOR: Final = "held"
 NO_SOURCE: Final = "no_source"
-_SEVERITY: Final = {**provider_queues.SEVERITY, PAUSED_BY_OPERATOR: 3}
+_SEVERITY: Final = {**processes.QUEUE_SEVERITY, PAUSED_BY_OPERATOR: 3}
 
 
 class Code(StrEnum):
@@ -93,13 +96,13 @@ class WaitReason:
         return "; ".join([*parts, self.detail] if self.detail else parts)
 
 
-def worst_statuses(reported: list[provider_queues.Status]) -> Mapping[str, provider_queues.Status]:
+def worst_statuses(reported: list[processes.QueueStatus]) -> Mapping[str, processes.QueueStatus]:
     """The worst reported status of each provider queue."""
     return {status.name: status for status in sorted(reported, key=lambda status: _SEVERITY[status.state])}
 
 
 def explain(
-    row: queue_views.QueuedRecipient, status: provider_queues.Status | None, *, now: int, ahead: int | None = None
+    row: queue_views.QueuedRecipient, status: processes.QueueStatus | None, *, now: int, ahead: int | None = None
 ) -> WaitReason:
     """For users of the account; `status` is set when the recipient's provider queue is not open."""
     code = _code(row, status, now=now, ahead=ahead)
@@ -111,7 +114,11 @@ def explain(
 
 
 def detail(
-    row: queue_views.QueuedRecipient, status: provider_queues.Status | None, *, now: int, hold: holds.Hold | None
+    row: queue_views.QueuedRecipient,
+    status: processes.QueueStatus | None,
+    *,
+    now: int,
+    hold: delivery_controls.Hold | None,
 ) -> str:
     """What operators see besides."""
     if row.state == queue_views.HELD and hold is not None:
@@ -133,12 +140,12 @@ def ahead_in_words(number: int) -> str:
     return "1 recipient ahead" if number == 1 else f"{number:,} recipients ahead"
 
 
-def explain_final(recipient: recipients.Recipient) -> str:
+def explain_final(recipient: messages.Recipient) -> str:
     """The result of a final recipient."""
     response = last_response(recipient.last_smtp_code, recipient.last_smtp_response)
     ended = recipient.delivered_at or recipient.bounced_at
     when = f" at {times.to_wire(ended)}" if ended else ""
-    if recipient.status not in mail.FINAL:
+    if recipient.status not in statuses.FINAL:
         return "not final, but not in the queue; run 'postroad verify'"
     return f"{recipient.status}{when}: {response}" if response else f"{recipient.status}{when}"
 
@@ -157,7 +164,7 @@ def shortened(text: str) -> str:
 
 
 def _code(
-    row: queue_views.QueuedRecipient, status: provider_queues.Status | None, *, now: int, ahead: int | None
+    row: queue_views.QueuedRecipient, status: processes.QueueStatus | None, *, now: int, ahead: int | None
 ) -> Code:
     if row.state == queue_views.SENDING:
         return Code.SENDING if row.due_at > now else Code.INTERRUPTED
@@ -181,9 +188,7 @@ def _waiting_code(row: queue_views.QueuedRecipient) -> Code:
     return Code.NO_REPLY if row.last_smtp_code is None else Code.DEFERRED
 
 
-def _next_attempt_at(
-    row: queue_views.QueuedRecipient, status: provider_queues.Status | None, *, now: int
-) -> int | None:
+def _next_attempt_at(row: queue_views.QueuedRecipient, status: processes.QueueStatus | None, *, now: int) -> int | None:
     """None when an attempt is under way or nothing but others before it delays it, and while it is held."""
     if row.state in {queue_views.SENDING, queue_views.HELD}:
         return None
@@ -197,7 +202,7 @@ def _is_due(row: queue_views.QueuedRecipient, *, now: int) -> bool:
     return row.state == queue_views.READY or (is_later and row.due_at <= now)
 
 
-def _provider(row: queue_views.QueuedRecipient, status: provider_queues.Status | None) -> str:
+def _provider(row: queue_views.QueuedRecipient, status: processes.QueueStatus | None) -> str:
     if queue.simulation_of(row.queue_key) is not None:
         return "the simulator"
     name = (status.name if status is not None else row.provider_queue) or ""

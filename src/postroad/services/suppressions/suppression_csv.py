@@ -16,13 +16,13 @@ from typing import Final
 
 import msgspec
 
-from postroad import errors
-from postroad.model import times
-from postroad.protocol import address, address_syntax
-from postroad.services import account_quotas, context, csv_rows, work_limits
-from postroad.services.suppressions import bulk
-from postroad.services.suppressions import registry as suppressions
-from postroad.storage import suppressions as stored
+from postroad import context, errors
+from postroad.model.units import times
+from postroad.protocol.mime import address
+from postroad.protocol.text import csv_rows
+from postroad.services import usage_limits
+from postroad.services.suppressions import suppression_list
+from postroad.storage.mail import suppressions as stored
 
 COLUMNS: Final = ("email", "source", "reason", "smtp_code", "message_id", "created_at")
 MAX_BYTES: Final = 10 * 1024 * 1024
@@ -35,12 +35,12 @@ SHOWN_PROBLEMS: Final = 5
 # For one query.
 PAGE_ROWS: Final = 1_000
 # A file of a hundred thousand rows uses a core for seconds, and half of the database for longer.
-IMPORTS: Final = work_limits.WorkLimit("imports", per_account=1, per_process=2, retry_seconds=5)
+IMPORTS: Final = usage_limits.WorkLimit("imports", per_account=1, per_process=2, retry_seconds=5)
 
 # The number of a line, and its cells.
 Row = tuple[int, list[str]]
 
-_UNSEEN: Final = re.compile(f"[{address_syntax.UNSEEN}]")
+_UNSEEN: Final = re.compile(f"[{address.UNSEEN}]")
 
 
 class FileLimits(msgspec.Struct, frozen=True):
@@ -64,10 +64,10 @@ class Imported(msgspec.Struct, frozen=True):
 
 async def export(ctx: context.Context, account_id: str) -> AsyncGenerator[bytes, None]:
     """The whole list, streamed."""
-    page = await suppressions.page(ctx, account_id, after="", limit=PAGE_ROWS)
+    page = await suppression_list.page(ctx, account_id, after="", limit=PAGE_ROWS)
     yield csv_rows.lines([COLUMNS, *map(_cells, page)])
     while len(page) == PAGE_ROWS:
-        page = await suppressions.page(ctx, account_id, after=page[-1].email_key, limit=PAGE_ROWS)
+        page = await suppression_list.page(ctx, account_id, after=page[-1].email_key, limit=PAGE_ROWS)
         if page:
             yield csv_rows.lines([_cells(one) for one in page])
 
@@ -79,16 +79,16 @@ async def import_csv(
 
     The rows are written in small transactions. After a database failure the same file can be imported again.
     """
-    with work_limits.acquire(ctx, IMPORTS, account_id):
+    with usage_limits.acquire(ctx, IMPORTS, account_id):
         reasons, rows = await ctx.threads.run(account_id, functools.partial(_read, content, limits))
-        await account_quotas.check_suppressions(ctx, account_id)
+        await usage_limits.check_suppression_quota(ctx, account_id)
         now = ctx.clock()
         wanted = [
             stored.Suppression(account_id, key, stored.Source.IMPORT, reason, None, None, now)
             for key, reason in sorted(reasons.items())
         ]
         subject = "1 address" if len(wanted) == 1 else f"{len(wanted)} addresses"
-        added = await bulk.add(ctx, wanted, audit_subject=subject)
+        added = await suppression_list.add_in_batches(ctx, wanted, audit_subject=subject)
     return Imported(added, rows - added)
 
 

@@ -1,19 +1,21 @@
-"""The webhook delivery log of the last 7 days, and replays.
+"""The webhook delivery log of the last 7 days, replays, and pings."""
 
-An entry is kept for this time after it ended. The log belongs to the endpoint and is removed with it.
-"""
-
+import functools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
 
-from postroad import errors
-from postroad.model import cursors, identifiers, times
-from postroad.services import audit_log, context, repeat_rate
+from postroad import context, errors
+from postroad.model.events import events, webhook_formats
+from postroad.model.units import cursors, identifiers, times
+from postroad.services import audit_log, throttled_batches, usage_limits
 from postroad.services.webhooks import endpoints
-from postroad.storage import store, webhook_attempts, webhook_deliveries
-from postroad.storage import webhooks as stored
+from postroad.services.webhooks import signed_requests as webhook_attempt
+from postroad.storage.engine import store
+from postroad.storage.webhook import webhook_deliveries
+from postroad.storage.webhook import webhooks as stored
 
 LOG_SECONDS: Final = 7 * 24 * 3600
 # Per page, for deliveries that succeeded or are pending: about ten milliseconds of scanning.
@@ -32,7 +34,7 @@ class Entry(msgspec.Struct, frozen=True):
     """A delivery with its attempts, and when the next one is due; None when there is none."""
 
     delivery: webhook_deliveries.Delivery
-    attempts: Sequence[webhook_attempts.Attempt]
+    attempts: Sequence[webhook_deliveries.Attempt]
     next_attempt_at: int | None
 
     @property
@@ -150,7 +152,7 @@ async def replay(ctx: context.Context, account_id: str, delivery_id: str, *, web
             raise _not_found()
         if not webhook.enabled:
             raise disabled()
-        await repeat_rate.take(ctx, tx, account_id, repeat_rate.Kind.REPLAYS)
+        await usage_limits.take_repeat(ctx, tx, account_id, usage_limits.Repeat.REPLAYS)
         again = new_replay(ctx, old, webhook, now=now)
         await webhook_deliveries.insert(tx, [again])
         await audit_log.write(ctx, tx, account_id, "webhook.replayed", old.id, old.event_type)
@@ -214,8 +216,10 @@ async def _entries(
     tx: store.Transaction, webhook: stored.Webhook, found: Sequence[webhook_deliveries.Delivery], *, now: int
 ) -> list[Entry]:
     """Deliveries with their attempts."""
-    by_delivery: dict[str, list[webhook_attempts.Attempt]] = {one.id: [] for one in found}
-    for attempt in await webhook_attempts.of_deliveries(tx, webhook.account_id, webhook.id, list(by_delivery)):
+    by_delivery: dict[str, list[webhook_deliveries.Attempt]] = {one.id: [] for one in found}
+    for attempt in await webhook_deliveries.attempts_of_deliveries(
+        tx, webhook.account_id, webhook.id, list(by_delivery)
+    ):
         by_delivery[attempt.delivery_id].append(attempt)
     return [Entry(one, by_delivery[one.id], next_attempt_at=_next_attempt_at(one, webhook, now=now)) for one in found]
 
@@ -241,3 +245,167 @@ def disabled() -> errors.Conflict:
 
 def _not_found() -> errors.NotFound:
     return errors.NotFound("no such webhook delivery in this account")
+
+
+# Replay of failed events: every event of a period that its endpoint did not receive, in batches.
+#
+# The period is that of the events: an endpoint that was down for some hours gets what it missed. An event is replayed
+# once: not when another delivery of it succeeded or is pending, and not for each of its failures. Each batch is its own
+# transaction, in which the endpoint must exist and be enabled, so that results are recorded meanwhile. A call is
+# bounded; the next one continues where it stopped.
+
+REPLAY_BATCH: Final = 500
+# As many as an endpoint accepts in some minutes.
+MAX_REPLAYED: Final = 10_000
+# Events replayed before are skipped, but examined: a few seconds of that, with the pauses between.
+MAX_REPLAY_BATCHES: Final = 60
+REPLAYS: Final = usage_limits.WorkLimit("replays", per_account=1, per_process=4, retry_seconds=5)
+
+
+class Replayed(msgspec.Struct, frozen=True):
+    """How many events are replayed, and where to continue; None when the period is complete."""
+
+    count: int
+    next_after: int | None
+
+    @property
+    def has_more(self) -> bool:
+        """Whether part of the period was not examined."""
+        return self.next_after is not None
+
+
+class _Step(msgspec.Struct, frozen=True):
+    """A batch's result: how many replays, and the last delivery examined; None at the end."""
+
+    count: int
+    place: str | None
+
+
+async def replay_failed(
+    ctx: context.Context, account_id: str, webhook_id: str | None = None, *, after: int, before: int
+) -> Replayed:
+    """Replay failed events created from one time on and before another."""
+    if after >= before:
+        raise errors.InvalidRequest("before: must be later than after")
+    # Events created from now on are excluded: they include the replays themselves.
+    until = cursors.at(identifiers.WEBHOOK_DELIVERY, min(before, ctx.clock()))
+    place, count = cursors.at(identifiers.WEBHOOK_DELIVERY, after), 0
+    period = f"from {times.to_wire(_created_at(place))} to {times.to_wire(_created_at(until))}"
+    with usage_limits.acquire(ctx, REPLAYS, account_id):
+        for number in range(MAX_REPLAY_BATCHES):
+            if count + REPLAY_BATCH > MAX_REPLAYED:
+                break
+            work = functools.partial(
+                _replay_batch,
+                ctx,
+                account_id,
+                webhook_id,
+                after=place,
+                before=until,
+                audit_detail="" if count else period,
+            )
+            step = await throttled_batches.run_batch(ctx, functools.partial(work, is_first=number == 0))
+            count += step.count
+            if step.count:
+                ctx.webhook_wakeup.set()
+            if step.place is None:
+                return Replayed(count, None)
+            place = step.place
+    return Replayed(count, _created_at(place))
+
+
+async def _replay_batch(
+    ctx: context.Context,
+    account_id: str,
+    webhook_id: str | None,
+    tx: store.Transaction,
+    *,
+    after: str,
+    before: str,
+    audit_detail: str,
+    is_first: bool,
+) -> _Step:
+    webhook = await endpoints.lock(tx, account_id, webhook_id)
+    if not webhook.enabled:
+        raise disabled()
+    if is_first:  # a call counts as one
+        await usage_limits.take_repeat(ctx, tx, account_id, usage_limits.Repeat.REPLAYS)
+    now = ctx.clock()
+    found = await webhook_deliveries.failed_between(
+        tx, webhook.id, after=after, before=before, ended_after=log_start(now), limit=REPLAY_BATCH
+    )
+    again = [new_replay(ctx, one.delivery, webhook, now=now) for one in found if not one.is_settled]
+    if again:
+        await webhook_deliveries.insert(tx, again)
+    if again and audit_detail:
+        await audit_log.write(ctx, tx, account_id, "webhook.replayed", "failed events", audit_detail)
+    return _Step(len(again), found[-1].delivery.id if len(found) == REPLAY_BATCH else None)
+
+
+def _created_at(place: str) -> int:
+    return int(place.removeprefix(identifiers.WEBHOOK_DELIVERY)[:14], 16)
+
+
+# Ping: a test event to an endpoint, sent once while the caller waits.
+#
+# Every response is a result and goes into the log. No transaction is open during the request. Pings have a minimum
+# interval over all hosts, because a caller can trigger requests to other hosts with them.
+
+MIN_PING_INTERVAL_SECONDS: Final = 15
+
+
+async def ping(ctx: context.Context, account_id: str, webhook_id: str | None = None) -> Entry:
+    """Send a test event once, whether the endpoint is enabled or not; the result is logged."""
+    webhook, secrets, now = await _begin_ping(ctx, account_id, webhook_id)
+    event_id = ctx.new_id(identifiers.EVENT, now=now)
+    body = webhook_formats.ping(webhook.format, event_id, created_at=now)
+    attempted = await webhook_attempt.attempt(ctx, webhook, event_id=event_id, secrets=secrets, body=body)
+    delivery = webhook_deliveries.Delivery(
+        account_id=account_id,
+        webhook_id=webhook.id,
+        id=ctx.new_id(identifiers.WEBHOOK_DELIVERY, now=now),
+        event_id=event_id,
+        event_type=events.EventType.TEST,
+        message_id=None,
+        recipient_id=None,
+        url=webhook.url,
+        body=body,
+        state=webhook_deliveries.State.SUCCEEDED if attempted.response.succeeded else webhook_deliveries.State.FAILED,
+        attempt_count=1,
+        due_at=now,
+        created_at=now,
+        ended_at=ctx.clock(),
+    )
+    attempt = webhook_attempt.attempt_row(delivery.key, 1, attempted)
+    await _store_ping(ctx, delivery, attempt)
+    return Entry(delivery, [attempt], next_attempt_at=None)
+
+
+async def _begin_ping(
+    ctx: context.Context, account_id: str, webhook_id: str | None
+) -> tuple[stored.Webhook, list[str], int]:
+    """The endpoint, its secrets and the start time; refused when the last ping was a moment ago, on any host."""
+    async with ctx.store.transaction() as tx:
+        webhook = await endpoints.lock(tx, account_id, webhook_id)
+        if webhook.is_listener:
+            raise errors.Conflict("this webhook has no URL: its events are fetched; send a message to get one")
+        now = ctx.clock()
+        if not await stored.mark_pinged(tx, webhook, now=now, not_since=now - MIN_PING_INTERVAL_SECONDS * times.SECOND):
+            left = MIN_PING_INTERVAL_SECONDS + ((await stored.pinged_at(tx, webhook) or now) - now) / times.SECOND
+            raise errors.RateLimited(
+                f"a ping was sent a moment ago; wait {MIN_PING_INTERVAL_SECONDS} seconds between pings",
+                retry_after=max(1, math.ceil(left)),
+            )
+        sealed = await stored.secrets(tx, [webhook.id], now=now)
+        await audit_log.write(ctx, tx, account_id, "webhook.pinged", endpoints.host(webhook.url))
+    return webhook, [webhook_attempt.decrypt_secret(ctx, secret) for secret in sealed], now
+
+
+async def _store_ping(
+    ctx: context.Context, delivery: webhook_deliveries.Delivery, attempt: webhook_deliveries.Attempt
+) -> None:
+    async with ctx.store.transaction() as tx:
+        # An endpoint removed during the request has no log any more.
+        if await endpoints.find_locked(tx, delivery.account_id, delivery.webhook_id) is not None:
+            await webhook_deliveries.insert(tx, [delivery])
+            await webhook_deliveries.insert_attempts(tx, [attempt])

@@ -10,20 +10,21 @@ from typing import Final, Literal
 import msgspec
 
 from postroad import errors
-from postroad.model import events, labels, webhook_formats
-from postroad.protocol import address, address_syntax
-from postroad.services.acceptance import validation
-from postroad.services.webhooks import request_headers
-from postroad.storage import webhooks
+from postroad.mail.accept import validation
+from postroad.model.events import events, webhook_formats
+from postroad.model.mail import limits
+from postroad.protocol.mime import address
+from postroad.services.webhooks import signed_requests
+from postroad.storage.webhook import webhooks
 
 DEFAULT_EVENTS: Final = " ".join(events.DEFAULT)
 MAX_SENDER_DOMAINS: Final = 20
 MAX_DESCRIPTION_CHARACTERS: Final = 200
-DESCRIPTION_PATTERN: Final = f"^[^{address_syntax.UNSEEN}]*$"
+DESCRIPTION_PATTERN: Final = f"^[^{address.UNSEEN}]*$"
 
 Mode = Literal["live", "test"]
 Version = Literal[1, 2]
-HeaderFields = request_headers.HeaderFields
+HeaderFields = signed_requests.HeaderFields
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +53,7 @@ def check(changes: Changes, of_format: str) -> Changes:
             given["format_events"] = _format_events(changes.format_events, of_format)
             given["events"] = webhook_formats.sources(of_format, changes.format_events)
         if changes.request_headers is not None:
-            request_headers.check(changes.request_headers)
+            signed_requests.check_headers(changes.request_headers)
     if changes.events is not None:
         given["events"] = _events(changes.events)
     if changes.tags is not None:
@@ -60,7 +61,7 @@ def check(changes: Changes, of_format: str) -> Changes:
     if changes.sender_domains is not None:
         given["sender_domains"] = _sender_domains(changes.sender_domains)
     if changes.description is not None:
-        labels.check("description", changes.description or "-", limit=MAX_DESCRIPTION_CHARACTERS)
+        limits.check_label("description", changes.description or "-", limit=MAX_DESCRIPTION_CHARACTERS)
     return msgspec.structs.replace(changes, **given)
 
 

@@ -15,12 +15,17 @@ from urllib import parse
 
 import msgspec
 
-from postroad import errors
-from postroad.model import identifiers, times, webhook_formats
-from postroad.services import account_quotas, audit_log, context
-from postroad.services.auth import key_check
-from postroad.services.webhooks import endpoint_settings, request_headers, signing_secrets
-from postroad.storage import accounts, store, webhooks
+from postroad import context, errors
+from postroad.keys import key_check
+from postroad.mail import notice_kinds, notice_outbox
+from postroad.model.events import webhook_formats
+from postroad.model.units import identifiers, times
+from postroad.services import audit_log, usage_limits
+from postroad.services.webhooks import endpoint_settings, signed_requests
+from postroad.storage.engine import store
+from postroad.storage.people import accounts
+from postroad.storage.webhook import webhook_deliveries, webhooks
+from postroad.telemetry import logs
 
 MAX_OVERLAP_HOURS: Final = 168
 _PATH: Final = re.compile(r"(?<=[^:/])[/?].*", re.DOTALL)
@@ -208,7 +213,7 @@ async def create_in(
     of_format: webhook_formats.Format = webhook_formats.Format.POSTROAD,
 ) -> SavedEndpoint:
     """Create an endpoint with settings that were checked, in a transaction that has locked the account."""
-    await account_quotas.check(ctx, tx, account_id, "webhooks")
+    await usage_limits.check_quota(ctx, tx, account_id, "webhooks")
     now = ctx.clock()
     webhook = webhooks.Webhook(
         id=ctx.new_id(identifiers.WEBHOOK, now=now),
@@ -231,7 +236,7 @@ async def create_in(
     await webhooks.insert(tx, webhook)
     secret = await _add_secret(ctx, tx, webhook, version=1, now=now)
     await _log_saved(ctx, tx, webhook)
-    return SavedEndpoint(msgspec.structs.replace(webhook, secret_hint=signing_secrets.hint(secret)), secret)
+    return SavedEndpoint(msgspec.structs.replace(webhook, secret_hint=signed_requests.secret_hint(secret)), secret)
 
 
 async def _change(
@@ -251,7 +256,7 @@ def _apply(
     if fields is None and _origin(changed.url) == _origin(webhook.url):
         return changed
     # They may be credentials, which nobody is shown: whoever changes the URL must not have them sent elsewhere.
-    sealed = request_headers.encrypt(ctx, fields or (), webhook_id=webhook.id)
+    sealed = signed_requests.encrypt_headers(ctx, fields or (), webhook_id=webhook.id)
     return msgspec.structs.replace(changed, request_headers=sealed)
 
 
@@ -269,16 +274,16 @@ async def _add_secret(
     ctx: context.Context, tx: store.Transaction, webhook: webhooks.Webhook, *, version: int, now: int
 ) -> str:
     await key_check.require_current(ctx, tx)
-    secret = signing_secrets.new()
+    secret = signed_requests.new_secret()
     row = webhooks.Secret(
         account_id=webhook.account_id,
         webhook_id=webhook.id,
         version=version,
-        secret=signing_secrets.encrypt(ctx, secret, webhook_id=webhook.id),
+        secret=signed_requests.encrypt_secret(ctx, secret, webhook_id=webhook.id),
         created_at=now,
         expires_at=None,
     )
-    await webhooks.add_secret(tx, row, hint=signing_secrets.hint(secret))
+    await webhooks.add_secret(tx, row, hint=signed_requests.secret_hint(secret))
     return secret
 
 
@@ -291,3 +296,72 @@ def _refuse_too_many(good: Sequence[webhooks.Secret]) -> None:
         f"overlap_hours: {MAX_OLD_SECRETS} old secrets are still valid, the first of them until "
         f"{times.to_wire(first)}; wait until then, or rotate without an overlap, which ends them all"
     )
+
+
+# Endpoints that fail: since when, and that they are disabled after three days without a success.
+#
+# A change of state is rare, so it is noted after the result is recorded, in a transaction of its own: an attempt costs
+# nothing more while an endpoint works, or goes on failing. What a crash loses here, the next attempt notes. An endpoint
+# that works and fails at the same time may be noted as failing; before it is disabled, the log must have no success.
+
+DISABLE_AFTER_DAYS: Final = 3
+DISABLED_REASON: Final = f"Every attempt has failed for {DISABLE_AFTER_DAYS} days."
+# The same in the sentence of an audit log entry.
+_DETAIL: Final = f"every attempt has failed for {DISABLE_AFTER_DAYS} days"
+
+
+def is_news(webhook: webhooks.Webhook, *, succeeded: bool, now: int) -> bool:
+    """Whether an attempt changes what is known of its endpoint, which is as it was when the attempt began."""
+    if succeeded or webhook.failing_since is None:
+        return succeeded == (webhook.failing_since is not None)
+    return _is_over(webhook.failing_since, now=now)
+
+
+async def note_attempts(
+    ctx: context.Context, webhook: webhooks.Webhook, *, succeeded: bool, at: int, log: logs.Logger
+) -> None:
+    """Note the result of an attempt, and disable the endpoint when it has failed for too long."""
+    async with ctx.store.transaction() as tx:
+        current = await find_locked(tx, webhook.account_id, webhook.id)
+        if current is None or not current.enabled or current.url != webhook.url:
+            return
+        changed = await _changed(ctx, tx, current, succeeded=succeeded, at=at)
+        if changed != current:
+            await webhooks.update(tx, changed)
+            await _notify(ctx, tx, current, changed)
+    if not changed.enabled:
+        log.warning("webhook_disabled", account_id=changed.account_id, webhook_id=changed.id)
+
+
+async def _changed(
+    ctx: context.Context, tx: store.Transaction, current: webhooks.Webhook, *, succeeded: bool, at: int
+) -> webhooks.Webhook:
+    since, now = current.failing_since, ctx.clock()
+    if succeeded or since is None:
+        return msgspec.structs.replace(current, failing_since=None if succeeded else at)
+    if not _is_over(since, now=now):
+        return current
+    if await webhook_deliveries.has_succeeded(tx, current.account_id, current.id, since=since):
+        return msgspec.structs.replace(current, failing_since=at)
+    await audit_log.write(ctx, tx, current.account_id, "webhook.disabled", host(current.url), _DETAIL)
+    return msgspec.structs.replace(current, enabled=0, disabled_reason=DISABLED_REASON, updated_at=now)
+
+
+async def _notify(
+    ctx: context.Context, tx: store.Transaction, before: webhooks.Webhook, after: webhooks.Webhook
+) -> None:
+    """Tell the owners that an endpoint begins to fail, or is disabled."""
+    if after.enabled and (after.failing_since is None or before.failing_since is not None):
+        return
+    values = {
+        "webhook_id": after.id,
+        "host": host(after.url),
+        "since": times.to_wire(after.failing_since or after.updated_at),
+    }
+    kind = notice_kinds.WEBHOOK_FAILING if after.enabled else notice_kinds.WEBHOOK_DISABLED
+    told = notice_outbox.NewNotice(kind=kind, subject=after.id, values=values, account_id=after.account_id)
+    await notice_outbox.write(tx, [told], now=ctx.clock(), entropy=ctx.entropy)
+
+
+def _is_over(since: int, *, now: int) -> bool:
+    return now - since >= DISABLE_AFTER_DAYS * times.DAY

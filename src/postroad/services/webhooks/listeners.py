@@ -12,17 +12,20 @@ from typing import Final
 
 import msgspec
 
-from postroad.model import identifiers, times, webhook_formats
-from postroad.services import audit_log, context, work_limits
+from postroad import context
+from postroad.model.events import webhook_formats
+from postroad.model.units import identifiers, times
+from postroad.services import audit_log, usage_limits
 from postroad.services.webhooks import endpoint_settings, endpoints
-from postroad.storage import accounts, webhook_deliveries, webhooks
+from postroad.storage.people import accounts
+from postroad.storage.webhook import webhook_deliveries, webhooks
 
 DESCRIPTION: Final = "postroad webhook listen"
 # A request that waits holds a connection. It ends soon, so that a stopping service need not wait for it.
 MAX_WAIT_SECONDS: Final = 5
 POLL_SECONDS: Final = 0.5
 MAX_EVENTS: Final = 100
-WAITING: Final = work_limits.WorkLimit("webhook listeners", per_account=5, per_process=100, retry_seconds=5)
+WAITING: Final = usage_limits.WorkLimit("webhook listeners", per_account=5, per_process=100, retry_seconds=5)
 # Longer than a laptop needs to find its network again; what happens meanwhile is kept for it.
 EXPIRY: Final = 600 * times.SECOND
 # How often a listener is written to because it is in use.
@@ -45,7 +48,7 @@ async def receive(
     ctx: context.Context, account_id: str, webhook_id: str, *, acknowledged: Sequence[str], wait_seconds: float
 ) -> list[webhook_deliveries.Delivery]:
     """Delete what is acknowledged, and return the oldest events, for which it waits if there are none."""
-    with work_limits.acquire(ctx, WAITING, account_id):
+    with usage_limits.acquire(ctx, WAITING, account_id):
         await _acknowledge(ctx, account_id, webhook_id, acknowledged)
         end = time.monotonic() + wait_seconds
         while True:

@@ -1056,7 +1056,7 @@ CREATE TABLE acme_challenges (
 
 -- The newest partition is open at its end, so that no message is ever refused for want of a partition. No partition is
 -- ever renamed, because a `pg_dump` that has just begun would take one for another.
--- `services/maintenance/partitions.py` decides when the functions below are called.
+-- `services/operations/partitions.py` decides when the functions below are called.
 
 -- Get tables for ourselves, all or none, and be the only one that changes partitions. Transactions use the tables in any
 -- order, so each attempt is short: one of those that wait for each other is us, and mail waits this long for a lock at most.

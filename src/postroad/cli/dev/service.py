@@ -1,0 +1,222 @@
+"""`postroad dev`: the whole service for development, without configuration."""
+
+import contextlib
+import os
+import shlex
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib import parse
+
+import click
+import msgspec
+import uvloop
+
+from postroad import config, roles
+from postroad import context as services_context
+from postroad.cli.dev import demo_account
+from postroad.cli.dev import sample_week as sample
+from postroad.cli.framework import command, data_folder
+from postroad.model.delivery import providers
+from postroad.roles import service
+from postroad.services.messages import dev_inbox
+from postroad.simulator import mailbox
+from postroad.telemetry import logs
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+# The address for local clients of a service that listens on all addresses.
+CLIENT_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not an address to listen on
+# With the sample week, whose bounces it shows.
+GUARD_ON = {"POSTROAD_BOUNCE_GUARD__ENABLED": "true"}
+
+WELCOME = """
+Postroad is running for development: {base_url}   (Ctrl-C to stop)
+
+Open the dashboard; the login is filled in:
+
+  {base_url}/login#{login}
+
+Send an email:
+
+  curl {base_url}/emails \\
+    -H 'Authorization: Bearer {api_key}' \\
+    -H 'Content-Type: application/json' \\
+    -H "Idempotency-Key: $(date +%s)" \\
+    -d '{{"from": "hello@{domain}", "to": "you@example.net", "template": "{template}", "variables": {{"name": "you"}}}}'
+
+Get its status, with the id from the response:
+
+  curl -u '{smtp_username}:{smtp_password}' {base_url}/emails/ID
+
+Or send over SMTP, at {smtp_host}, port {smtp_port}, without TLS:
+
+  curl smtp://{smtp} -u '{smtp_username}:{smtp_password}' \\
+    --mail-from hello@{domain} --mail-rcpt you@example.net \\
+    -H 'From: hello@{domain}' -H 'To: you@example.net' -H 'Subject: Hello' -F '=It works.'
+
+A mailbox simulator on this machine receives all mail. The local part of a recipient decides the result: bounce@…,
+blocked@…, defer@… (accepted at the third attempt), fail@…, slow@…, drop@… (disconnects); any other is delivered.
+List the received mail:
+
+  curl -u '{smtp_username}:{smtp_password}' {base_url}/v1/inbox
+
+Receive signed webhooks for every result (in another terminal):
+
+  {program} webhook listen --data {data}
+
+Login:          {login_email}  {login_password}
+Documentation:  {base_url}/docs
+Administration: {program} account list --data {data}
+Saved in {info}.
+"""
+
+
+def endpoint(_ctx: click.Context, parameter: click.Parameter, value: str) -> config.Endpoint:
+    """Validate an address option."""
+    name = parameter.opts[0]
+    try:
+        return config.endpoint(value, name=name)
+    except config.ConfigError as problem:
+        raise click.BadParameter(str(problem).removeprefix(f"{name}: ")) from None
+
+
+def _address_option(name: str, default: str, text: str) -> Callable[[Decorated], Decorated]:
+    return click.option(
+        name,
+        callback=endpoint,
+        default=default,
+        show_default=True,
+        metavar="HOST:PORT",
+        help=f"{text}; port 0 chooses a free port.",
+    )
+
+
+@click.command("dev")
+@click.option(
+    "--data",
+    type=command.FOLDER,
+    default=Path(".postroad"),
+    show_default=True,
+    metavar="DIR",
+    help="Folder for the database, the key and dev.json; created if missing.",
+)
+@_address_option("--http", "127.0.0.1:8025", "Listen address of the API and the dashboard")
+@_address_option("--smtp", "127.0.0.1:2525", "Listen address for SMTP, without TLS")
+@_address_option("--sink", "127.0.0.1:0", "Listen address of the mailbox simulator")
+@click.option(
+    "--sample-week",
+    is_flag=True,
+    help="Fill the demo account with a week of mail, once, and turn the bounce guard on.",
+)
+def dev(data: Path, http: config.Endpoint, smtp: config.Endpoint, sink: config.Endpoint, *, sample_week: bool) -> None:
+    """Run the whole service for development, with a demo account and without configuration."""
+    folder = data_folder.DataFolder(data)
+    with command.report_errors():
+        folder.prepare()
+        with folder.locked(), folder.previous_info() as before:
+            listen = {"http": str(http), "submission": str(smtp)}
+            chosen = GUARD_ON if sample_week else {}
+            settings = folder.settings(environment={**chosen, **os.environ}, listen=listen)
+            log = logs.configure(form=settings.logs.format, level=settings.logs.level, stream=sys.stderr)
+            with command.name_store_on_error(settings), command.name_listen_option("--http", submission="--smtp"):
+                uvloop.run(_run(folder, before, settings=settings, sink=sink, with_sample=sample_week, log=log))
+
+
+async def _run(
+    folder: data_folder.DataFolder,
+    before: data_folder.DevInfo | None,
+    *,
+    settings: config.Settings,
+    sink: config.Endpoint,
+    with_sample: bool,
+    log: logs.Logger,
+) -> None:
+    prepared: list[data_folder.DevInfo] = []
+    data = shlex.quote(str(folder.path))
+    mail = dev_inbox.Inbox(
+        clock=services_context.system_clock,
+        entropy=os.urandom,
+        command=lambda words: f"{_program()} {words} --data {data}",
+    )
+
+    async def prepare(context: services_context.Context) -> None:
+        prepared.append(await demo_account.prepare(context, before))
+        if with_sample:
+            account = await demo_account.account_of(context)
+            if await sample.write(context, folder, account.id, endpoint=sample_endpoint(settings)):
+                log.info("sample_week_written", account_id=account.id)
+
+    async with _simulator(mail, sink, log=log) as bound:
+
+        def announce(addresses: roles.Addresses) -> None:
+            base_url = settings.http.base_url or f"http://{_client_endpoint(addresses['http'])}"
+            host, port = _client_endpoint(addresses["submission"])
+            smtp = msgspec.structs.replace(prepared[0].smtp, host=host, port=port)
+            info = msgspec.structs.replace(prepared[0], base_url=base_url, smtp=smtp, sink=data_folder.Sink(*bound))
+            folder.write_info(info)
+            click.echo(_welcome(folder, info))
+
+        routed = _with_upstream(bound, settings)
+        await service.run(routed, list(service.ROLES), log=log, mail=mail, prepare=prepare, announce=announce)
+
+
+@contextlib.asynccontextmanager
+async def _simulator(
+    mail: dev_inbox.Inbox, where: config.Endpoint, *, log: logs.Logger
+) -> AsyncIterator[config.Endpoint]:
+    """Run the mailbox simulator; yields its address."""
+
+    def failed(problem: Exception) -> None:
+        log.error("simulator_failed", exc_info=problem)
+
+    async with contextlib.AsyncExitStack() as stack:
+        with command.name_listen_option("--sink"):
+            try:
+                running = mailbox.serve(mail, host=where.host, port=where.port, failed=failed)
+                bound = await stack.enter_async_context(running)
+            except OSError as problem:
+                raise roles.cannot_listen(where, problem) from problem
+        yield _client_endpoint(config.Endpoint(*bound))
+
+
+def _with_upstream(sink: config.Endpoint, settings: config.Settings) -> config.Settings:
+    """The settings with the simulator as upstream, unless another is set."""
+    simulator = config.Upstream(name=providers.DEV_SIMULATOR, host=sink.host, port=sink.port, tls="off")
+    return msgspec.structs.replace(settings, upstreams=settings.upstreams or (simulator,))
+
+
+def sample_endpoint(settings: config.Settings) -> str:
+    """The endpoint of the sample webhook: the built-in one, which answers, unless its port is not known yet."""
+    where = _client_endpoint(config.endpoint(settings.http.listen, name="http.listen"))
+    base_url = settings.http.base_url or (f"http://{where}" if where.port else "")
+    return f"{base_url}{dev_inbox.WEBHOOK_PATH}" if base_url else sample.URL
+
+
+def _client_endpoint(where: config.Endpoint) -> config.Endpoint:
+    return config.Endpoint(CLIENT_HOSTS.get(where.host, where.host), where.port)
+
+
+def _welcome(folder: data_folder.DataFolder, info: data_folder.DevInfo) -> str:
+    return WELCOME.format(
+        base_url=info.base_url,
+        api_key=info.api_key,
+        domain=info.domain,
+        template=info.template,
+        smtp=config.Endpoint(info.smtp.host, info.smtp.port),
+        smtp_host=info.smtp.host,
+        smtp_port=info.smtp.port,
+        smtp_username=info.smtp.username,
+        smtp_password=info.smtp.password,
+        login=parse.quote(f"{info.login.email} {info.login.password}"),
+        login_email=info.login.email,
+        login_password=info.login.password,
+        program=_program(),
+        data=shlex.quote(str(folder.path)),
+        info=folder.info_file,
+    )
+
+
+def _program() -> str:
+    """The path of this program, if it can be run from a shell."""
+    return shlex.quote(sys.argv[0]) if Path(sys.argv[0]).name == "postroad" else "postroad"

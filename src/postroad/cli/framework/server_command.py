@@ -1,0 +1,255 @@
+"""The base of commands that work over HTTP, from any machine, with a URL and an API key.
+
+Without a server, they work on an installation of this machine: on that which `--data` or `--config` names, or else the
+environment, or the file of `postroad init`. A `ServerCommand` then calls the API in its process (`local_server.py`);
+an `EitherCommand` has a function of its own for it. Which server is used is said on stderr.
+The modules of such commands import nothing of the service, so that they start fast; what works on an installation is
+imported when it is used. The API key never is an argument, because other users of the machine can see those.
+"""
+
+import importlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+import postroad
+from postroad import errors
+from postroad.cli.framework import output, server_login
+from postroad.network.http import api_client
+
+CONFIG_VARIABLE: Final = "POSTROAD_CONFIG"
+# What `postroad init` writes.
+CONFIG_FILE = Path("/etc/postroad/postroad.toml")
+CONFIG_TEXT: Final = f"Default: {CONFIG_VARIABLE}, or {CONFIG_FILE}."
+
+
+def file_to_write(environment: Mapping[str, str]) -> Path:
+    """The settings file of this machine, which may not exist yet."""
+    return Path(environment.get(CONFIG_VARIABLE) or CONFIG_FILE)
+
+
+def installed_settings(given: Path | None, environment: Mapping[str, str]) -> Path | None:
+    """The settings file: that of the option, of the variable, or of `postroad init` if it is there."""
+    if given is not None:
+        return given
+    file = file_to_write(environment)
+    return file if environment.get(CONFIG_VARIABLE) or _is_there(file) else None
+
+
+def _is_there(file: Path) -> bool:
+    """Whether there is a file. One that this user may not see counts: the error of reading it says what to do."""
+    try:
+        os.stat(file)  # noqa: PTH116 - `exists` differs between versions of Python where it is not permitted
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+URL_VARIABLE: Final = "POSTROAD_URL"
+KEY_VARIABLE: Final = "POSTROAD_API_KEY"
+SETTING_PREFIX: Final = "POSTROAD_"
+UNAUTHORIZED: Final = 401
+FORBIDDEN: Final = 403  # also of one request of a good key, such as a sender of another domain
+REFUSED: Final = (UNAUTHORIZED, FORBIDDEN)
+# More than anybody waits for: 100,000 rows.
+MAX_PAGES: Final = 1000
+
+URL: Final = click.Option(
+    ["--url"], metavar="URL", help=f"Server to use. Default: {URL_VARIABLE}, or that of the last 'postroad login'."
+)
+JSON: Final = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")
+_FOLDER: Final = click.Path(file_okay=False, path_type=Path)
+_FILE: Final = click.Path(dir_okay=False, path_type=Path)
+INSTALLATION: Final = [
+    click.Option(["--data"], type=_FOLDER, metavar="DIR", help="Data folder of 'postroad dev', instead of a server."),
+    click.Option(["--config"], type=_FILE, metavar="FILE", help="Configuration file, instead of a server."),
+]
+ACCOUNT: Final = click.Option(["--account"], metavar="ACCOUNT", help="Account id or unique name, without a server.")
+LOCAL: Final = [*INSTALLATION, ACCOUNT]
+# What names a server or an installation.
+CHOICE: Final = ("url", "data", "config", "account")
+
+
+class CommandError(click.ClickException):
+    """An error of a command. What a server said is printed without its control characters."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(output.printable(message))
+
+
+class RefusedError(CommandError):
+    """A wrong key, or a missing scope."""
+
+    exit_code = 3
+
+
+class UnreachableError(CommandError):
+    """No connection, or no usable response."""
+
+    exit_code = 4
+
+
+def error_of(problem: api_client.ServerError) -> CommandError:
+    """The error of a command for that of a server."""
+    if problem.status is None:
+        return UnreachableError(str(problem))
+    return RefusedError(str(problem)) if problem.status == UNAUTHORIZED else CommandError(str(problem))
+
+
+class ServerCommand(click.Command):
+    """A command whose function is `(server, **arguments) -> Report`."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The parameters of the command, and those of every command of this kind."""
+        own = super().get_params(ctx)
+        return [*own[:-1], URL, *LOCAL, JSON, *own[-1:]]
+
+    def invoke(self, ctx: click.Context) -> None:
+        """Call the function and print its report."""
+        arguments = dict(ctx.params)
+        chosen = {name: arguments.pop(name) for name in CHOICE}
+        as_json = arguments.pop("as_json")
+        assert self.callback is not None  # noqa: S101 - set by the decorator
+        server = connect(chosen)
+        click.echo(f"Server: {server.url}", err=True)
+        try:
+            report = self.callback(server, **arguments)
+        except api_client.ServerError as problem:
+            raise error_of(problem) from None
+        except errors.PostroadError as problem:
+            raise CommandError(problem.message) from None
+        finally:
+            server.close()
+        output.show(report, as_json=as_json)
+        ctx.exit(report.exit_code)
+
+
+class EitherCommand(ServerCommand):
+    """The same, and `local`, a function of an `AccountCommand` with its module, does it on an installation."""
+
+    def __init__(self, name: str, *, local: str, **options: Any) -> None:
+        super().__init__(name, **options)
+        self._local = local
+
+    def invoke(self, ctx: click.Context) -> None:
+        """Run it on the installation that is meant, or else with a server."""
+        if not is_local(ctx.params, os.environ):
+            super().invoke(ctx)
+            return
+        from postroad.cli.framework import command  # noqa: PLC0415 - the whole service, which a server command does not need
+
+        del ctx.params["url"]
+        module, _, name = self._local.rpartition(".")
+        function = getattr(importlib.import_module(module), name)
+        command.AccountCommand(self.name, callback=function).invoke(ctx)
+
+
+def connect(chosen: Mapping[str, Any], *, needs_account: bool = True) -> api_client.Client:
+    """The server that the options, the environment or the last login name, or else the installation of this machine."""
+    if not is_local(chosen, os.environ):
+        return client(chosen["url"], os.environ)
+    from postroad.cli.framework import (
+        command,
+        local_server,
+    )
+
+    with command.report_errors():
+        settings = command.load_settings(data=chosen["data"], file=chosen["config"])
+        with command.name_store_on_error(settings):
+            return local_server.LocalServer(settings, account=chosen.get("account"), needs_account=needs_account)
+
+
+def is_local(chosen: Mapping[str, Any], environment: Mapping[str, str]) -> bool:
+    """Whether an installation of this machine is meant, and no server; naming both in the same way is an error."""
+    named = [f"--{name}" for name in ("data", "config") if chosen[name] is not None]
+    if named and chosen["url"] is not None:
+        raise click.UsageError(f"{named[0]} and --url cannot be combined; use one of them.")
+    found = bool(named) or (chosen["url"] is None and _is_local_by_default(environment))
+    if not found and chosen.get("account") is not None:
+        raise click.UsageError("--account needs --data or --config; the API key decides the account of a server.")
+    return found
+
+
+def _is_local_by_default(environment: Mapping[str, str]) -> bool:
+    """The same without options: the environment comes before the last login, and that before the file of `init`."""
+    has_settings = any(name.startswith(SETTING_PREFIX) and "__" in name for name in environment)
+    if environment.get(URL_VARIABLE):
+        if has_settings:
+            raise click.UsageError(
+                f"The environment names both a server ({URL_VARIABLE}) and an installation; "
+                "choose with --url or --config."
+            )
+        return False
+    if has_settings or environment.get(CONFIG_VARIABLE):
+        return True
+    file = installed_settings(None, environment)
+    return file is not None and os.access(file, os.R_OK, effective_ids=True) and not _logins(environment).current
+
+
+def client(url: str | None, environment: Mapping[str, str]) -> api_client.Client:
+    """A client of the server that the option, the environment or the last login names."""
+    logins = _logins(environment)
+    named = checked_url(url or environment.get(URL_VARIABLE) or logins.current)
+    key = environment.get(KEY_VARIABLE) or logins.keys.get(named, "")
+    if not key:
+        raise click.UsageError(f"No API key for {named}. Run 'postroad login {named}', or set {KEY_VARIABLE}.")
+    return new_client(named, key)
+
+
+def _logins(environment: Mapping[str, str]) -> server_login.Logins:
+    try:
+        return server_login.load(server_login.path(environment))
+    except server_login.LoginError as problem:
+        raise CommandError(str(problem)) from None
+
+
+def new_client(url: str, key: str) -> api_client.Client:
+    """A client of this server. The key becomes a header field."""
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise click.UsageError("the API key contains invalid characters; copy it again")
+    return api_client.Client(url, key, user_agent=f"postroad/{postroad.__version__}")
+
+
+def checked_url(text: str) -> str:
+    """A URL in its stored form, or an error that says what is wrong with it."""
+    if not text:
+        raise click.UsageError(
+            f"No server given. Run 'postroad login URL', or set {URL_VARIABLE} and {KEY_VARIABLE}. On the host of the "
+            "service, run the command as its user, or use --config FILE or --data DIR."
+        )
+    try:
+        return api_client.check_url(text)
+    except ValueError as problem:
+        raise click.UsageError(output.printable(f"{text}: {problem}")) from None
+
+
+def pages(
+    server: api_client.Client, path: str, /, *, cursor: str | None = None, **query: object
+) -> Iterator[dict[str, Any]]:
+    """The pages of a list. A server whose list does not end is an error, because a part would pass for the whole."""
+    seen = {cursor}
+    for _ in range(MAX_PAGES):
+        page = server.get(path, cursor=cursor, **query)
+        yield page
+        cursor = page.get("next_cursor")
+        if cursor is None:
+            return
+        if not isinstance(cursor, str) or cursor in seen:
+            break
+        seen.add(cursor)
+    raise CommandError(f"{server.url}: the list {path} does not end")
+
+
+def rows(found: object, *names: str) -> list[list[Any]]:
+    """The members of a list of objects, as rows of a table."""
+    return [[one.get(name) for name in names] for one in objects(found)]
+
+
+def objects(found: object) -> Sequence[dict[str, Any]]:
+    """The objects of a list; whatever else a server sends is left out."""
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []

@@ -1,0 +1,1 @@
+"""Commands for an installation as a whole: set up, run, check, back up."""

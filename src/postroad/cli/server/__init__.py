@@ -1,0 +1,1 @@
+"""Commands that work on what an installation holds: accounts, people, domains, messages, the queue."""

@@ -1,0 +1,164 @@
+"""`postroad send`: send a message, and optionally wait for the result."""
+
+import base64
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+from urllib import parse
+
+import click
+
+from postroad import errors
+from postroad.cli.framework import output, server_command
+from postroad.model.mail import limits
+from postroad.network.http import api_client
+
+STANDARD_INPUT: Final = "-"
+# Often enough for a person, and a small part of what a key may do.
+POLL_SECONDS: Final = 0.5
+NOT_FINAL: Final = ("queued", "deferred")
+
+_OPTIONS: Final[list[click.Parameter]] = [
+    click.Option(["--from", "sender"], required=True, metavar="ADDRESS", help="Sender, at a domain of the account."),
+    click.Option(["--to"], required=True, multiple=True, metavar="ADDRESS", help="Recipient; repeatable."),
+    click.Option(["--cc"], multiple=True, metavar="ADDRESS", help="Cc recipient; repeatable."),
+    click.Option(["--bcc"], multiple=True, metavar="ADDRESS", help="Bcc recipient; repeatable."),
+    click.Option(["--reply-to"], multiple=True, metavar="ADDRESS", help="Reply-To address; repeatable."),
+    click.Option(["--subject"], help="Subject."),
+    click.Option(["--text"], help="Plain text body; - reads it from standard input."),
+    click.Option(["--html"], help="HTML body."),
+    click.Option(["--template"], metavar="ALIAS", help="Template of the account, instead of a body."),
+    click.Option(["--var", "variables"], multiple=True, metavar="NAME=VALUE", help="Template variable; repeatable."),
+    click.Option(["--header", "headers"], multiple=True, metavar="NAME:VALUE", help="Header field; repeatable."),
+    click.Option(["--tag", "tags"], multiple=True, help="Tag; repeatable."),
+    click.Option(
+        ["--attach", "files"],
+        multiple=True,
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="File to attach; repeatable.",
+    ),
+    click.Option(["--key"], help="Idempotency key; a repeated key does not send again."),
+    click.Option(
+        ["--wait"], type=click.IntRange(1, 86_400), metavar="SECONDS", help="Wait up to this long for the result."
+    ),
+]
+
+
+@click.command("send", cls=server_command.EitherCommand, local="postroad.cli.server.send_local.send", params=_OPTIONS)
+def send(server: api_client.Client, *, key: str | None, wait: int | None, **fields: Any) -> output.Report:
+    """Send a message. With --data or --config, a running service delivers it."""
+    given = f"cli-{os.urandom(16).hex()}" if key is None else checked_key(key)
+    body = {name: value for name, value in message(fields).items() if value}
+    try:
+        accepted = server.call("POST", "/emails", body, headers={"Idempotency-Key": given})
+    except api_client.ServerError as problem:
+        if problem.status == server_command.FORBIDDEN and key is None:  # perhaps it waits for approval
+            raise api_client.ServerError(f"{problem}. To repeat it: --key {given}", status=problem.status) from None
+        if problem.status is not None:
+            raise
+        raise api_client.ServerError(
+            f"{problem}. It is unknown whether the message was accepted; repeat the command with --key {given}, "
+            "which cannot send it twice"
+        ) from None
+    found = accepted if wait is None else _result(server, str(accepted.get("id")), seconds=wait)
+    return _report(found, seconds=wait)
+
+
+def message(fields: dict[str, Any]) -> dict[str, Any]:
+    """The message as `POST /emails` takes it."""
+    headers = {name.strip(): value.strip() for name, value in _pairs("--header", fields["headers"], ":").items()}
+    return {
+        "from": fields["sender"],
+        "to": list(fields["to"]),
+        "cc": list(fields["cc"]),
+        "bcc": list(fields["bcc"]),
+        "reply_to": list(fields["reply_to"]),
+        "subject": fields["subject"],
+        "text": _text(fields["text"]),
+        "html": fields["html"],
+        "template": fields["template"],
+        "variables": _pairs("--var", fields["variables"], "=") or None,
+        "headers": headers,
+        "tags": list(fields["tags"]),
+        "attachments": [_attachment(file) for file in fields["files"]],
+    }
+
+
+def checked_key(text: str) -> str:
+    """An idempotency key of a length that is allowed."""
+    if not (1 <= len(text) <= limits.IDEMPOTENCY_KEY_CHARACTERS and text.isprintable()):
+        raise click.UsageError(f"--key: must have 1 to {limits.IDEMPOTENCY_KEY_CHARACTERS} characters")
+    return text
+
+
+def _result(server: api_client.Client, message_id: str, *, seconds: int) -> dict[str, Any]:
+    """The message when all its recipients are final, or when the time is over, with why they wait."""
+    deadline = time.monotonic() + seconds
+    path = f"/emails/{parse.quote(message_id, safe='')}"
+    while time.monotonic() < deadline:
+        found = server.get(path)
+        if found.get("status") != NOT_FINAL[0]:
+            return found
+        time.sleep(POLL_SECONDS)
+    return server.get(path, include="queue")
+
+
+def _report(found: dict[str, Any], *, seconds: int | None) -> output.Report:
+    recipients = [*server_command.objects(found.get("recipients"))]
+    lines = [f"{found.get('id')} is queued, for {output.recipients(found.get('recipient_count'))}."]
+    lines += [f"{one.get('email')}: {one.get('status')}{_reply(one)}{_reason(one)}" for one in recipients]
+    missing = [one for one in recipients if one.get("status") in NOT_FINAL]
+    if missing:
+        lines.append(f"Not final after {seconds} s; 'postroad show {found.get('id')}' shows more.")
+    text = "\n".join(map(output.printable, lines))
+    return output.Report(data={"message": found}, text=text, exit_code=1 if missing else 0)
+
+
+def _reply(one: dict[str, Any]) -> str:
+    reply = f"{one.get('last_smtp_code') or ''} {one.get('last_smtp_response') or ''}".strip()
+    return f", {reply}" if reply else ""
+
+
+def _reason(one: dict[str, Any]) -> str:
+    queue = one.get("queue")
+    reason = queue.get("reason") if isinstance(queue, dict) else None
+    return f", {reason.get('text')}" if isinstance(reason, dict) else ""
+
+
+def _text(given: str | None) -> str | None:
+    if given != STANDARD_INPUT:
+        return given
+    # One byte beyond the limit is enough to know that the text is too large.
+    raw = sys.stdin.buffer.read(limits.MIME_BYTES + 1)
+    if len(raw) > limits.MIME_BYTES:
+        raise errors.PayloadTooLarge("--text: exceeds the message size limit of 10 MiB")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise errors.InvalidRequest("--text: standard input is not UTF-8 text") from None
+
+
+def _pairs(option: str, given: Sequence[str], separator: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in given:
+        name, found, value = text.partition(separator)
+        if not found or not name.strip():
+            raise click.UsageError(f"{option}: {text!r} is not of the form name{separator}value")
+        if name in pairs:
+            raise click.UsageError(f"{option}: {name!r} is given twice")
+        pairs[name] = value
+    return pairs
+
+
+def _attachment(file: Path) -> dict[str, str]:
+    try:
+        if file.stat().st_size > limits.MIME_BYTES:
+            raise errors.PayloadTooLarge(f"--attach: {file} exceeds the message size limit of 10 MiB")
+        content = file.read_bytes()
+    except OSError as problem:
+        raise errors.InvalidRequest(f"--attach: {file} cannot be read: {problem.strerror}") from None
+    return {"filename": file.name, "content": base64.b64encode(content).decode()}

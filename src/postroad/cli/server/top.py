@@ -1,0 +1,226 @@
+"""`postroad top`: the live state of an installation in a terminal, until Ctrl-C, over `/v1/operator`.
+
+Rates are the differences between two answers. On a terminal the screen is drawn again at every refresh and fits into
+it; elsewhere each refresh is a block of lines, or with `--json` one line.
+"""
+
+import datetime as dt
+import json
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import click
+
+from postroad.cli.framework import output, server_command
+from postroad.network.http import api_client
+
+DEFAULT_SECONDS: Final = 2.0
+MAX_WAIT_SECONDS: Final = 30.0
+# Rows of a table where the output is no terminal.
+ROWS: Final = 10
+# Lines of the screen that are not rows of tables.
+HEAD_LINES: Final = 20
+MIN_ROWS: Final = 3
+TEMPORARY: Final = (429, 500, 502, 503, 504)
+# To the upper left corner, and clear from there.
+REDRAW: Final = "\x1b[H\x1b[J"
+COUNTED: Final = ("accepted", "delivered", "deferred", "bounced", "failed")
+
+State = dict[str, Any]
+
+
+@click.command(
+    "top",
+    params=[
+        click.Option(
+            ["--interval"],
+            type=click.FloatRange(min=0.5, max=3600),
+            default=DEFAULT_SECONDS,
+            show_default=True,
+            help="Seconds between two refreshes.",
+        ),
+        click.Option(["--once"], is_flag=True, help="Print the state once, and stop."),
+        server_command.URL,
+        *server_command.INSTALLATION,
+        click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object per line."),
+    ],
+)
+def top(*, interval: float, once: bool, as_json: bool, **chosen: Any) -> None:
+    """Show the live state of an installation: rates, queue, destinations and hosts, until Ctrl-C."""
+    server = server_command.connect(chosen, needs_account=False)
+    is_screen = sys.stdout.isatty() and not as_json and not once
+    if not is_screen:
+        click.echo(f"Server: {server.url}.{'' if once else ' Press Ctrl-C to stop.'}", err=True)
+    try:
+        for state in _follow(Reader(server), interval=interval, is_quiet=is_screen):
+            click.echo(json.dumps(state) if as_json else _drawn(state, server.url, is_screen=is_screen))
+            if once:
+                return
+    except KeyboardInterrupt:
+        return
+    except api_client.ServerError as problem:
+        raise server_command.error_of(problem) from None
+    finally:
+        server.close()
+
+
+def _follow(reader: "Reader", *, interval: float, is_quiet: bool) -> Iterator[State]:
+    """The state at every refresh. A server that was there and is gone is asked again."""
+    failures = 0
+    while True:
+        try:
+            yield reader.read()
+            failures = 0
+        except api_client.ServerError as problem:
+            if not reader.has_begun or problem.status not in (None, *TEMPORARY):
+                raise
+            failures += 1
+            if failures == 1 and not is_quiet:
+                click.echo(output.printable(f"{problem}; trying again."), err=True)
+        time.sleep(min(interval * 2 ** min(failures, 10), max(interval, MAX_WAIT_SECONDS)))
+
+
+class Reader:
+    """Reads the state, and remembers the last one for the rates."""
+
+    def __init__(self, server: api_client.Client) -> None:
+        self._server = server
+        self._before: tuple[dt.datetime, Mapping[str, Any]] | None = None
+        self._rates: dict[str, float | None] = dict.fromkeys(COUNTED)
+        self.has_begun = False
+
+    def read(self) -> State:
+        """The state now."""
+        queue = self._server.get("/v1/operator/queue")
+        providers = self._server.get("/v1/operator/providers")
+        health = self._server.get("/v1/operator/health")
+        self.has_begun = True
+        self._measure(queue)
+        return {
+            "at": health.get("now"),
+            "rates": self._rates,
+            "queue": {
+                name: queue.get(name) for name in ("counted_at", "recipients", "states", "ages", "oldest_at", "holds")
+            },
+            "domains": server_command.objects(queue.get("domains")),
+            "accounts": server_command.objects(queue.get("accounts")),
+            "causes": server_command.objects(queue.get("causes")),
+            "providers": server_command.objects(providers.get("providers")),
+            "processes": server_command.objects(health.get("processes")),
+            "store": health.get("store"),
+        }
+
+    def _measure(self, queue: Mapping[str, Any]) -> None:
+        """The rates since the numbers before. They are counts of two hours: at the full hour they start again."""
+        counted_at, totals = queue.get("counted_at"), queue.get("last_hours")
+        if not isinstance(counted_at, str) or not isinstance(totals, dict):
+            return
+        at = dt.datetime.fromisoformat(counted_at)
+        if self._before is not None and at > self._before[0]:
+            seconds = (at - self._before[0]).total_seconds()
+            differences = {name: totals.get(name, 0) - self._before[1].get(name, 0) for name in COUNTED}
+            is_reset = any(one < 0 for one in differences.values())
+            self._rates = {name: None if is_reset else round(one / seconds, 1) for name, one in differences.items()}
+        if self._before is None or at > self._before[0]:
+            self._before = (at, totals)
+
+
+def _drawn(state: State, url: str, *, is_screen: bool) -> str:
+    if not is_screen:
+        return f"{screen(state, url, rows=ROWS)}\n"
+    columns, lines = shutil.get_terminal_size()
+    shown = screen(state, url, rows=max(MIN_ROWS, (lines - HEAD_LINES) // 4)).splitlines()
+    return REDRAW + "\n".join(one[:columns] for one in shown[: lines - 1])
+
+
+def screen(state: State, url: str, *, rows: int) -> str:
+    """The state as text; each table has at most `rows` rows."""
+    queue = state["queue"]
+    states = queue["states"] or {}
+    head = [
+        f"Postroad {output.printable(url)}  {output.printable(str(state['at']))}",
+        "Per second: " + ", ".join(f"{name} {_number(state['rates'][name])}" for name in COUNTED),
+        (
+            f"Queue: {_number(queue['recipients'])} {'recipient' if queue['recipients'] == 1 else 'recipients'}, "
+            f"oldest {_age(queue['oldest_at'], state['at'])}"
+        ),
+        "  "
+        + ", ".join(
+            f"{name} {_number(states.get(name))}" for name in ("ready", "waiting", "sending", "scheduled", "held")
+        ),
+    ]
+    if queue["counted_at"] is None:
+        head.append("The queue is being counted.")
+    busy = sorted(state["providers"], key=_urgency)
+    oldest = sorted(state["accounts"], key=lambda one: str(one.get("oldest_at")))
+    tables = [
+        _table(
+            ("domain", "recipients"), [(one.get("domain"), one.get("recipients")) for one in state["domains"]], rows
+        ),
+        _table(
+            ("account", "recipients", "oldest"),
+            [
+                (
+                    one.get("name") or one.get("account_id"),
+                    one.get("recipients"),
+                    _age(one.get("oldest_at"), state["at"]),
+                )
+                for one in oldest
+            ],
+            rows,
+        ),
+        _table(("provider", "state", "delivered", "deferred", "why"), [_provider(one) for one in busy], rows),
+        _table(
+            ("host", "process", "version", "accepted/s", "delivered/s", "last report", "roles"),
+            [
+                (
+                    one.get("host"),
+                    one.get("process_id"),
+                    str(one.get("version")).partition("+")[0],
+                    (one.get("rates") or {}).get("accepted"),
+                    (one.get("rates") or {}).get("delivered"),
+                    _age(one.get("seen_at"), state["at"]) + ("" if one.get("alive") else " (silent)"),
+                    ",".join(map(str, one.get("roles") or ())),
+                )
+                for one in state["processes"]
+            ],
+            rows,
+        ),
+    ]
+    return "\n".join([*head, *(f"\n{one}" for one in tables)])
+
+
+def _table(titles: Sequence[str], found: Sequence[Sequence[object]], rows: int) -> str:
+    return output.printable_table(titles, found[:rows], empty=f"{titles[0].capitalize()}: none")
+
+
+def _urgency(one: Mapping[str, Any]) -> tuple[int, str]:
+    order = ("blocked", "paused", "slowed", "open")
+    state = str(one.get("state"))
+    return (order.index(state) if state in order else len(order), str(one.get("name")))
+
+
+def _provider(one: Mapping[str, Any]) -> tuple[object, ...]:
+    counts = one.get("last_hours") or {}
+    change = one.get("change") or {}
+    errors = [str(host.get("last_error")) for host in server_command.objects(one.get("hosts"))]
+    why = f"by an operator: {change['reason']}" if change.get("paused") else (errors or [""])[0]
+    return one.get("name"), one.get("state"), counts.get("delivered", 0), counts.get("deferred", 0), why
+
+
+def _number(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int | float) else "-"
+
+
+def _age(since: object, now: object) -> str:
+    """The time between two timestamps, in its largest unit."""
+    if not isinstance(since, str) or not isinstance(now, str):
+        return "-"
+    seconds = max(0, int((dt.datetime.fromisoformat(now) - dt.datetime.fromisoformat(since)).total_seconds()))
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds // length} {unit}"
+    return f"{seconds} s"

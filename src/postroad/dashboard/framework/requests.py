@@ -1,0 +1,365 @@
+"""An authenticated request: who sent it, what it asks for, and how to respond.
+
+`get` and `post` build the routes of pages. Every `post` is refused unless it comes from this origin and carries the
+CSRF token of the session, so no handler can forget the check.
+
+While an operator looks at an account (services/accounts/view_as.py), requests are those of a reader of that account:
+pages are shown, and forms, downloads and what else a route says are refused. Their pages hide the content of messages,
+as those of users without the permission to see it do (services/messages/lookup.py).
+"""
+
+import dataclasses
+import functools
+import zoneinfo
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from enum import Enum, auto
+from typing import Any, Final
+
+import msgspec
+
+from postroad import build_version, context, errors
+from postroad.concurrency import fairness
+from postroad.dashboard.framework import cookies, forms
+from postroad.dashboard.framework import navigation as dashboard_menu
+from postroad.dashboard.framework import site as sites
+from postroad.model.people import callers
+from postroad.model.units import times
+from postroad.services.accounts import view_as
+from postroad.services.messages import lookup
+from postroad.services.people import authentication, logins, second_factors, sessions
+from postroad.services.webhooks import endpoints
+from postroad.storage.mail import messages
+from postroad.storage.people import accounts as stored_accounts
+from postroad.storage.people import users
+from postroad.web import routing
+
+TAG: Final = "Dashboard"
+VIEW: Final = callers.Permission.VIEW
+CONTENT: Final = callers.Permission.CONTENT
+# Our scripts send this field with a form: they get errors as JSON, and redirects in `Go-To`.
+SCRIPTED_FORM_HEADER: Final = b"x-enhanced"
+# And this one when they refresh an open page.
+REFRESH_HEADER: Final = b"x-refreshed"
+Headers = tuple[tuple[str, str], ...]
+# What an operator may do in the account that they look at.
+LOOK_PERMISSIONS: Final = callers.ROLE_PERMISSIONS[callers.Role.READ_ONLY]
+
+
+class Looking(Enum):
+    """What a route does while an operator looks at an account."""
+
+    # It answers as it does to a reader of that account.
+    SHOWN = auto()
+    REFUSED = auto()
+    # It answers as always.
+    UNCHANGED = auto()
+
+
+class PageRequest(msgspec.Struct, frozen=True):
+    """An authenticated request. `ctx` acts for its user; `sections` are the menu of its page."""
+
+    site: sites.Site
+    ctx: context.Context
+    http: routing.Request
+    session: sessions.Session
+    user: users.User
+    account: stored_accounts.Account
+    sections: dashboard_menu.Sections = dashboard_menu.SECTIONS
+    # Set while an operator looks at the account.
+    look: view_as.ViewAs | None = None
+    # The names of the accounts that the person can enter, by id.
+    accounts: Mapping[str, str] = msgspec.field(default_factory=dict)
+
+    @property
+    def account_id(self) -> str:
+        """The account of the user, or the one that an operator looks at."""
+        return self.http.caller.account_id
+
+    @property
+    def path(self) -> Mapping[str, str]:
+        """The parameters of the path."""
+        return self.http.path
+
+    @property
+    def form(self) -> Any:  # noqa: ANN401 - the route's own Struct
+        """The submitted form."""
+        return self.http.body
+
+    @property
+    def query(self) -> Any:  # noqa: ANN401 - the route's own Struct
+        """The query parameters."""
+        return self.http.query
+
+    @property
+    def base_url(self) -> str:
+        """The public address of the service: from the settings, else the one this browser uses."""
+        host = (self.http.headers.get(b"host") or b"").decode("latin-1")
+        return self.site.base_url or f"{self.site.scheme}://{host}"
+
+    @property
+    def zone(self) -> zoneinfo.ZoneInfo:
+        """The time zone of the user."""
+        return times.time_zone_named(self.user.time_zone)
+
+    @property
+    def has_inbox(self) -> bool:
+        """Whether there is an inbox of the simulator; it is nobody's who looks at an account."""
+        return self.site.mail is not None and not self.hides_content
+
+    def may(self, permission: callers.Permission) -> bool:
+        """Whether the user has a permission."""
+        return permission in self.http.caller.permissions
+
+    @property
+    def is_refresh(self) -> bool:
+        """Whether an open page refreshes itself."""
+        return self.http.headers.get(REFRESH_HEADER) is not None
+
+    def menu(self, sections: dashboard_menu.Sections) -> list[tuple[str, list[dashboard_menu.Entry]]]:
+        """A menu as the user sees it. Who looks at an account is an operator, and finds the way back."""
+        permissions = self.http.caller.permissions
+        if self.look is not None:
+            permissions |= {callers.Permission.OPERATE}
+        is_there = {dashboard_menu.INBOX: self.has_inbox, dashboard_menu.CREDITS: self.site.has_credits}
+        hidden = [entry for entry in is_there if not is_there[entry]]
+        return dashboard_menu.visible(sections, permissions, hidden=hidden)
+
+    @property
+    def hides_content(self) -> bool:
+        """Whether content is hidden: the role does not show it, or an operator looks."""
+        return self.look is not None or not self.may(CONTENT)
+
+    def hides(self, message_id: str) -> bool:
+        """Whether the content of a message is hidden; an operator who looks may have asked for it."""
+        return self.hides_content and (self.look is None or message_id not in self.look.message_ids)
+
+    def refuse_hidden(self, message_id: str) -> None:
+        """Refuse to show the content of a message that is hidden."""
+        if self.hides(message_id):
+            raise errors.Forbidden("the content of this message is hidden while you look at the account")
+
+    def shown(self, found: Iterable[messages.Message]) -> list[messages.Message]:
+        """Messages, without the content that is hidden."""
+        return [lookup.message_without_content(one) if self.hides(one.id) else one for one in found]
+
+    def searched(self, text: str) -> str:
+        """A search for messages; refused if it would let somebody guess what is hidden from them, word by word."""
+        if self.hides_content:
+            lookup.check_search_without_content(text)
+        return text
+
+    def page(self, name: str, /, *, status: int = 200, **values: Any) -> routing.Response:
+        """Render a page; it is not cached."""
+        notice = self._notice()
+        content = self.site.pages.render(name, {**self._common_values(notice), **values})
+        headers = (*self.site.headers, *self._cookies(notice))
+        return routing.Response(status, content, headers=headers, content_type=sites.HTML)
+
+    def redirect(self, path: str, *, notice: str, kind: str = cookies.GOOD, headers: Headers = ()) -> routing.Response:
+        """Redirect to a page that shows `notice`; `kind` is one of `cookies.KINDS`."""
+        seconds, value = cookies.NOTICE_SECONDS, cookies.encode_notice(notice, kind)
+        notice_cookie = cookies.write(cookies.NOTICE, value, is_secure=self.site.is_secure, seconds=seconds)
+        return redirect(self.http.headers, path, headers=(notice_cookie, *headers))
+
+    def _notice(self) -> str | None:
+        """The notice of the previous action. A page that refreshes itself leaves it for the next page."""
+        if self.is_refresh:
+            return None
+        return cookies.read(self.http.headers, cookies.NOTICE, is_secure=self.site.is_secure)
+
+    def _common_values(self, notice: str | None) -> dict[str, Any]:
+        return {
+            "me": self.user,
+            "zone": self.zone,
+            "account": self.account,
+            "may_change": self.may(callers.Permission.CHANGE),
+            "may_manage": self.may(callers.Permission.MANAGE),
+            "may_own": self.may(callers.Permission.OWN),
+            "may_see_content": self.may(CONTENT),
+            "hidden_subject": lookup.HIDDEN_SUBJECT,
+            "csrf_token": sessions.csrf_token(self.ctx, self.session),
+            "has_inbox": self.has_inbox,
+            "has_credits": self.site.has_credits,
+            "menu_sections": self.menu(self.sections),
+            "look": self.look,
+            "other_accounts": [(one, name) for one, name in self.accounts.items() if one != self.user.account_id],
+            "hides": self.hides,
+            # The path of a webhook URL may be a secret.
+            "shown_url": endpoints.host if self.look else str,
+            "notice": None if notice is None else cookies.decode_notice(notice),
+            "notice_kind": cookies.kind_of_notice(notice or ""),
+            "now": self.ctx.clock(),
+            "base_url": self.base_url,
+            "version": build_version.current(),
+        }
+
+    def _cookies(self, notice: str | None) -> Headers:
+        is_secure = self.site.is_secure
+        fields = [] if notice is None else [cookies.remove(cookies.NOTICE, is_secure=is_secure)]
+        # A page that refreshes itself does not extend the session.
+        renewed = None if self.is_refresh else sessions.renewed(self.ctx, self.session)
+        if renewed is not None:
+            fields.append(session_cookie(self.ctx, self.site, renewed))
+        return tuple(fields)
+
+
+Handler = Callable[[PageRequest], Awaitable[routing.Response]]
+PublicHandler = Callable[[sites.Site, context.Context, routing.Request], Awaitable[routing.Response]]
+# A route of the dashboard before the site is known.
+SiteRoute = Callable[[sites.Site], routing.Route[context.Context]]
+
+
+def redirect(asked: routing.Headers, path: str, *, headers: Headers = ()) -> routing.Response:
+    """Redirect. Our scripts get a `Go-To` field instead, because `fetch` hides the target of a redirect."""
+    if asked.get(SCRIPTED_FORM_HEADER) is not None:
+        return routing.Response(204, headers=(("Go-To", path), *headers))
+    return routing.Response(303, headers=(("Location", path), *headers))
+
+
+def leave(site: sites.Site, asked: routing.Headers, url: str, *, headers: Headers = ()) -> routing.Response:
+    """Send the browser to another site. A redirect would not do: our policy keeps forms on this site, also then."""
+    if asked.get(SCRIPTED_FORM_HEADER) is not None:
+        return redirect(asked, url, headers=headers)
+    content = site.pages.render("leave.html", {"url": url})
+    onward = ("Refresh", f"0; url={url}")
+    return routing.Response(200, content, headers=(*site.headers, onward, *headers), content_type=sites.HTML)
+
+
+def session_cookie(ctx: context.Context, site: sites.Site, session: sessions.Session) -> tuple[str, str]:
+    """The header field that sets the session cookie."""
+    seconds = max(0, session.claims.exp - ctx.clock() // times.SECOND)
+    return cookies.write(cookies.SESSION, session.token, is_secure=site.is_secure, seconds=seconds)
+
+
+def look_cookie(asked: PageRequest, look: view_as.ViewAs) -> tuple[str, str]:
+    """The header field that sets the cookie of a look."""
+    seconds = max(0, look.until - asked.ctx.clock() // times.SECOND)
+    value = view_as.write(asked.ctx, look)
+    return cookies.write(cookies.LOOK, value, is_secure=asked.site.is_secure, seconds=seconds)
+
+
+async def authenticate(
+    site: sites.Site, ctx: context.Context, headers: routing.Headers
+) -> tuple[callers.Caller, sessions.Session]:
+    """The caller and the session of the request's cookie."""
+    token = cookies.read(headers, cookies.SESSION, is_secure=site.is_secure)
+    if token is None:
+        raise errors.Unauthorized("log in to see this page")
+    return await sessions.authenticate(ctx, token)
+
+
+def get(
+    path: str,
+    handler: Handler,
+    *,
+    permission: callers.Permission = VIEW,
+    looking: Looking = Looking.SHOWN,
+    is_enrolment: bool = False,
+    **options: Any,
+) -> SiteRoute:
+    """The route of a page. `options` are those of `_route`.
+
+    Whoever has to set up a second factor first can use only routes with `is_enrolment`.
+    """
+    checks = functools.partial(
+        _authenticated, handler=handler, permission=permission, looking=looking, is_enrolment=is_enrolment
+    )
+    return lambda site: _route("GET", path, checks(site), permission=permission, **options)
+
+
+def post(
+    path: str,
+    handler: Handler,
+    *,
+    form: type[forms.Form] = forms.Form,
+    permission: callers.Permission = callers.Permission.CHANGE,
+    looking: Looking = Looking.REFUSED,
+    is_enrolment: bool = False,
+    **options: Any,
+) -> SiteRoute:
+    """The route of a form."""
+    options.update(form=form, permission=permission)
+    checks = functools.partial(
+        _authenticated, handler=handler, permission=permission, looking=looking, is_enrolment=is_enrolment
+    )
+    return lambda site: _route("POST", path, checks(site), **options)
+
+
+def public(method: str, path: str, handler: PublicHandler, **options: Any) -> SiteRoute:
+    """A route without a session; a form handler must call `forms.refuse_cross_origin` itself."""
+    return lambda site: _route(method, path, functools.partial(handler, site), permission=None, **options)
+
+
+def _route(
+    method: str,
+    path: str,
+    handler: routing.Handler[context.Context],
+    *,
+    permission: callers.Permission | None,
+    query: type[msgspec.Struct] | None = None,
+    form: type[forms.Form] | None = None,
+    body_limit: int = routing.MAX_BODY_BYTES,
+    ignores_bad_query: bool = False,
+) -> routing.Route[context.Context]:
+    return routing.Route(
+        method=method,
+        path=path,
+        handler=handler,
+        summary="A page",
+        tag=TAG,
+        permission=permission,
+        responses={200: bytes},
+        body=form,
+        body_type=routing.JSON if form is None else routing.FORM,
+        body_limit=body_limit,
+        query=query,
+        ignores_bad_query=ignores_bad_query,
+        content_type=sites.HTML,
+        units=fairness.PAGE_UNITS,
+    )
+
+
+def _authenticated(
+    site: sites.Site, *, handler: Handler, permission: callers.Permission, looking: Looking, is_enrolment: bool
+) -> routing.Handler[context.Context]:
+    async def handle(ctx: context.Context, request: routing.Request) -> routing.Response:
+        _, session = await authenticate(site, ctx, request.headers)
+        if isinstance(request.body, forms.Form):
+            forms.refuse_cross_origin(site, request.headers)
+            if not sessions.is_csrf_token(ctx, session, request.body.csrf_token or ""):
+                raise forms.missing_csrf_token()
+        if session.lacks_factor and not is_enrolment:
+            raise second_factors.missing()
+        user, account = await authentication.me(ctx, request.caller)
+        entered = await logins.accounts_of(ctx, session.row.login_id)
+        asked = PageRequest(site, ctx, request, session, user, account, accounts=entered)
+        # The console of operators is theirs, whatever they look at.
+        if looking is not Looking.UNCHANGED and permission is not callers.Permission.OPERATE:
+            asked = await _as_reader(asked, permission, looking)
+        return await handler(asked)
+
+    return handle
+
+
+async def _as_reader(asked: PageRequest, permission: callers.Permission, looking: Looking) -> PageRequest:
+    """The request as one of a reader of the account that an operator looks at; the same, if there is none."""
+    look = read_look(asked)
+    account = None if look is None else await view_as.account_of(asked.ctx, look)
+    if account is None:
+        return asked
+    if looking is Looking.REFUSED or permission not in LOOK_PERMISSIONS:
+        raise errors.Forbidden("you are looking at another account, where this is not possible; end the look first")
+    who = dataclasses.replace(
+        asked.http.caller, account_id=account.id, credential_id=None, permissions=LOOK_PERMISSIONS, request_rate=None
+    )
+    http = msgspec.structs.replace(asked.http, authenticated=who)
+    ctx = context.acting_as(asked.ctx, who, request_id=http.id, client_address=http.client_address)
+    return msgspec.structs.replace(asked, ctx=ctx, http=http, account=account, look=look)
+
+
+def read_look(asked: PageRequest) -> view_as.ViewAs | None:
+    """The look of this session, as long as its user is an operator."""
+    value = cookies.read(asked.http.headers, cookies.LOOK, is_secure=asked.site.is_secure)
+    if value is None or callers.Permission.OPERATE not in asked.http.caller.permissions:
+        return None
+    return view_as.read(asked.ctx, asked.session, value)

@@ -1,0 +1,351 @@
+"""What all pages share: templates and their filters, static files, base URL, security headers. Built at startup."""
+
+import contextvars
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources import abc
+from typing import Any, Final
+from urllib import parse
+
+import jinja2
+import markupsafe
+import msgspec
+
+from postroad import config, context
+from postroad.concurrency import fairness
+from postroad.dashboard.framework import navigation
+from postroad.model.units import times
+from postroad.services.messages import dev_inbox
+from postroad.services.operations import operator_state as services_operator_state
+from postroad.web import routing
+
+# Static files: styles, scripts and the icon. Third-party files are in `vendor/`.
+#
+# The URL of a file contains a digest of its content, so that browsers can cache it forever.
+
+FOREVER: Final = ("Cache-Control", "public, max-age=31536000, immutable")
+DIGEST_CHARACTERS: Final = 12
+# How a stylesheet names another file: by its path from the folder of all files.
+_REFERENCE: Final = re.compile(rb'url\("([^":]+)"\)')
+FILE_TYPES: Final = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+    "woff2": "font/woff2",
+}
+
+
+class Files(msgspec.Struct, frozen=True):
+    """The content of each file by URL, and the URL of each file by name."""
+
+    addresses: Mapping[str, str]
+    contents: Mapping[str, tuple[bytes, str]]
+
+
+def load_files() -> Files:
+    """Load all files."""
+    addresses: dict[str, str] = {}
+    contents: dict[str, tuple[bytes, str]] = {}
+    # Stylesheets come last, because they contain the URLs of fonts.
+    found = _found("", resources.files("postroad.dashboard").joinpath("assets"))
+    for name, file in sorted(found, key=lambda one: (one[0].endswith(".css"), one[0])):
+        content, last = file.read_bytes(), file.name
+        if last.endswith(".css"):
+            content = _REFERENCE.sub(lambda match: f'url("{addresses[match[1].decode()]}")'.encode(), content)
+        digest = hashlib.sha256(content).hexdigest()[:DIGEST_CHARACTERS]
+        addresses[name] = f"/assets/{digest}/{last}"
+        contents[addresses[name]] = content, FILE_TYPES[last.rpartition(".")[2]]
+    return Files(addresses, contents)
+
+
+def _found(path: str, folder: abc.Traversable) -> Iterator[tuple[str, abc.Traversable]]:
+    """The files of a folder that are served, by name; licences and manifests are not."""
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _found(f"{path}{entry.name}/", entry)
+        elif entry.name.rpartition(".")[2] in FILE_TYPES:
+            yield f"{path}{entry.name}", entry
+
+
+def file_routes(files: Files) -> tuple[routing.Route[context.Context], ...]:
+    """A route for each file."""
+    return tuple(_route(path, content, kind) for path, (content, kind) in files.contents.items())
+
+
+def _route(path: str, content: bytes, kind: str) -> routing.Route[Any]:
+    answer = routing.Response(200, content, headers=(FOREVER,), content_type=kind)
+
+    async def give(_context: object, _request: routing.Request) -> routing.Response:
+        return answer
+
+    return routing.Route(
+        method="GET",
+        path=path,
+        handler=give,
+        summary="A file",
+        tag="Files",
+        permission=None,
+        responses={200: bytes},
+        pace=fairness.Pace.FILES,
+    )
+
+
+# Renders pages: Jinja with autoescape, and the filters that pages share.
+#
+# No value is trusted. External text (subjects, replies, names) goes through `plain`, which makes control characters and
+# bidirectional marks visible.
+
+_HIDDEN: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
+)
+_ABOUT_FIELD: Final = re.compile(r"[a-z_]+(\[\d+\])?: ")
+_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
+_SHORT_UNITS: Final = ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min"), (1, "s"))
+_JUST_NOW: Final = 5  # seconds: less is not worth reading
+_NEVER: Final = markupsafe.Markup('<span class="muted">never</span>')
+# The zone of the page that is being rendered. Macros do not see the values of a page, but show times.
+_zone: Final = contextvars.ContextVar("zone", default=times.UTC)
+_ACRONYMS: Final = {"api": "API"}
+_KIBIBYTE: Final = 1_024
+_UNITS: Final = ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute"), (1, "second"))
+
+
+class Pages:
+    """The templates of all pages, loaded once."""
+
+    def __init__(self, address: Callable[[str], str], *, command: Callable[[str], str]) -> None:
+        self._environment = jinja2.Environment(
+            # Loaded at startup: replacing the files does not change a running service.
+            loader=jinja2.DictLoader(dict(_sources("", resources.files("postroad.dashboard").joinpath("pages")))),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+            extensions=["jinja2.ext.do"],
+        )
+        self._environment.globals.update(asset=address, command=command)
+        self._environment.filters.update(FILTERS)
+
+    def render(self, name: str, values: Mapping[str, Any]) -> bytes:
+        """A rendered page, with times in its `zone`."""
+        token = _zone.set(values.get("zone", times.UTC))
+        try:
+            return self._environment.get_template(name).render(values).encode()
+        finally:
+            _zone.reset(token)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all templates."""
+        return self._environment.list_templates()
+
+
+def _sources(path: str, folder: abc.Traversable) -> Iterator[tuple[str, str]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _sources(f"{path}{entry.name}/", entry)
+        else:
+            yield f"{path}{entry.name}", entry.read_text()
+
+
+def plain(text: object) -> str:
+    """External text with invisible characters replaced by U+FFFD."""
+    return _HIDDEN.sub("\ufffd", str(text))
+
+
+def when(moment: int | None) -> markupsafe.Markup:
+    """A time to the second in the reader's time zone, which the title names."""
+    if moment is None:
+        return _NEVER
+    shown, title = _in_zone(moment)
+    return markupsafe.Markup('<time datetime="{}" title="{}">{}</time>').format(times.to_wire(moment), title, shown)
+
+
+def ago(moment: int | None, now: int) -> markupsafe.Markup:
+    """The same as a time relative to `now`, for lists; a script refreshes it."""
+    if moment is None:
+        return _NEVER
+    _, title = _in_zone(moment)
+    return markupsafe.Markup('<time datetime="{}" title="{}" data-ago>{}</time>').format(
+        times.to_wire(moment), title, short_ago(moment, now)
+    )
+
+
+def short_ago(moment: int, now: int) -> str:
+    """Roughly how long ago, or in how long, in the abbreviations of units; app.js has the same rules."""
+    seconds = abs(now - moment) // times.SECOND
+    if seconds < _JUST_NOW:
+        return "now"
+    count, unit = next((seconds // size, unit) for size, unit in _SHORT_UNITS if seconds >= size)
+    return f"{count} {unit} ago" if now >= moment else f"in {count} {unit}"
+
+
+def _in_zone(moment: int) -> tuple[str, str]:
+    """A time in the zone of the page, and the same with the name of the zone."""
+    zone = _zone.get()
+    local = times.local(moment, zone)
+    shown = local.strftime("%Y-%m-%d %H:%M:%S")
+    offset = "" if zone is times.UTC else f" ({times.offset_text(local)})"
+    return shown, f"{shown} {zone.key}{offset}"
+
+
+def relative_time(moment: int, now: int) -> str:
+    """Roughly how long ago, or in how long."""
+    seconds = (now - moment) // times.SECOND
+    text = duration(abs(seconds))
+    return f"{text} ago" if seconds >= 0 else f"in {text}"
+
+
+def duration(seconds: float) -> str:
+    """A duration in the largest unit that fits."""
+    for size, name in _UNITS:
+        if seconds >= size:
+            count = int(seconds // size)
+            return f"{count} {name}" if count == 1 else f"{count} {name}s"
+    return "a moment"
+
+
+def number(value: int) -> str:
+    """A number with thousands separators."""
+    return f"{value:,}"
+
+
+def size(value: int) -> str:
+    """A size in bytes, KiB, MiB or GiB."""
+    if value < _KIBIBYTE:
+        return f"{value} B"
+    for unit in ("KiB", "MiB", "GiB"):
+        value_in_unit = value / _KIBIBYTE
+        if value_in_unit < _KIBIBYTE:
+            return f"{value_in_unit:.1f} {unit}"
+        value = int(value_in_unit)
+    return f"{value:,} GiB"
+
+
+def percent(part: int, whole: int) -> str:
+    """A percentage; "none" of a total of zero."""
+    if whole == 0:
+        return "none"
+    return f"{100 * part / whole:.1f}%" if 0 < part < whole else f"{100 * part // whole}%"
+
+
+def milliseconds(microseconds: int) -> str:
+    """A short duration in milliseconds or seconds."""
+    return f"{microseconds / 1_000:,.0f} ms" if microseconds < times.SECOND else f"{microseconds / times.SECOND:,.1f} s"
+
+
+def elapsed(microseconds: int) -> str:
+    """How long something took, in two or three digits."""
+    seconds = microseconds / times.SECOND
+    if seconds < _MINUTE:
+        return milliseconds(microseconds)
+    return f"{seconds / _MINUTE:,.0f} min" if seconds < 2 * _HOUR else f"{seconds / _HOUR:,.1f} h"
+
+
+def humanize(name: str) -> str:
+    """An identifier with spaces."""
+    return " ".join(_ACRONYMS.get(word, word) for word in name.replace("_", " ").split(" "))
+
+
+def sentence(text: str) -> str:
+    """A text with a capital letter and a full stop."""
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+
+
+def error_sentence(text: str) -> str:
+    """An error message as a sentence, unless it begins with the name of a form field."""
+    return text if _ABOUT_FIELD.match(text) else sentence(text)
+
+
+FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
+    "plain": plain,
+    "when": when,
+    "ago": ago,
+    "relative_time": relative_time,
+    "duration": duration,
+    "number": number,
+    "size": size,
+    "percent": percent,
+    "milliseconds": milliseconds,
+    "elapsed": elapsed,
+    "humanize": humanize,
+    "sentence": sentence,
+    "error_sentence": error_sentence,
+    "message_url": navigation.message_url,
+    "messages_with": navigation.messages_with_url,
+    "recipient_url": navigation.recipient_url,
+}
+
+
+# Scripts, styles, images, fonts and requests of this origin only; no other site may frame a page (CSP level 3).
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; "
+    "frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HTML: Final = "text/html; charset=utf-8"
+_YEAR_SECONDS: Final = 31_536_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """The dashboard of a process. `mail` is the simulator's inbox, in `postroad dev` only.
+
+    Without `has_credits`, no page mentions them.
+
+    `base_url` is the public address from the settings, or empty: then browsers use that of the listener, whose scheme
+    is `scheme`.
+    """
+
+    pages: Pages
+    files: Files
+    base_url: str
+    scheme: str
+    mail: dev_inbox.Inbox | None
+    has_credits: bool
+    is_stopping: Callable[[], bool]
+    operator_state: services_operator_state.OperatorState
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether the public address uses TLS."""
+        return (self.base_url or f"{self.scheme}:").startswith("https:")
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """The security headers of every page."""
+        guards = ("Content-Security-Policy", POLICY), ("Cross-Origin-Opener-Policy", "same-origin")
+        if not self.is_secure:
+            return guards
+        return *guards, ("Strict-Transport-Security", f"max-age={_YEAR_SECONDS}")
+
+
+def build(
+    settings: config.Settings,
+    *,
+    mail: dev_inbox.Inbox | None,
+    is_stopping: Callable[[], bool],
+    operator_state: services_operator_state.OperatorState,
+) -> Site:
+    """Build the dashboard from the settings."""
+    loaded = load_files()
+    return Site(
+        pages=Pages(loaded.addresses.__getitem__, command=mail.command if mail else "postroad {}".format),
+        files=loaded,
+        base_url=config.public_url(settings),
+        scheme="https" if config.serves_https(settings) else "http",
+        mail=mail,
+        has_credits=settings.credits.enabled,
+        is_stopping=is_stopping,
+        operator_state=operator_state,
+    )
+
+
+def origin_of(url: str) -> str:
+    """The origin of a URL, as browsers write it (RFC 6454)."""
+    parts = parse.urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}".lower()

@@ -1,0 +1,1 @@
+"""Pages about mail: the overview, messages and what became of them, suppressions, approvals and templates."""

@@ -1,0 +1,161 @@
+"""`/find`: pages, messages, recipients, domains, templates and settings by what is typed. Ctrl-K shows the same page.
+
+Every kind is looked up within a bound: `MAX_RESULTS` are shown of `EXAMINED` entries, so a key press costs little
+however much an account has. Nothing but what belongs to the account and is open to the role is looked at.
+"""
+
+import contextlib
+import re
+from collections.abc import Iterable
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from postroad.dashboard.framework import navigation, requests
+from postroad.dashboard.mail import message_list
+from postroad.model.search import search_query, search_values
+from postroad.model.units import identifiers
+from postroad.services.domains import domain_registry as domains
+from postroad.services.messages import lookup
+from postroad.services.suppressions import suppression_list as suppressions
+from postroad.services.templates import templates
+from postroad.web import routing
+
+PATH: Final = "/find"
+MAX_CHARACTERS: Final = 200
+# Of each kind: what fits on a screen; a longer text finds the others.
+MAX_RESULTS: Final = 5
+# Messages, domains and templates that are looked at.
+EXAMINED: Final = 1_000
+# The beginning of an id without its prefix. Fewer digits might be a word, as in the search box.
+_ID_DIGITS: Final = re.compile(r"[0-9a-f]{6,28}")
+
+
+class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What was typed."""
+
+    q: str | None = None
+
+
+class Result(msgspec.Struct, frozen=True):
+    """A link, and what distinguishes it from others of its kind."""
+
+    path: str
+    text: str
+    detail: str = ""
+
+
+class Group(msgspec.Struct, frozen=True):
+    """The results of one kind."""
+
+    title: str
+    results: list[Result]
+
+
+async def index(request: requests.PageRequest) -> routing.Response:
+    """Everything that matches, by kind; without a text, the pages."""
+    query: Query = request.query
+    text = " ".join((query.q or "").split())[:MAX_CHARACTERS]
+    groups = [Group("Pages", _places(request, (*_menu(request), *navigation.ELSEWHERE), text))]
+    if text:
+        mail = [Group("Messages", await _messages(request, text)), Group("Views", await _views(request, text))]
+        recipients = Group("Recipients", await _recipients(request, text))
+        # Whoever types an address means its recipient; the messages are on that page too.
+        groups += [recipients, *mail] if "@" in text else [*mail, recipients]
+        groups += [
+            Group("Domains", await _domains(request, text)),
+            Group("Templates", await _templates(request, text)),
+        ]
+    # The settings of an operator who looks at an account are not those of its people.
+    groups.append(Group("Settings", _places(request, navigation.SETTINGS if request.look is None else (), text)))
+    return request.page("find.html", q=text, groups=[one for one in groups if one.results], limit=MAX_CHARACTERS)
+
+
+def _menu(request: requests.PageRequest) -> list[navigation.Entry]:
+    """The entries of both menus; each has the way to the other one, which is left out."""
+    found: dict[str, navigation.Entry] = {}
+    for _, entries in request.menu((*navigation.SECTIONS, *navigation.OPERATOR_SECTIONS)):
+        for entry in entries:
+            found.setdefault(entry.path, entry)
+    return list(found.values())
+
+
+def _places(request: requests.PageRequest, entries: Iterable[navigation.Entry], text: str) -> list[Result]:
+    allowed = (entry for entry in entries if request.may(entry.permission))
+    return [Result(entry.path, entry.text) for entry in allowed if navigation.matches(entry, text)]
+
+
+async def _messages(request: requests.PageRequest, text: str) -> list[Result]:
+    """The newest messages that the search box would find, and the way there."""
+    search = f"{identifiers.MESSAGE}{text}" if _ID_DIGITS.fullmatch(text) else text
+    found = await _search(request, search)
+    if found is None:
+        return []
+    rows = await message_list.read_rows(request.ctx, request.account_id, request.shown(found.messages))
+    results = [
+        Result(
+            f"{navigation.MESSAGES}/{row.message.id}",
+            row.message.subject or "No subject",
+            f"{row.badge}, to {row.email}",
+        )
+        for row in rows
+    ]
+    meant = search_query.suggestion(found.query)
+    if not rows and meant is not None:
+        search = search_query.format(meant)
+    return [*results, Result(navigation.messages_url(search), f"Search messages: {search}")]
+
+
+async def _search(request: requests.PageRequest, text: str) -> lookup.SearchPage | None:
+    """Messages, or None where the text is no search, or not yet."""
+    with contextlib.suppress(search_query.QueryError):
+        return await lookup.search(
+            request.ctx,
+            request.account_id,
+            request.searched(text),
+            limit=MAX_RESULTS,
+            cursor=None,
+            examined=EXAMINED,
+            zone=request.zone,
+        )
+    return None
+
+
+async def _views(request: requests.PageRequest, text: str) -> list[Result]:
+    views = await message_list.visible_views(request)
+    found = (one for one in views if text.lower() in one.name.lower())
+    return [Result(navigation.messages_url(one.search), one.name, one.search) for one in islice(found, MAX_RESULTS)]
+
+
+async def _recipients(request: requests.PageRequest, text: str) -> list[Result]:
+    """Addresses that begin so: of the newest messages, then of the suppression list."""
+    beginning = text.lower()
+    found = await _search(request, f"to:{text}*")
+    if found is None:
+        return []
+    written = await lookup.recipients_of(request.ctx, request.account_id, found.messages)
+    emails = {one.email.lower(): "" for sent in written.values() for one in sent}
+    listed = await suppressions.page(request.ctx, request.account_id, after=beginning, limit=MAX_RESULTS)
+    emails |= {one.email_key: "suppressed" for one in listed}
+    if search_values.is_address(beginning):
+        emails |= dict.fromkeys(await suppressions.listed(request.ctx, request.account_id, [beginning]), "suppressed")
+    matching = ((email, detail) for email, detail in emails.items() if email.startswith(beginning))
+    return [Result(navigation.recipient_url(email), email, detail) for email, detail in islice(matching, MAX_RESULTS)]
+
+
+async def _domains(request: requests.PageRequest, text: str) -> list[Result]:
+    known = await domains.of_account(request.ctx, request.account_id, limit=EXAMINED)
+    found = (one for one in known if text.lower() in one.name)
+    return [Result(f"/domains/{one.id}", one.name) for one in islice(found, MAX_RESULTS)]
+
+
+async def _templates(request: requests.PageRequest, text: str) -> list[Result]:
+    if not request.may(requests.CONTENT):
+        return []
+    known = await templates.summaries(request.ctx, request.account_id, "", EXAMINED)
+    found = (one for one in known if text.lower() in one.alias.lower() or text.lower() in one.subject.lower())
+    return [Result(f"/templates/{one.alias}", one.alias, one.subject) for one in islice(found, MAX_RESULTS)]
+
+
+ROUTES: Final = (requests.get(PATH, index, query=Query),)

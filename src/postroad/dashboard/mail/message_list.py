@@ -1,0 +1,416 @@
+"""`/messages`: the message log with search, saved views, actions on all that a search finds, and `/tail`."""
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from postroad import context
+from postroad.dashboard.framework import forms, lists, navigation, requests
+from postroad.model.bounces import disposition
+from postroad.model.mail import statuses
+from postroad.model.people import callers
+from postroad.model.search import search_query
+from postroad.services.messages import bulk_actions, export_csv, lookup, message_history, queue_inspection, saved_views
+from postroad.storage.mail import message_search as stored
+from postroad.storage.mail import messages
+from postroad.web import routing
+
+SCHEDULED: Final = "scheduled"
+# Of these, the reason is worth a line.
+_UNDELIVERED: Final = (*statuses.FAILURES, statuses.RecipientStatus.DEFERRED)
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A message, its badge, and the recipient that says most about it."""
+
+    message: messages.Message
+    badge: str
+    email: str
+    # In a few words, and in sentences; empty for what was delivered.
+    reason: str
+    explanation: str
+    smtp_code: int | None
+
+
+async def read_rows(ctx: context.Context, account_id: str, listed: Sequence[messages.Message]) -> list[Row]:
+    """The rows of these messages."""
+    async with ctx.store.reading() as tx:
+        leading = await messages.leading_recipients(tx, account_id, [one.id for one in listed])
+    return rows(listed, leading, now=ctx.clock())
+
+
+def rows(
+    listed: Sequence[messages.Message], leading: Mapping[str, messages.LeadingRecipient], *, now: int
+) -> list[Row]:
+    """The same of what was read."""
+    return [_row(one, leading.get(one.id), now=now) for one in listed]
+
+
+def _row(message: messages.Message, one: messages.LeadingRecipient | None, *, now: int) -> Row:
+    if one is None:  # removed meanwhile
+        return Row(message, message.status, "", "", "", None)
+    if one.status not in _UNDELIVERED:
+        return Row(message, _badge(message, one, now=now), one.email, "", "", None)
+    # What was never attempted, such as mail to a suppressed address, has only the text of the decision.
+    reason = one.reason.replace("_", " ") if one.reason else one.last_smtp_response or ""
+    explanation = disposition.explain(one.reason) if one.reason else reason
+    return Row(message, _badge(message, one, now=now), one.email, reason, explanation, one.last_smtp_code)
+
+
+def _badge(message: messages.Message, one: messages.LeadingRecipient, *, now: int) -> str:
+    """The status of the message, or of its recipients where that says more."""
+    if message.status == statuses.MessageStatus.FAILED:
+        return one.status
+    if message.status != statuses.MessageStatus.QUEUED:
+        return message.status
+    if message.send_at is not None and message.send_at > now and not one.attempt_count:
+        return SCHEDULED
+    is_deferred = one.status == statuses.RecipientStatus.DEFERRED
+    return one.status if is_deferred else message.status
+
+
+# What most people look for first.
+BUILT_IN: Final = (
+    ("All messages", ""),
+    ("Bounced", "status:bounced"),
+    ("Deferred", "status:deferred"),
+    ("Queued", "status:queued"),
+    ("Last hour", "after:1h"),
+)
+
+
+class Chip(msgspec.Struct, frozen=True):
+    """A view as a link."""
+
+    name: str
+    path: str
+    is_current: bool
+
+
+class SavedView(forms.Form, frozen=True, kw_only=True):
+    """A search and its name."""
+
+    name: str
+    search: str
+
+
+class RenamedView(forms.Form, frozen=True, kw_only=True):
+    """Another name."""
+
+    name: str
+
+
+async def visible_views(request: requests.PageRequest) -> list[stored.SavedView]:
+    """The views of the account that the user can open: those that search hidden content are left out."""
+    views = await saved_views.of_account(request.ctx, request.account_id)
+    return [one for one in views if not request.hides_content or lookup.can_search_without_content(one.search)]
+
+
+def chips(saved: Sequence[stored.SavedView], text: str) -> list[Chip]:
+    """The built-in views and those of the account, for the page of the search `text`."""
+    views = [*BUILT_IN, *((one.name, one.search) for one in saved)]
+    return [Chip(name, navigation.messages_url(search), search == text) for name, search in views]
+
+
+async def save_view(request: requests.PageRequest) -> routing.Response:
+    """Save a search."""
+    form: SavedView = request.form
+    view = await saved_views.save(request.ctx, request.account_id, name=form.name, search=form.search)
+    return request.redirect(navigation.messages_url(view.search), notice=f"View {view.name} saved.")
+
+
+async def rename_view(request: requests.PageRequest) -> routing.Response:
+    """Rename a view."""
+    form: RenamedView = request.form
+    name = await saved_views.rename(request.ctx, request.account_id, request.path["id"], form.name)
+    return request.redirect(navigation.MESSAGES, notice=f"View renamed to {name}.")
+
+
+async def remove_view(request: requests.PageRequest) -> routing.Response:
+    """Remove a view."""
+    name = await saved_views.remove(request.ctx, request.account_id, request.path["id"])
+    return request.redirect(navigation.MESSAGES, notice=f"View {name} removed.")
+
+
+VIEW_ROUTES: Final = (
+    requests.post("/views", save_view, form=SavedView),
+    requests.post("/views/{id}/rename", rename_view, form=RenamedView),
+    requests.post("/views/{id}/remove", remove_view),
+)
+
+
+EXPORT_PATH: Final = "/messages.csv"
+ROWS: Final = 50
+# Every file system takes so many characters.
+MAX_FILE_NAME: Final = 100
+# The periods that have a button; others are typed into the search box.
+PERIODS: Final = (("24h", "24 hours"), ("7d", "7 days"))
+
+
+class Query(lists.SearchQuery, frozen=True, forbid_unknown_fields=True):
+    """The search text and the cursor."""
+
+    cursor: str | None = None
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """A filter button."""
+
+    text: str
+    path: str
+    is_chosen: bool
+
+
+async def index(request: requests.PageRequest) -> routing.Response:
+    """A page of results, or what is wrong with the search."""
+    query: Query = request.query
+    text = query.text
+    views = await visible_views(request)
+    try:
+        found = await lookup.search(
+            request.ctx, request.account_id, request.searched(text), limit=ROWS, cursor=query.cursor, zone=request.zone
+        )
+    except search_query.QueryError as problem:
+        return _page(request, search_query.Query(), text=text, views=views, status=400, problem=problem)
+    rows = await read_rows(request.ctx, request.account_id, request.shown(found.messages))
+    counted = ""
+    if query.cursor is None:
+        filters = lookup.filters_of(request.ctx, found.query, zone=request.zone)
+        counted = in_words(found.count or await lookup.count(request.ctx, request.account_id, filters))
+    return _page(request, found.query, text=text, views=views, found=found, rows=rows, counted=counted)
+
+
+def in_words(count: lookup.Count) -> str:
+    """How many messages there are, as far as it is known."""
+    return "1 message" if count == lookup.Count(1, is_exact=True) else f"{count} messages"
+
+
+def _page(
+    request: requests.PageRequest,
+    query: search_query.Query,
+    *,
+    text: str,
+    views: Sequence[stored.SavedView],
+    status: int = 200,
+    found: lookup.SearchPage | None = None,
+    rows: Sequence[Row] = (),
+    counted: str = "",
+    problem: search_query.QueryError | None = None,
+) -> routing.Response:
+    asked: Query = request.query
+    return request.page(
+        "messages.html",
+        status=status,
+        text=text,
+        views=views,
+        chips=chips(views, text),
+        max_name=saved_views.NAME_CHARACTERS,
+        found=found,
+        rows=rows,
+        counted=counted,
+        suggested=_suggestion(query) if found and not rows and not found.next_cursor else None,
+        problem=problem.detail if problem else "",
+        parts=(text[: problem.start], text[problem.start : problem.end], text[problem.end :]) if problem else (),
+        choices={"Mode": _modes(query), "Status": _statuses(query), "Accepted": _periods(query)},
+        is_first=asked.cursor is None,
+        first_url=navigation.messages_url(text),
+        bulk_urls=[(one.title(), navigation.bulk_url(one, text)) for one in bulk_actions.Action],
+        export_url=navigation.url(EXPORT_PATH, search=text),
+        tail_url=navigation.url("/tail", search=text),
+        next_url=navigation.messages_url(text, found.next_cursor) if found and found.next_cursor else "",
+        wider=navigation.messages_url(
+            search_query.format(dataclasses.replace(query, after=None, before=None, status=None))
+        ),
+        examples=[
+            (name, finds, example, navigation.messages_url(example))
+            for name, finds, example in search_query.HELP
+            if not request.hides_content or lookup.can_search_without_content(example)
+        ],
+        max_characters=search_query.MAX_CHARACTERS,
+    )
+
+
+def _suggestion(query: search_query.Query) -> Choice | None:
+    """What somebody may have meant who found nothing."""
+    meant = search_query.suggestion(query)
+    text = search_query.format(meant) if meant else ""
+    return Choice(text, navigation.messages_url(text), is_chosen=False) if text else None
+
+
+def _modes(query: search_query.Query) -> list[Choice]:
+    live, test = dataclasses.replace(query, mode=None), dataclasses.replace(query, mode=statuses.Mode.TEST)
+    return [
+        Choice("Live", navigation.messages_url(search_query.format(live)), query.mode is not statuses.Mode.TEST),
+        _choice("Test", query, test),
+    ]
+
+
+def _statuses(query: search_query.Query) -> list[Choice]:
+    """The same search with any status, and with each one."""
+    everything = _choice("All", query, dataclasses.replace(query, status=None))
+    return [
+        everything,
+        *(_choice(one.title(), query, dataclasses.replace(query, status=one)) for one in statuses.MessageStatus),
+    ]
+
+
+def _periods(query: search_query.Query) -> list[Choice]:
+    anytime = _choice("Any time", query, dataclasses.replace(query, after=None, before=None))
+    recent = [
+        _choice(f"Last {text}", query, dataclasses.replace(query, after=span, before=None)) for span, text in PERIODS
+    ]
+    return [anytime, *recent]
+
+
+def _choice(text: str, query: search_query.Query, changed: search_query.Query) -> Choice:
+    return Choice(text, navigation.messages_url(search_query.format(changed)), changed == query)
+
+
+async def export_file(request: requests.PageRequest) -> routing.Response:
+    """All results of a search as CSV."""
+    asked: lists.SearchQuery = request.query
+    text = asked.text
+    filters = lookup.filters_of(request.ctx, search_query.parse(request.searched(text)), zone=request.zone)
+    content = export_csv.export(request.ctx, request.account_id, filters, hides_content=request.hides_content)
+    return routing.attachment(f"{_file_name(text)}.csv", content)
+
+
+def _file_name(text: str) -> str:
+    """The search in letters and digits."""
+    return "-".join(["messages", *re.findall(r"[A-Za-z0-9]+", text)])[:MAX_FILE_NAME]
+
+
+ROUTES: Final = (
+    requests.get(navigation.MESSAGES, index, query=Query),
+    requests.get(EXPORT_PATH, export_file, query=lists.SearchQuery, looking=requests.Looking.REFUSED),
+)
+
+
+BulkAction = bulk_actions.Action
+# The button, what was done, and what is counted: one, and several.
+BULK_WORDS: Final = {
+    BulkAction.RETRY: ("Retry now", "Retrying {} now.", "recipient", "recipients"),
+    BulkAction.CANCEL: ("Cancel messages", "Canceled: {}.", "recipient", "recipients"),
+    BulkAction.RESEND: ("Resend", "Resent: {}.", "message", "messages"),
+    BulkAction.SUPPRESS: ("Suppress addresses", "Suppressed: {}.", "address", "addresses"),
+}
+
+
+class BulkQuery(lists.SearchQuery, frozen=True, forbid_unknown_fields=True):
+    """What to do, and with which messages."""
+
+    action: BulkAction | None = None
+
+
+class BulkConfirmation(forms.Form, frozen=True, kw_only=True):
+    """The same, and when its count was seen, in microseconds."""
+
+    action: BulkAction
+    confirmed_at: int
+    search: str | None = None
+
+
+async def ask_about_bulk(request: requests.PageRequest) -> routing.Response:
+    """How many messages or addresses it is, and what will happen."""
+    query: BulkQuery = request.query
+    action, text, now = query.action or BulkAction.RETRY, query.text, request.ctx.clock()
+    selected = await bulk_actions.select(
+        request.ctx, request.account_id, _bulk_filters(request, text, confirmed_at=now)
+    )
+    waiting = bulk_actions.waiting(selected)
+    resendable = await bulk_actions.resendable(request.ctx, request.account_id, selected)
+    suppressible = await bulk_actions.suppressible(request.ctx, request.account_id, selected)
+    counts = {
+        BulkAction.RETRY: len(waiting),
+        BulkAction.CANCEL: len(waiting),
+        BulkAction.RESEND: len(resendable),
+        BulkAction.SUPPRESS: len(suppressible.rows),
+    }
+    return request.page(
+        "bulk.html",
+        action=action,
+        actions=[(one, BULK_WORDS[one][0], navigation.bulk_url(one, text)) for one in BulkAction if counts[one]],
+        button=BULK_WORDS[action][0],
+        text=text,
+        found=len(selected),
+        count=counts[action],
+        suppressed=suppressible.suppressed,
+        max_resent=bulk_actions.MAX_RESENT,
+        confirmed_at=now,
+        list_url=navigation.messages_url(text),
+        pause=queue_inspection.retry_interval(request.ctx),
+    )
+
+
+async def run_bulk(request: requests.PageRequest) -> routing.Response:
+    """Do it, and say how many were changed and how many were not."""
+    form: BulkConfirmation = request.form
+    text = (form.search or "").strip()
+    filters = _bulk_filters(request, text, confirmed_at=form.confirmed_at)
+    selected = await bulk_actions.select(request.ctx, request.account_id, filters)
+    if form.action is BulkAction.RESEND:
+        done = await bulk_actions.send_again(request.ctx, request.http.caller, selected, request_id=request.http.id)
+    else:
+        done = await bulk_actions.run(request.ctx, request.account_id, form.action, selected, search=text)
+    kind = "good" if done.changed else "warn"
+    return request.redirect(navigation.messages_url(text), notice=_notice(form.action, done), kind=kind)
+
+
+def _bulk_filters(request: requests.PageRequest, text: str, *, confirmed_at: int) -> lookup.Filters:
+    query = search_query.parse(text)
+    return bulk_actions.filters_as_confirmed(request.ctx, query, confirmed_at=confirmed_at, zone=request.zone)
+
+
+def _notice(action: BulkAction, done: bulk_actions.Report) -> str:
+    _, sentence, one, several = BULK_WORDS[action]
+    changed = f"{done.changed:,} {one if done.changed == 1 else several}"
+    begin = sentence.format(changed) if done.changed else "Nothing was changed."
+    others = ", ".join(f"{number:,} {reason}" for reason, number in done.unchanged.most_common() if number)
+    return f"{begin} Not changed: {others}." if others else begin
+
+
+BULK_ROUTES: Final = (
+    requests.get(navigation.BULK, ask_about_bulk, query=BulkQuery, permission=callers.Permission.CHANGE),
+    requests.post(navigation.BULK, run_bulk, form=BulkConfirmation),
+)
+
+
+TAIL_PATH: Final = "/tail"
+
+
+async def show_tail(request: requests.PageRequest) -> routing.Response:
+    """The newest events, oldest first; with a script, new ones are appended."""
+    query: lists.SearchQuery = request.query
+    text = query.text
+    problem = ""
+    events: list[message_history.Event] = []
+    try:
+        found = await lookup.search(
+            request.ctx,
+            request.account_id,
+            request.searched(text),
+            limit=message_history.MAX_TAIL_MESSAGES,
+            cursor=None,
+            zone=request.zone,
+        )
+    except search_query.QueryError as error:
+        problem = error.detail
+    else:
+        found = dataclasses.replace(found, messages=request.shown(found.messages))
+        events = await message_history.newest_events(request.ctx, request.account_id, found)
+    return request.page(
+        "tail.html",
+        status=400 if problem else 200,
+        text=text,
+        problem=problem,
+        events=events,
+        list_url=navigation.messages_url(text),
+        max_messages=message_history.MAX_TAIL_MESSAGES,
+        max_characters=search_query.MAX_CHARACTERS,
+    )
+
+
+TAIL_ROUTES: Final = (requests.get(TAIL_PATH, show_tail, query=lists.SearchQuery),)

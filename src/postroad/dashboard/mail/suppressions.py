@@ -1,0 +1,183 @@
+"""`/suppressions`: suppressed addresses, as CSV too; `/recipients/{email}`: what became of mail to an address."""
+
+from typing import Final, Literal
+
+import msgspec
+
+from postroad import errors
+from postroad.dashboard.framework import forms, navigation, requests
+from postroad.model.units import cursors
+from postroad.services.messages import lookup, message_history
+from postroad.services.suppressions import suppression_csv
+from postroad.services.suppressions import suppression_list as suppressions
+from postroad.services.suppressions import suppression_list as suppressions_suppression_list
+from postroad.storage.mail import suppressions as stored
+from postroad.web import routing
+
+PATH: Final = "/suppressions"
+ROWS: Final = 50
+# About 100,000 form-encoded addresses. Longer files go through the API, which takes them unencoded.
+FILE_BYTES: Final = 8 * 1024 * 1024
+# Who or what suppressed an address, as the page says it.
+SOURCES: Final = {
+    stored.Source.BOUNCE: "Mailbox does not exist",
+    stored.Source.LATE_BOUNCE: "Asynchronous bounce",
+    stored.Source.COMPLAINT: "Spam complaint",
+    stored.Source.OPERATOR: "Added by the operator",
+    stored.Source.ACCOUNT: "Added by your team",
+    stored.Source.IMPORT: "Imported",
+}
+
+
+class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which part of the list. The search form also sends empty fields."""
+
+    email: str | None = None
+    source: Literal["", "bounce", "late_bounce", "complaint", "operator", "account", "import"] | None = None
+    after: str | None = None
+
+
+class Addition(forms.Form, frozen=True, kw_only=True):
+    """An address to suppress."""
+
+    email: str
+    reason: str | None = None
+
+
+class Removal(forms.Form, frozen=True, kw_only=True):
+    """An address to remove from the list; one that complained has to be confirmed."""
+
+    email: str
+    confirmed: Literal["yes"] | None = None
+
+
+class File(forms.Form, frozen=True, kw_only=True):
+    """The content of a CSV file, or a list of addresses."""
+
+    content: str
+
+
+async def index(request: requests.PageRequest) -> routing.Response:
+    """A page of the list, or one address."""
+    query: Query = request.query
+    email, source = (query.email or "").strip(), query.source or None
+    if email:
+        # A single address is shown whatever its source.
+        source = None
+        found = await _only(request, email)
+    else:
+        # PostgreSQL cannot store NUL, and no address has one.
+        after = (query.after or "").replace("\0", "")
+        found = await suppressions.page(request.ctx, request.account_id, after=after, limit=ROWS + 1, source=source)
+    rows, next_cursor = cursors.page(found, limit=ROWS, key="email_key")
+    return request.page(
+        "suppressions.html",
+        rows=rows,
+        next_cursor=next_cursor,
+        email=email,
+        source=source or "",
+        is_first=not (email or source or query.after),
+        sources=SOURCES,
+    )
+
+
+async def _only(request: requests.PageRequest, email: str) -> list[stored.Suppression]:
+    try:
+        return [await suppressions.find(request.ctx, request.account_id, email)]
+    except errors.NotFound:
+        return []
+
+
+async def add(request: requests.PageRequest) -> routing.Response:
+    """Suppress an address."""
+    form: Addition = request.form
+    reason = form.reason or suppressions.BY_ACCOUNT
+    row, is_new = await suppressions.add(request.ctx, request.account_id, form.email, reason=reason)
+    if not is_new:
+        raise errors.Conflict(f"email: {row.email_key} is already suppressed; to change the reason, remove it first")
+    return request.redirect(PATH, notice=f"{row.email_key} is suppressed.")
+
+
+async def remove(request: requests.PageRequest) -> routing.Response:
+    """Remove an address from the list."""
+    form: Removal = request.form
+    email = await remove_confirmed(request, form.email, is_confirmed=form.confirmed is not None)
+    return request.redirect(PATH, notice=f"{email} is no longer suppressed.")
+
+
+async def remove_confirmed(request: requests.PageRequest, email: str, *, is_confirmed: bool) -> str:
+    """Remove an address; one that complained only when that is confirmed. Returns it as stored."""
+    if not is_confirmed:
+        found = await suppressions.find(request.ctx, request.account_id, email)
+        if found.source == stored.Source.COMPLAINT:
+            msg = "email: the recipient reported your mail as spam; confirm that they asked to receive mail again"
+            raise errors.Conflict(msg)
+    return await suppressions.remove(request.ctx, request.account_id, email)
+
+
+async def import_file(request: requests.PageRequest) -> routing.Response:
+    """Import addresses."""
+    form: File = request.form
+    read = await suppression_csv.import_csv(request.ctx, request.account_id, form.content.encode())
+    counted = "1 address" if read.added == 1 else f"{read.added:,} addresses"
+    unchanged = f" {read.unchanged:,} were already suppressed." if read.unchanged else ""
+    return request.redirect(PATH, notice=f"{counted} imported.{unchanged}")
+
+
+async def export_file(request: requests.PageRequest) -> routing.Response:
+    """The whole list as CSV."""
+    return routing.attachment("suppressions.csv", suppression_csv.export(request.ctx, request.account_id))
+
+
+ROUTES: Final = (
+    requests.get(PATH, index, query=Query),
+    requests.post(PATH, add, form=Addition),
+    requests.post(f"{PATH}/remove", remove, form=Removal),
+    requests.post(f"{PATH}/import", import_file, form=File, body_limit=FILE_BYTES),
+    requests.get(f"{PATH}/export", export_file, looking=requests.Looking.REFUSED),
+)
+
+
+class RecipientRemoval(forms.Form, frozen=True, kw_only=True):
+    """Remove the address from the suppression list; one that complained has to be confirmed."""
+
+    confirmed: Literal["yes"] | None = None
+
+
+async def show_recipient(request: requests.PageRequest) -> routing.Response:
+    """The page."""
+    history = await message_history.of_address(request.ctx, request.account_id, request.path["email"])
+    sent = [
+        msgspec.structs.replace(one, subject=lookup.HIDDEN_SUBJECT) if request.hides(one.message_id) else one
+        for one in history.sent
+    ]
+    history = msgspec.structs.replace(history, sent=sent)
+    return request.page("recipient.html", history=history, sources=SOURCES)
+
+
+async def suppress_recipient(request: requests.PageRequest) -> routing.Response:
+    """Put the address on the suppression list."""
+    history = await message_history.of_address(request.ctx, request.account_id, request.path["email"])
+    await suppressions_suppression_list.add(request.ctx, request.account_id, history.email_key)
+    return _back_to_recipient(request, history.email_key, f"{history.email_key} is suppressed.")
+
+
+async def unsuppress_recipient(request: requests.PageRequest) -> routing.Response:
+    """Remove the address from the list."""
+    form: RecipientRemoval = request.form
+    history = await message_history.of_address(request.ctx, request.account_id, request.path["email"])
+    if history.suppression is None:
+        raise errors.Conflict(f"{history.email_key} is not suppressed")
+    email = await remove_confirmed(request, history.email_key, is_confirmed=form.confirmed is not None)
+    return _back_to_recipient(request, email, f"{email} is no longer suppressed.")
+
+
+def _back_to_recipient(request: requests.PageRequest, email: str, notice: str) -> routing.Response:
+    return request.redirect(navigation.recipient_url(email), notice=notice)
+
+
+RECIPIENT_ROUTES: Final = (
+    requests.get("/recipients/{email}", show_recipient),
+    requests.post("/recipients/{email}/suppress", suppress_recipient),
+    requests.post("/recipients/{email}/remove", unsuppress_recipient, form=RecipientRemoval),
+)

@@ -1,0 +1,1 @@
+"""Pages about people: login and its second steps, the profile, the team."""

@@ -1,0 +1,1 @@
+"""Pages that set up sending: domains, credentials, webhooks; credits and the audit log of an account."""

@@ -1,0 +1,212 @@
+"""`/domains`: the sender domains of the account, their DNS records and their warm-up."""
+
+import datetime as dt
+from typing import Final
+
+import msgspec
+
+from postroad.dashboard.framework import forms, lists, requests
+from postroad.mail.signing import domain_keys
+from postroad.model.domains import domain_records, warmup
+from postroad.model.units import identifiers, times
+from postroad.services.domains import dns_checks as domain_checks
+from postroad.services.domains import domain_registry as domains
+from postroad.services.domains import key_rotation
+from postroad.storage.mail import domains as stored
+from postroad.web import routing
+
+
+class RecordGuide(msgspec.Struct, frozen=True):
+    """What a record is for, and what happens without it (docs/domains.md)."""
+
+    title: str
+    description: str
+    if_missing: str
+
+
+RECORD_GUIDES: Final = {
+    domain_records.RecordPurpose.DKIM: RecordGuide(
+        "DKIM",
+        "Lets receiving servers verify the signature of your mail, and verifies that the domain is yours.",
+        "The domain is not verified, and its signatures are invalid.",
+    ),
+    domain_records.RecordPurpose.SPF: RecordGuide(
+        "SPF",
+        "Authorizes this service to send with this subdomain as the return path of your mail.",
+        "Much of your mail goes to spam or is rejected.",
+    ),
+    domain_records.RecordPurpose.RETURN_PATH: RecordGuide(
+        "Return path",
+        "Routes asynchronous bounces to this service. As a subdomain, it does not affect the mailboxes of your domain.",
+        "Asynchronous bounces are lost, and receiving servers check the SPF record of your domain itself.",
+    ),
+    domain_records.RecordPurpose.DMARC: RecordGuide(
+        "DMARC",
+        "Tells receiving servers what to do with mail that fails authentication.",
+        "Large mailbox providers trust your mail less.",
+    ),
+    domain_records.RecordPurpose.DKIM_NEXT: RecordGuide(
+        "DKIM, next key",
+        "The new key, which signs as soon as this record is found. Keep the current record as well.",
+        "The current key keeps signing.",
+    ),
+    domain_records.RecordPurpose.DKIM_ED25519: RecordGuide(
+        "DKIM with Ed25519",
+        "Adds a second, shorter signature to your mail, for receiving servers that support it.",
+        "Your mail has the RSA signature alone, which all receiving servers support.",
+    ),
+    domain_records.RecordPurpose.DKIM_ED25519_NEXT: RecordGuide(
+        "DKIM with Ed25519, next key",
+        "The key of the second signature, for use with the new key.",
+        "Mail signed with the new key has the RSA signature alone.",
+    ),
+    domain_records.RecordPurpose.DKIM_OLD: RecordGuide(
+        "DKIM, old key",
+        "Receiving servers use it to verify mail that was signed before the key was replaced.",
+        "Mail that is still in flight fails verification.",
+    ),
+    domain_records.RecordPurpose.DKIM_ED25519_OLD: RecordGuide(
+        "DKIM with Ed25519, old key",
+        "Receiving servers use it to verify mail that was signed before the key was replaced.",
+        "Mail that is still in flight has the RSA signature alone.",
+    ),
+}
+
+
+class NewDomain(forms.Form, frozen=True, kw_only=True):
+    """A domain to register."""
+
+    name: str
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A domain in the list. `records` is empty until its DKIM key exists: DNS has not been checked."""
+
+    domain: stored.Domain
+    records: list[domain_checks.RecordStatus]
+    warmup_status: warmup.View | None
+
+    @property
+    def verification_status(self) -> str:
+        """The verification status."""
+        return verification_status(self.domain)
+
+
+def verification_status(domain: stored.Domain) -> str:
+    """The verification status of a domain."""
+    if domain.verified_at is None:
+        return "unverified"
+    return "verified" if domain.failing_since is None else "failing"
+
+
+def count_correct(records: list[domain_checks.RecordStatus]) -> tuple[int, int]:
+    """How many of the account's own records are correct, and of how many; managed and optional ones do not count."""
+    own = [shown for shown in records if not shown.record.managed and not shown.optional]
+    return sum(shown.state is domain_records.RecordState.OK for shown in own), len(own)
+
+
+def is_rotating(records: list[domain_checks.RecordStatus]) -> bool:
+    """Whether a new key is awaited, or the old one is still needed."""
+    next_key = domain_records.RecordPurpose.DKIM_NEXT
+    return any(
+        (shown.record.purpose is next_key and shown.record.selector) or shown.needed_until is not None
+        for shown in records
+    )
+
+
+async def index(request: requests.PageRequest) -> routing.Response:
+    """The list and the form to add a domain."""
+    listed = await lists.page(request, domains.of_account, prefix=identifiers.DOMAIN)
+    # Only domains that have a key: generating fifty would take 15 seconds.
+    keyed = await domain_keys.existing_records(request.ctx, listed.rows)
+    rows = [
+        Row(
+            domain,
+            await domain_checks.records(request.ctx, domain) if domain.id in keyed else [],
+            await domains.warmup_view(request.ctx, domain),
+        )
+        for domain in listed.rows
+    ]
+    return request.page("domains.html", rows=rows, count_correct=count_correct, listed=listed)
+
+
+async def create(request: requests.PageRequest) -> routing.Response:
+    """Add a domain and open its page."""
+    form: NewDomain = request.form
+    made = await domains.add(request.ctx, request.account_id, form.name, verified=False)
+    await domain_keys.keys(request.ctx, made)
+    return request.redirect(f"/domains/{made.id}", notice=f"{made.name} added. Now add its DNS records.")
+
+
+async def show(request: requests.PageRequest) -> routing.Response:
+    """A domain with its DNS records."""
+    domain = await domains.find(request.ctx, request.account_id, request.path["id"])
+    records = await domain_checks.records(request.ctx, domain)
+    checked_times = [shown.checked_at for shown in records if shown.checked_at is not None]
+    calendar = await domains.warmup_calendar(request.ctx, domain)
+    return request.page(
+        "domain.html",
+        domain=domain,
+        verification_status=verification_status(domain),
+        can_send_unverified=not request.ctx.settings.domains.require_verified,
+        records=records,
+        record_guides=RECORD_GUIDES,
+        correct=count_correct(records),
+        last_checked_at=max(checked_times, default=None),
+        is_monitored=request.ctx.settings.domains.check_hours > 0,
+        grace_hours=domain_records.GRACE_PERIOD // times.HOUR,
+        calendar=calendar,
+        today=next((day for day in calendar or () if day.state is warmup.Step.TODAY), None),
+        date_of=date_of,
+        has_key=any(shown.record.purpose is domain_records.RecordPurpose.DKIM for shown in records),
+        is_rotating=is_rotating(records),
+        overlap_days=request.ctx.settings.domains.key_overlap_days,
+        is_warmup_enabled=request.ctx.settings.warmup.enabled,
+    )
+
+
+async def check(request: requests.PageRequest) -> routing.Response:
+    """Check DNS now."""
+    checked = await domain_checks.check_now(request.ctx, request.account_id, request.path["id"])
+    name = checked.domain.name
+    match checked.change:
+        case domain_records.VerificationChange.VERIFIED:
+            notice, kind = f"{name} is verified. You can send from it.", "good"
+        case domain_records.VerificationChange.LOST:
+            notice, kind = f"{name} is no longer verified: its DKIM record is missing from DNS.", "bad"
+        case _:
+            correct, total = count_correct(await domain_checks.records(request.ctx, checked.domain))
+            notice = f"DNS checked: {correct} of {total} required and recommended records are correct."
+            kind = "good" if correct == total else "warn"
+    return request.redirect(f"/domains/{checked.domain.id}", notice=notice, kind=kind)
+
+
+async def rotate_key(request: requests.PageRequest) -> routing.Response:
+    """Create the next DKIM key."""
+    domain = await domains.find(request.ctx, request.account_id, request.path["id"])
+    await key_rotation.rotate(request.ctx, domain)
+    notice = "New DKIM key created. Add its record, then check: it signs as soon as the record is found."
+    return request.redirect(f"/domains/{domain.id}", notice=notice)
+
+
+async def remove(request: requests.PageRequest) -> routing.Response:
+    """Remove a domain."""
+    domain = await domains.find(request.ctx, request.account_id, request.path["id"])
+    await domains.remove(request.ctx, request.account_id, domain.id)
+    return request.redirect("/domains", notice=f"{domain.name} removed. You can no longer send from it.")
+
+
+def date_of(day: int) -> str:
+    """A day since 1970 as a short date."""
+    moment = dt.datetime.fromtimestamp(day * times.DAY // times.SECOND, dt.UTC)
+    return f"{moment:%b} {moment.day}"
+
+
+ROUTES: Final = (
+    requests.get("/domains", index, query=lists.Query),
+    requests.post("/domains", create, form=NewDomain),
+    requests.get("/domains/{id}", show),
+    requests.post("/domains/{id}/check", check),
+    requests.post("/domains/{id}/rotate-key", rotate_key),
+    requests.post("/domains/{id}/remove", remove),
+)

@@ -1,0 +1,1 @@
+"""What is sent next, and by which route: claims, provider queues, source addresses."""

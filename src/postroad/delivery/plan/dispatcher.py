@@ -1,0 +1,405 @@
+"""Which recipients are next: walks the scheduled queues and claims what their provider queues can soon send.
+
+A scheduled queue is a domain and an account (see storage/mail/queue.py), and `route_choice` finds its route. The walk
+continues where it stopped, and scheduled queues of one provider queue share its capacity, so that each gets its turn.
+What a provider queue has no capacity for, or an account no lease, stays in the database. What the operator holds is
+skipped. A destination whose hosts are all down is skipped, too; only recipients at the end of their retry schedule are
+claimed, and fail.
+
+Urgent recipients are claimed first in every step, wherever the walk is. Recipients whose own time is over are claimed,
+and expire, wherever they are.
+"""
+
+import asyncio
+import collections
+import random
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from postroad import context
+from postroad.concurrency import caches
+from postroad.delivery.plan import provider_queues, route_choice, simulated_delivery
+from postroad.delivery.record import leases, recorder
+from postroad.delivery.routes import holds, routing
+from postroad.delivery.send import message_loader, permits, provider_queue
+from postroad.model.bounces import disposition
+from postroad.model.delivery import fair_shares, retry
+from postroad.network.dns import resolver
+from postroad.protocol.smtp import values
+from postroad.storage.engine import store
+from postroad.storage.mail import queue, suppressions
+from postroad.telemetry import logs
+
+
+class Plan(msgspec.Struct):
+    """What to claim in one step; `expired` are scheduled queues of which only expired recipients are claimed."""
+
+    wanted: list[queue.ClaimRequest] = msgspec.field(default_factory=list)
+    expired: set[str] = msgspec.field(default_factory=set)
+
+
+class Claims(msgspec.Struct, frozen=True):
+    """What was claimed in one step, and which of the addresses are suppressed."""
+
+    rows: Sequence[queue.Claimed] = ()
+    suppressed: Mapping[suppressions.SuppressionKey, suppressions.Suppression] = msgspec.field(default_factory=dict)
+    # Recipients whose time is over.
+    expired: Sequence[queue.Expired] = ()
+
+    def are_all_of(self, plan: Plan) -> bool:
+        """Whether nothing is left of it: a scheduled queue that gave as many as were asked for may have more."""
+        return not self.expired and len(self.rows) < min((one.limit for one in plan.wanted), default=1)
+
+
+# Scheduled queues examined in one step: a few microseconds each.
+MAX_QUEUES_PER_STEP: Final = 500
+# Rows claimed in one step, over all provider queues: the transaction stays short.
+MAX_CLAIMS_PER_STEP: Final = 500
+# The minimum of them per provider queue, so that recipients of one message mostly stay together.
+MIN_SHARE: Final = 10
+MAX_PROMOTIONS_PER_STEP: Final = 2_000
+# Concurrent lookups, which accounts share; other domains wait in the database. Each begins with two queries, which
+# should not have to wait for those of other lookups: another account may want the same domain.
+MAX_CONCURRENT_LOOKUPS: Final = resolver.MAX_CONCURRENT_QUERIES // 2
+# How often a blocked destination is searched for expired recipients.
+EXPIRY_SEARCH_SECONDS: Final = 30.0
+# How many of those searches are cached; an evicted one is only repeated.
+MAX_SEARCHED_QUEUES: Final = 10_000
+# A recipient that lost this many leases may crash its workers, so it is deferred to its next attempt.
+MAX_LOST_LEASES: Final = 10
+# After a bug or a database outage, repeating at once would not help.
+ERROR_BACKOFF_SECONDS: Final = 1.0
+
+
+class Dispatcher:
+    """Claims due recipients and assigns them to provider queues."""
+
+    def __init__(
+        self,
+        ctx: context.Context,
+        router: routing.Router,
+        known: routing.Hosts,
+        services: provider_queue.DeliveryServices,
+    ) -> None:
+        self._ctx = ctx
+        self._router = router
+        self._hosts = known
+        self.provider_queues = provider_queues.ProviderQueues(services, fall_back=self._fall_back)
+        sources = route_choice.SourceChooser(services.sources, known, self.provider_queues.by_name)
+        self._route_chooser = route_choice.RouteChooser(
+            ctx.settings.route_rules, router, known, sources, clock=services.clock, resolve=self._resolve
+        )
+        self._services, self._log = services, services.log
+        self._warnings = logs.LimitedWarnings(services.log, ctx.clock)
+        self._held: leases.Leases = services.held
+        self._recorder: recorder.Recorder = services.recorder
+        self._simulated_delivery = simulated_delivery.SimulatedDelivery(ctx, services.recorder, services.log)
+        self._lifetime = retry.lifetime(ctx.settings.delivery.retry_seconds)
+        self._holds: holds.HoldCache = services.holds
+        self._cursor = self._urgent_cursor = ""
+        self._has_found_work = False
+        self.has_claimed_all = False  # whether the last step has left nothing that it could have claimed
+        self._resolving: dict[str, asyncio.Task[None]] = {}
+        self._lookups = fair_shares.FairShares(MAX_CONCURRENT_LOOKUPS)
+        self._preparations: set[asyncio.Task[None]] = set()
+        # Provider queues that have had urgent jobs since they were last searched for expired ones.
+        self._urgent: set[provider_queue.ProviderQueue] = set()
+        self._next_expiry_search: caches.LruCache[str, float] = caches.LruCache(MAX_SEARCHED_QUEUES)
+
+    @property
+    def is_round_over(self) -> bool:
+        """Whether the next step begins a new round."""
+        return not self._cursor
+
+    async def step(self) -> bool:
+        """Claim what can be sent; False at the end of a round through all scheduled queues that found nothing."""
+        now, leases_until = self._ctx.clock(), self._services.trusted_clock()
+        async with self._ctx.store.looking_up() as tx:
+            await self._holds.refresh(tx)
+            await self._services.sources.refresh(tx)
+            work = await queue.find_work(tx, now=now, leases_until=leases_until)
+            urgent_keys: list[str] = []
+            if work.is_urgent:
+                urgent_keys = await queue.urgent_keys(tx, after=self._urgent_cursor, limit=MAX_QUEUES_PER_STEP)
+            queue_keys = await queue.queue_keys(tx, after=self._cursor, limit=MAX_QUEUES_PER_STEP)
+        if self._urgent:
+            await self._release_expired(leases_until)
+        plan = self._plan([one for one in queue_keys if not self._holds.covers(one) and self._has_room(one)])
+        self._plan_urgent(plan, [queue_key for queue_key in urgent_keys if not self._holds.covers(queue_key)])
+        claimed = Claims()
+        try:
+            if plan.wanted or work.is_due or work.is_expired:
+                claimed = await self._claim(plan, work, now=now, leases_until=leases_until)
+        finally:
+            self._held.end_reservations()
+        # Those that cannot be sent now, however many, must not hide the others.
+        self._urgent_cursor = "" if len(urgent_keys) < MAX_QUEUES_PER_STEP else urgent_keys[-1]
+        self._cursor = "" if len(queue_keys) < MAX_QUEUES_PER_STEP else queue_keys[-1]
+        await self._assign(claimed, plan)
+        if claimed.expired:
+            await self._recorder.record_expired(claimed.expired)
+        self.has_claimed_all = self.is_round_over and not work.is_due and claimed.are_all_of(plan)
+        self._has_found_work = self._has_found_work or work.is_due or bool(claimed.rows or claimed.expired)
+        if not self.is_round_over:
+            return True
+        has_found_work, self._has_found_work = self._has_found_work, False
+        return has_found_work
+
+    async def stop(self) -> None:
+        """Release what was not begun, and finish what was."""
+        for task in self._resolving.values():
+            task.cancel()
+        if self._preparations:
+            await asyncio.wait(self._preparations)
+        await self._simulated_delivery.finish()
+        left = [key for one in self.provider_queues.by_name.values() for job in one.close() for key in job.keys]
+        if left:
+            await self._held.release(left)
+        await asyncio.gather(*(one.finish() for one in self.provider_queues.by_name.values()))
+
+    def _plan(self, queue_keys: Sequence[str]) -> Plan:
+        """How many of each scheduled queue; those of one provider queue share its capacity."""
+        self.provider_queues.drop_idle()
+        plan = Plan()
+        by_provider_queue: dict[provider_queue.ProviderQueue, list[str]] = collections.defaultdict(list)
+        ending: list[tuple[str, int]] = []
+        simulated: list[str] = []
+        for queue_key in queue_keys:
+            if queue.simulation_of(queue_key) is not None:
+                simulated.append(queue_key)
+                continue
+            choice = self._route_chooser.choose(queue_key)
+            if choice is None:
+                continue
+            route = choice.route
+            if isinstance(route, routing.NoRoute):
+                ending.append((queue_key, queue.ANY_TIME))
+            elif choice.is_blocked:
+                self.provider_queues.of(route)
+                # An upstream is a part of this installation: mail waits until it is back.
+                if not route.is_upstream and self._may_hold_expired(queue_key):
+                    plan.expired.add(queue_key)
+                    ending.append((queue_key, self._ctx.clock() - self._lifetime))
+            elif self.provider_queues.of(route).capacity_left():
+                by_provider_queue[self.provider_queues.of(route)].append(queue_key)
+        most = max(MIN_SHARE, MAX_CLAIMS_PER_STEP // max(1, len(by_provider_queue) + len(ending)))
+        # By chance: an account may have leases left for only a few of them.
+        for one in random.sample(list(by_provider_queue), len(by_provider_queue)):
+            self._share(plan, one, by_provider_queue[one], room=min(one.capacity_left(), most))
+        # Last, because most of these find nothing.
+        for queue_key, queued_before in ending:
+            self._want(plan, queue.ClaimRequest(queue_key, most, queued_before), fair_shares.ALPHA)
+        plan.wanted += self._simulated_delivery.claim_requests(simulated)
+        return plan
+
+    def _plan_urgent(self, plan: Plan, queue_keys: Sequence[str]) -> None:
+        """How many urgent ones of each scheduled queue, beside what its provider queue has of others."""
+        for queue_key in queue_keys:
+            choice = self._route_chooser.choose(queue_key)
+            if choice is None or not isinstance(choice.route, routing.Route) or choice.is_blocked:
+                continue  # the walk comes to it
+            if room := self.provider_queues.of(choice.route).urgent_left(queue.account_of(queue_key)):
+                self._want(plan, queue.ClaimRequest(queue_key, room, is_urgent=True), leases.URGENT_ALPHA)
+
+    def _share(self, plan: Plan, one: provider_queue.ProviderQueue, queue_keys: Sequence[str], *, room: int) -> None:
+        # With more scheduled queues than capacity, a random choice lets each get its turn.
+        chosen = queue_keys if len(queue_keys) <= room else random.sample(queue_keys, room)
+        share = room // len(chosen)
+        for queue_key in chosen:
+            choice = self._route_chooser.choose(queue_key)
+            is_proven = (
+                choice is not None and isinstance(choice.route, routing.Route) and self._hosts.is_proven(choice.route)
+            )
+            # As with connections, what waits for slow destinations does not hold up the rest of an account's mail.
+            alpha = fair_shares.ALPHA if one.is_quick else permits.SLOW_ALPHA
+            self._want(plan, queue.ClaimRequest(queue_key, share if is_proven else 1), alpha)
+
+    def _has_room(self, queue_key: str) -> bool:
+        """Whether its account may hold more: one that may not must not take the turns of others."""
+        return self._held.room(queue.account_of(queue_key)) > 0
+
+    def _want(self, plan: Plan, request: queue.ClaimRequest, alpha: float) -> None:
+        """Claim from a scheduled queue, no more than its account may hold."""
+        if limit := self._held.reserve(queue.account_of(request.queue_key), request.limit, alpha):
+            plan.wanted.append(msgspec.structs.replace(request, limit=limit))
+
+    def _may_hold_expired(self, queue_key: str) -> bool:
+        """Whether the scheduled queue of a blocked destination is due for a search for expired recipients.
+
+        After a hold, everything gets a new retry period first: nothing expires because it was held.
+        """
+        now = self._services.clock()
+        was_held = self._holds.was_released_since(queue_key, self._ctx.clock() - self._lifetime)
+        if was_held or now < (self._next_expiry_search.get(queue_key) or 0.0):
+            return False
+        self._next_expiry_search.put(queue_key, now + EXPIRY_SEARCH_SECONDS)
+        return True
+
+    async def _release_expired(self, now: int) -> None:
+        """Release urgent jobs that wait in memory beyond their time, such as for a connection."""
+        expired = [job for one in self._urgent for job in one.remove_expired(now)]
+        self._urgent = {one for one in self._urgent if one.capacity.has_urgent}
+        for job in expired:
+            self._services.message_loader.release(job)
+        if expired:
+            await self._held.release([key for job in expired for key in job.keys])
+
+    def _fall_back(self, job: message_loader.Job, error: str) -> bool:
+        """Assign a job to the next of its upstreams that can take it; False when there is none."""
+        for place, route in enumerate(job.fallbacks):
+            one = self.provider_queues.of(route)
+            if self._hosts.blocked_until(route) is None and not one.is_paused:
+                self._warnings.warning(
+                    "upstream_fallback",
+                    job.route.provider_queue,
+                    provider_queue=job.route.provider_queue,
+                    fallback=route.provider_queue,
+                    error=error,
+                )
+                next_job = message_loader.Job(job.claims, route, fallbacks=job.fallbacks[place + 1 :])
+                one.capacity.reserve(next_job)
+                one.add(next_job)
+                return True
+        return False
+
+    def _resolve(self, domain: str, account_id: str) -> None:
+        if domain in self._resolving or not self._lookups.take(counted := (fair_shares.Party(account_id),)):
+            return
+        task = asyncio.get_running_loop().create_task(self._look_up(domain, account_id))
+        task.add_done_callback(lambda _: self._lookups.give_back(counted))
+        self._resolving[domain] = task
+
+    async def _look_up(self, domain: str, account_id: str) -> None:
+        resolver.asker.set(account_id)
+        try:
+            await self._router.route(domain)
+        except store.UNAVAILABLE as error:
+            self._log.warning("routing_failed", domain=domain, error=error.message)
+            await asyncio.sleep(ERROR_BACKOFF_SECONDS)
+        except Exception:  # noqa: BLE001 - logged; the domain waits
+            self._log.exception("routing_failed", domain=domain)
+            await asyncio.sleep(ERROR_BACKOFF_SECONDS)
+        finally:
+            del self._resolving[domain]
+            self._services.wake()
+
+    async def _claim(self, plan: Plan, work: queue.Work, *, now: int, leases_until: int) -> Claims:
+        worker, rows, expired = self._held.worker, list[queue.Claimed](), list[queue.Expired]()
+        async with self._ctx.store.leasing() as tx:
+            if work.is_due:
+                await queue.promote(tx, now=now, limit=MAX_PROMOTIONS_PER_STEP, leases_until=leases_until)
+            if work.is_expired:
+                expired = await queue.claim_expired(
+                    tx, now=leases_until, limit=MAX_CLAIMS_PER_STEP, lease_until=self._held.until(), worker=worker
+                )
+            if plan.wanted:
+                rows = await queue.claim(tx, plan.wanted, lease_until=self._held.until(), worker=worker)
+            suppressed = await suppressions.find(tx, [(row.account_id, row.email_key) for row in rows])
+        self._held.take(one.claim for one in expired)
+        return Claims(self._held.take(rows), suppressed, expired)
+
+    async def _assign(self, claimed: Claims, plan: Plan) -> None:
+        for claim in claimed.rows:
+            if claim.lost_leases:
+                self._ctx.metrics.lost_leases.add()
+                self._log.warning(
+                    "previous_attempt_unrecorded", message_id=claim.message_id, recipient_id=claim.recipient_id
+                )
+        queue_keys: dict[str, list[queue.Claimed]] = collections.defaultdict(list)
+        for claim in await self._defer_crashing(await self._bounce_suppressed(claimed)):
+            queue_keys[claim.queue_key].append(claim)
+        jobs: list[message_loader.Job] = []
+        for queue_key, claims in queue_keys.items():
+            if queue.simulation_of(queue_key) is not None:
+                self._simulated_delivery.begin(claims)
+            elif queue_key in plan.expired:
+                await self._fail_expired(queue_key, claims)
+            else:
+                jobs += await self._jobs(queue_key, claims)
+        self._start(jobs)
+
+    def _start(self, jobs: Sequence[message_loader.Job]) -> None:
+        """Reserve capacity for jobs, and prepare them."""
+        for job in jobs:
+            self.provider_queues.of(job.route).capacity.reserve(job)
+            if job.is_urgent:
+                self._urgent.add(self.provider_queues.of(job.route))
+        # Urgent ones do not wait until all others are signed.
+        for together in ([job for job in jobs if job.is_urgent], [job for job in jobs if not job.is_urgent]):
+            if together:
+                task = asyncio.get_running_loop().create_task(self._prepare(together))
+                self._preparations.add(task)
+                task.add_done_callback(self._preparations.discard)
+
+    async def _bounce_suppressed(self, claimed: Claims) -> Sequence[queue.Claimed]:
+        """Bounce suppressed recipients without an attempt; returns the others."""
+        listed = claimed.suppressed
+        to_bounce = [claim for claim in claimed.rows if (claim.account_id, claim.email_key) in listed]
+        if not to_bounce:
+            return claimed.rows
+        found = [listed[claim.account_id, claim.email_key] for claim in to_bounce]
+        sentences = [f"not attempted: the address is on the suppression list ({one.reason})" for one in found]
+        await self._recorder.record_without_attempt(to_bounce, disposition.Verdict.BOUNCED, sentences)
+        return [claim for claim in claimed.rows if (claim.account_id, claim.email_key) not in listed]
+
+    async def _defer_crashing(self, claims: Sequence[queue.Claimed]) -> Sequence[queue.Claimed]:
+        """Defer recipients that have lost too many leases; returns the others."""
+        crashing = [claim for claim in claims if claim.lost_leases >= MAX_LOST_LEASES]
+        if not crashing:
+            return claims
+        await self._recorder.record_unroutable(crashing, message_loader.WORKER_CRASHES)
+        return [claim for claim in claims if claim.lost_leases < MAX_LOST_LEASES]
+
+    async def _fail_expired(self, queue_key: str, claims: Sequence[queue.Claimed]) -> None:
+        self._next_expiry_search.discard(queue_key)  # search again: there may be more
+        choice = self._route_chooser.choose(queue_key)
+        route = choice.route if choice is not None else None
+        known = self.provider_queues.by_name.get(route.queue_name) if isinstance(route, routing.Route) else None
+        whose = f"the mail servers of {queue.domain_of(queue_key)}"
+        sentence = f"{whose} were unreachable until the retry schedule ended: {known.last_error if known else ''}"
+        sentences = [sentence.rstrip(": ")] * len(claims)
+        await self._recorder.record_without_attempt(claims, disposition.Verdict.FAILED, sentences)
+
+    async def _jobs(self, queue_key: str, claims: Sequence[queue.Claimed]) -> list[message_loader.Job]:
+        choice = self._route_chooser.choose(queue_key)
+        route = choice.route if choice is not None else None
+        if choice is not None and isinstance(route, routing.Route):
+            begun, rest = self._services.sources.take(route, claims)
+            jobs = message_loader.jobs_of(begun, route, choice.fallbacks)
+            return jobs + (await self._jobs(queue_key, rest) if rest else [])
+        if not isinstance(route, routing.NoRoute):  # dropped from the cache between plan and claim
+            await self._held.release([claim.key for claim in claims])
+        else:
+            result = values.RecipientResult(values.Stage.ROUTE, cause=route.cause, detail=route.detail)
+            await self._recorder.record_unroutable(claims, result)
+        return []
+
+    async def _prepare(self, jobs: Sequence[message_loader.Job]) -> None:
+        """Load and sign as many messages as fit, in one batch, and assign all jobs to their provider queues."""
+        prefetched = dict.fromkeys(self._services.message_loader.choose_prefetch(jobs))
+
+        def ready(job: message_loader.Job) -> None:
+            del prefetched[job]
+            self.provider_queues.of(job.route).add(job)
+
+        for job in jobs:
+            if job not in prefetched:
+                self.provider_queues.of(job.route).add(job)
+        try:
+            if prefetched:
+                await self._services.message_loader.prepare(list(prefetched), ready)
+        except store.UNAVAILABLE as error:
+            self._log.warning("batch_load_failed", jobs=len(prefetched), error=error.message)
+        except Exception:  # noqa: BLE001 - logged; the jobs are released
+            self._log.exception("batch_load_failed", jobs=len(prefetched))
+        if prefetched:
+            await self._release_later(list(prefetched))
+
+    async def _release_later(self, jobs: Sequence[message_loader.Job]) -> None:
+        await asyncio.sleep(ERROR_BACKOFF_SECONDS)
+        for job in jobs:
+            self.provider_queues.of(job.route).capacity.cancel_reserved(job)
+            self._services.message_loader.release(job)
+        await self._held.release([key for job in jobs for key in job.keys])

@@ -1,0 +1,378 @@
+"""From results to records: the outcome of each recipient and the time of the next attempt.
+
+A result is never dropped: while the database is unavailable it is kept and submitted again. How many may wait is
+bounded; beyond that workers stop sending, so that a crash leaves few results in doubt. Only a stop ends the waiting:
+results that cannot be recorded within the grace period are left to the expiry of their leases.
+"""
+
+import asyncio
+import collections
+import random
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from postroad import context, errors
+from postroad.delivery.record import leases
+from postroad.delivery.routes import routing, source_table
+from postroad.delivery.send import attempter, message_loader
+from postroad.mail.results import bounce_guard, outcomes
+from postroad.model.bounces import disposition, reasons
+from postroad.model.bounces import disposition as model_disposition
+from postroad.model.delivery import providers, retry
+from postroad.model.mail import simulated_outcomes, statuses
+from postroad.model.units import identifiers, times
+from postroad.protocol.smtp import values
+from postroad.services.queue import sources
+from postroad.storage.engine import group_commit
+from postroad.storage.mail import attempts, queue
+from postroad.telemetry import logs
+
+# Notices that a provider blocks a source address, by its replies, and pauses the address for that provider.
+#
+# Only replies of providers with names count, whose mail servers nobody can imitate, and only a row of them that no
+# accepted message interrupts, for several messages: one recipient or one message proves nothing. The owner of a domain
+# whose mailboxes a provider hosts chooses whom it refuses, and in which words, so such a domain counts once.
+
+# Different messages that were refused in a row, or domains with mailboxes of their own.
+MIN_MESSAGES: Final = 5
+
+
+class SourceGuard:
+    """Counts refusals of source addresses in this process."""
+
+    def __init__(self, ctx: context.Context, log: logs.Logger) -> None:
+        self._ctx = ctx
+        self._log = log
+        self._refused: dict[tuple[str, str], set[str]] = collections.defaultdict(set)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def count(self, attempt: attempts.Attempt, email_key: str) -> None:
+        """An attempt for a recipient, from a source address, has ended."""
+        pair = (attempt.source, providers.label_of(attempt.provider_queue))
+        if pair[1] not in providers.NAMES:
+            return
+        if attempt.verdict == disposition.Verdict.DELIVERED:
+            self._refused.pop(pair, None)
+        elif attempt.reason == reasons.IP_BLOCKED and attempt.smtp_code is not None:
+            domain = email_key.rpartition("@")[2]
+            self._refused[pair].add(attempt.message_id if domain in providers.MAILBOX_DOMAINS else domain)
+            if len(self._refused[pair]) >= MIN_MESSAGES:
+                del self._refused[pair]
+                task = asyncio.get_running_loop().create_task(self._pause(*pair, attempt.response))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Wait for pauses that are being stored."""
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _pause(self, source: str, provider: str, reply: str) -> None:
+        try:
+            await sources.pause_blocked(self._ctx, source, provider, reply)
+        except errors.PostroadError as problem:
+            # Refusals go on, and are counted again.
+            self._log.warning("source_pause_failed", source=source, provider=provider, error=problem.message)
+        else:
+            self._log.warning("source_paused", source=source, provider=provider, error=reply)
+
+
+# Deliveries whose record is not durable yet: the most that a crash can leave in doubt.
+MAX_UNRECORDED: Final = 256
+# What a recipient shows that expired before a destination has said anything.
+EXPIRED: Final = "not attempted before it expired"
+
+
+Simulated = tuple[queue.Claimed, simulated_outcomes.SimulatedAttempt]
+
+
+class AttemptInfo(msgspec.Struct, frozen=True):
+    """Where and when an attempt was made; empty names when there was no connection."""
+
+    provider_queue: str
+    started_at: int
+    ended_at: int
+    host: str = ""
+    address: str = ""
+    tls: str = ""
+    recipient_count: int = 0
+    conversation: str = ""
+    source: str = ""
+
+
+class Recorder:
+    """Records outcomes, and retries until it succeeds."""
+
+    def __init__(
+        self, ctx: context.Context, held: leases.Leases, sources: source_table.SourceTable, log: logs.Logger
+    ) -> None:
+        self._ctx = ctx
+        self._held = held
+        self._sources = sources
+        self._log = log
+        self._warnings = logs.LimitedWarnings(log, ctx.clock)
+        self._schedule = ctx.settings.delivery.retry_seconds
+        self._test_schedule = retry.test_schedule(self._schedule)
+        self._room = asyncio.Semaphore(MAX_UNRECORDED)
+        self._is_unlimited = False
+        self._source_guard = SourceGuard(ctx, log)
+        self._retrying_commits: group_commit.RetryingCommits[Sequence[outcomes.Outcome], outcomes.RecordResult] = (
+            group_commit.RetryingCommits(ctx.outcome_commits, settled=self._settled, refused=self._refused)
+        )
+
+    async def record_attempt(
+        self, job: message_loader.Job, job_result: attempter.JobResult, *, provider_queue: str, started_at: int
+    ) -> None:
+        """Record the result of a job; returns when it is submitted."""
+        attempt_info = AttemptInfo(
+            providers.attributed_queue(provider_queue, queue.domain_of(job.claims[0].queue_key)),
+            started_at,
+            self._ctx.clock(),
+            job_result.host,
+            job_result.address,
+            job_result.tls,
+            job.recipient_count,
+            job_result.conversation,
+            job.route.source,
+        )
+        await self.record(
+            [
+                self._outcome(claim, result, self._for_source(claim, disposition, job.route), attempt_info)
+                for claim, result, disposition in zip(
+                    job.claims, job_result.results, job_result.dispositions, strict=True
+                )
+            ]
+        )
+
+    async def record_simulated(self, attempted: Sequence[Simulated], *, started_at: int) -> None:
+        """Record attempts that the simulator has decided."""
+        now = self._ctx.clock()
+        await self.record(
+            [
+                self._outcome(
+                    claim,
+                    attempt.result,
+                    model_disposition.classify(attempt.result),
+                    AttemptInfo(providers.SIMULATOR, started_at, now, attempt.host),
+                )
+                for claim, attempt in attempted
+            ]
+        )
+
+    async def record_unroutable(self, claims: Sequence[queue.Claimed], result: values.RecipientResult) -> None:
+        """Record a failure before any connection: no route, no content or an internal error."""
+        disposition = model_disposition.classify(result)
+        now = self._ctx.clock()
+        attempt_info = AttemptInfo("", now, now)
+        await self.record([self._outcome(claim, result, disposition, attempt_info) for claim in claims])
+
+    async def record_without_attempt(
+        self, claims: Sequence[queue.Claimed], verdict: model_disposition.Verdict, responses: Sequence[str]
+    ) -> None:
+        """Record a result that was decided without an attempt."""
+        now = self._ctx.clock()
+        await self.record(
+            [
+                outcomes.Outcome(
+                    key=claim.key,
+                    email_key=claim.email_key,
+                    recipient_count=0,
+                    verdict=verdict,
+                    smtp_code=None,
+                    response=response,
+                    at=now,
+                    ledger_id=self._ctx.new_id(identifiers.LEDGER, now=now),
+                    worker=self._held.worker,
+                )
+                for claim, response in zip(claims, responses, strict=True)
+            ]
+        )
+
+    async def record_expired(self, expired: Sequence[queue.Expired]) -> None:
+        """Record recipients whose time is over; the destination's last reply stays."""
+        now = self._ctx.clock()
+        await self.record(
+            [
+                outcomes.Outcome(
+                    key=one.claim.key,
+                    email_key=one.claim.email_key,
+                    recipient_count=0,
+                    verdict=model_disposition.Verdict.FAILED,
+                    smtp_code=one.smtp_code,
+                    response=one.response or EXPIRED,
+                    at=now,
+                    ledger_id=self._ctx.new_id(identifiers.LEDGER, now=now),
+                    worker=self._held.worker,
+                    ended_as=statuses.RecipientStatus.EXPIRED,
+                )
+                for one in expired
+            ]
+        )
+
+    async def record(self, ended: Sequence[outcomes.Outcome]) -> None:
+        """Record outcomes; waits while too many others are unrecorded."""
+        await self._room.acquire()
+        if self._is_unlimited:
+            self._room.release()  # lets the next one through
+        self._ctx.metrics.unrecorded.change(1)
+        self._retrying_commits.submit(ended, party=ended[0].key[0], count=len(ended))
+
+    def lift_limit(self) -> None:
+        """Wait no more: after a stop nothing is begun, and each connection has at most one more result."""
+        self._is_unlimited = True
+        self._room.release()
+
+    async def close(self, *, seconds: float) -> None:
+        """Wait until everything is recorded, at most this long."""
+        if left := await self._retrying_commits.close(seconds=seconds):
+            self._log.warning("results_abandoned", results=left)
+        await self._source_guard.close()
+
+    def _settled(self, ended: Sequence[outcomes.Outcome], outcome: outcomes.RecordResult | Exception) -> None:
+        if isinstance(outcome, Exception):
+            # A bug. The lease expires, and the recipients are attempted again.
+            self._log.error("results_recording_failed", message_id=ended[0].key[1], exc_info=outcome)
+        else:
+            if outcome.events:
+                self._ctx.webhook_wakeup.set()
+            self._log_outcomes(ended)
+            bounce_guard.report_notices(outcome.notices, log=self._log, counted=self._ctx.metrics)
+        self._held.drop(one.key for one in ended)
+        self._ctx.metrics.unrecorded.change(-1)
+        self._room.release()
+
+    def _refused(self, waiting: int, error: errors.PostroadError) -> None:
+        self._log.warning("results_recording_deferred", results=waiting, error=error.code)
+
+    def _for_source(
+        self, claim: queue.Claimed, disposition: model_disposition.Disposition, route: routing.Route
+    ) -> model_disposition.Disposition:
+        """A refusal of the source address does not end a message that may leave from another one."""
+        pair = (route.source, route.provider_queue)
+        if not route.source or disposition.reason != reasons.IP_BLOCKED:
+            if disposition.verdict is model_disposition.Verdict.DELIVERED:
+                self._sources.note_delivery(*pair)
+            return disposition
+        self._sources.note_refusal(*pair)
+        is_final = disposition.verdict is model_disposition.Verdict.BOUNCED
+        if not is_final or not self._sources.has_other(*pair) or self._delay(claim, disposition) is None:
+            return disposition
+        return msgspec.structs.replace(disposition, verdict=model_disposition.Verdict.RETRY)
+
+    def _outcome(
+        self,
+        claim: queue.Claimed,
+        result: values.RecipientResult,
+        disposition: model_disposition.Disposition,
+        attempt_info: AttemptInfo,
+    ) -> outcomes.Outcome:
+        now = attempt_info.ended_at
+        verdict, next_attempt_at = self._verdict(claim, disposition, now)
+        if disposition.is_configuration:
+            # What is about a host or an upstream concerns its provider queue; the rest has its own sentence.
+            name = attempt_info.provider_queue or result.response_text
+            self._warnings.warning(
+                "configuration_fault", name, provider_queue=attempt_info.provider_queue, error=_described(result)
+            )
+        is_delivered = verdict is model_disposition.Verdict.DELIVERED
+        code = result.reply.code if result.reply else None
+        response = result.response_text
+        return outcomes.Outcome(
+            key=claim.key,
+            email_key=claim.email_key,
+            recipient_count=attempt_info.recipient_count,
+            verdict=verdict,
+            smtp_code=code,
+            response=response,
+            at=now,
+            ledger_id=self._ctx.new_id(identifiers.LEDGER, now=now),
+            worker=self._held.worker,
+            next_attempt_at=next_attempt_at,
+            keeps_schedule=disposition.is_configuration,
+            suppress=result.reply is not None and self._suppresses(verdict, disposition),
+            attempt=attempts.Attempt(
+                *claim.key,
+                started_at=attempt_info.started_at,
+                duration=now - attempt_info.started_at,
+                provider_queue=attempt_info.provider_queue,
+                host=attempt_info.host,
+                address=attempt_info.address,
+                tls=attempt_info.tls,
+                stage=result.stage,
+                verdict=verdict,
+                fault=disposition.fault,
+                reason=disposition.reason,
+                smtp_code=code,
+                enhanced_code=result.reply.enhanced if result.reply else "",
+                response=response,
+                in_doubt=int(result.in_doubt),
+                source=attempt_info.source,
+            ),
+            conversation="" if is_delivered else attempt_info.conversation,
+            # A clock that was set back gives no negative time.
+            delivery_time=max(0, now - claim.queued_at) if is_delivered else 0,
+        )
+
+    def _verdict(
+        self, claim: queue.Claimed, disposition: model_disposition.Disposition, now: int
+    ) -> tuple[model_disposition.Verdict, int | None]:
+        if disposition.verdict is not model_disposition.Verdict.RETRY:
+            return disposition.verdict, None
+        wait = self._delay(claim, disposition)
+        if wait is None:
+            return model_disposition.Verdict.FAILED, None
+        if claim.expires_at is not None:
+            wait = retry.before_expiry(wait, left=claim.expires_at - now, retry_after=disposition.retry_after)
+        return model_disposition.Verdict.RETRY, now + wait
+
+    def _delay(self, claim: queue.Claimed, disposition: model_disposition.Disposition) -> int | None:
+        random_fraction = random.random()  # noqa: S311 - jitter
+        if disposition.is_configuration:
+            return retry.configuration_delay(self._schedule, random_fraction=random_fraction)
+        attempts, retry_after = claim.attempt_count + 1, disposition.retry_after
+        if claim.simulation is not None:
+            return retry.delay(self._test_schedule, attempts, random_fraction=random_fraction, retry_after=None)
+        if claim.is_urgent:
+            return retry.urgent_delay(attempts, random_fraction=random_fraction, retry_after=retry_after)
+        return retry.delay(self._schedule, attempts, random_fraction=random_fraction, retry_after=retry_after)
+
+    def _suppresses(self, verdict: model_disposition.Verdict, disposition: model_disposition.Disposition) -> bool:
+        """Only the receiving server's reply counts: a domain that is missing in DNS today may be back tomorrow."""
+        addressed = (
+            verdict is model_disposition.Verdict.BOUNCED and disposition.fault is model_disposition.Fault.ADDRESS
+        )
+        return addressed and self._ctx.settings.delivery.suppress
+
+    def _log_outcomes(self, ended: Sequence[outcomes.Outcome]) -> None:
+        for outcome in ended:
+            attempt = outcome.attempt
+            self._count(outcome)
+            self._log.info(
+                f"recipient_{outcome.status.value}",
+                message_id=outcome.key[1],
+                recipient_id=outcome.key[2],
+                host=attempt.host if attempt else "",
+                smtp_code=outcome.smtp_code,
+                reason=attempt.reason if attempt else "",
+                in_doubt=bool(attempt and attempt.in_doubt),
+            )
+
+    def _count(self, outcome: outcomes.Outcome) -> None:
+        counted, attempt = self._ctx.metrics, outcome.attempt
+        if attempt and attempt.provider_queue == providers.SIMULATOR:
+            return
+        provider = providers.label_of(attempt.provider_queue if attempt else "")
+        if outcome.verdict is not model_disposition.Verdict.RETRY:
+            counted.recipients.add(provider, outcome.status.value)
+        if attempt:
+            counted.attempts.add(outcome.verdict.value, attempt.fault or "", attempt.reason)
+            if attempt.source:
+                self._source_guard.count(attempt, outcome.email_key)
+                counted.source_attempts.add(attempt.source, provider, outcome.verdict.value, attempt.reason)
+            counted.attempt_seconds.observe(attempt.duration / times.SECOND, provider)
+
+
+def _described(result: values.RecipientResult) -> str:
+    return f"{result.reply.code} {result.response_text}" if result.reply else result.response_text

@@ -1,0 +1,486 @@
+"""A provider queue: all mail to one mailbox provider from one source address, with its connections, rate and back-off.
+
+Each connection has a worker. It takes job after job, waits a little for the next one, and closes; it also closes when
+its connection has reached its message limit, the connection limit has shrunk, or no account with a job has a share of
+the connections left. Accounts take turns, and urgent jobs go first (`model/delivery/fair_shares.py`). A provider queue takes only as
+many jobs as it can soon send; the rest waits in the database.
+"""
+
+import asyncio
+import collections
+import contextlib
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from postroad import context
+from postroad.concurrency import fairness
+from postroad.delivery.record import leases
+from postroad.delivery.record import recorder as delivery_recorder
+from postroad.delivery.routes import holds as delivery_holds
+from postroad.delivery.routes import source_table
+from postroad.delivery.send import attempter as delivery_attempter
+from postroad.delivery.send import message_loader as delivery_message_loader
+from postroad.delivery.send import permits as delivery_permits
+from postroad.model.bounces import disposition as bounces_disposition
+from postroad.model.delivery import adaptive_rate, fair_shares, providers
+from postroad.model.units import times
+from postroad.storage.engine import store
+from postroad.telemetry import logs
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryServices:
+    """The parts of an engine that provider queues use."""
+
+    ctx: context.Context
+    held: leases.Leases
+    holds: delivery_holds.HoldCache
+    sources: source_table.SourceTable
+    message_loader: delivery_message_loader.MessageLoader
+    attempter: delivery_attempter.Attempter
+    recorder: delivery_recorder.Recorder
+    permits: delivery_permits.Permits
+    log: logs.Logger
+    clock: Callable[[], float]
+    # The wall clock as far as it is trusted (`model/units/times.py`): what ends by it, a lease or a recipient's time.
+    trusted_clock: Callable[[], int]
+    # Called when a provider queue has free capacity.
+    wake: Callable[[], None]
+
+
+# How many jobs a provider queue takes: what it can soon send, and urgent ones beside that.
+#
+# Jobs that are being prepared count as well: capacity is reserved for each.
+
+# Jobs in memory for each connection: enough to keep it busy while the next claim is on its way to disk.
+JOBS_PER_CONNECTION: Final = 16
+# Urgent jobs of an account, beside all others: one is under way on each connection, and one is next.
+URGENT_JOBS_PER_CONNECTION: Final = 2
+# A slow provider queue holds only what it can send in this time, so that new mail is not far behind.
+LOOKAHEAD_SECONDS: Final = 2
+
+
+class JobCapacity:
+    """The capacity of one provider queue."""
+
+    def __init__(self, rate: adaptive_rate.AdaptiveRate, clock: Callable[[], float]) -> None:
+        self._rate = rate
+        self._clock = clock
+        self.reserved = 0
+        # Urgent jobs by account, from their reservation to their end.
+        self._urgent: collections.Counter[str] = collections.Counter()
+
+    @property
+    def has_urgent(self) -> bool:
+        """Whether there are urgent jobs."""
+        return bool(self._urgent)
+
+    def left(self, queued: int) -> int:
+        """How many more jobs fit now; 0 until half is free, because small claims cost as much as large ones."""
+        if self._is_waiting():
+            return 0
+        connections = self._rate.allowed_connections()
+        capacity = min(connections * JOBS_PER_CONNECTION, max(connections, int(self._rate.rate() * LOOKAHEAD_SECONDS)))
+        free = capacity - queued - self.reserved
+        return free if free * 2 >= capacity else 0
+
+    def urgent_left(self, account_id: str) -> int:
+        """How many more urgent jobs of an account fit now, however many others there are."""
+        if self._is_waiting():
+            return 0
+        return max(0, self._rate.allowed_connections() * URGENT_JOBS_PER_CONNECTION - self._urgent[account_id])
+
+    def reserve(self, job: delivery_message_loader.Job) -> None:
+        """Reserve capacity for a job that is being prepared; it is added, or `cancel_reserved` follows."""
+        self.reserved += 1
+        if job.is_urgent:
+            self._urgent[job.account_id] += 1
+
+    def cancel_reserved(self, job: delivery_message_loader.Job) -> None:
+        """Release reserved capacity."""
+        self.reserved -= 1
+        self.end(job)
+
+    def end(self, job: delivery_message_loader.Job) -> None:
+        """A job has ended, or is no longer here."""
+        if job.is_urgent:
+            self._urgent -= collections.Counter([job.account_id])
+
+    def _is_waiting(self) -> bool:
+        now = self._clock()
+        return self._rate.paused_until(now) is not None or self._rate.wait(now) > LOOKAHEAD_SECONDS
+
+
+# A provider queue that may have no more than this many connections keeps none of them for the next account: the first
+# transaction with a new host would hold up all mail of its account to that host.
+MAX_UNSHARED_CONNECTIONS: Final = 2
+# After a bug or a database outage, repeating at once would not help.
+ERROR_BACKOFF_SECONDS: Final = 1.0
+
+
+class _Worker(msgspec.Struct, frozen=True):
+    """A worker that may hold a connection."""
+
+    slot: delivery_attempter.ConnectionSlot
+    permit: delivery_permits.Permit
+
+
+class ProviderQueue:
+    """Jobs for one provider, and their workers. `fall_back` gives a job without a session to another provider queue."""
+
+    def __init__(
+        self,
+        name: str,
+        limits: adaptive_rate.Limits,
+        services: DeliveryServices,
+        *,
+        source: str = "",
+        fall_back: Callable[[delivery_message_loader.Job, str], bool] = lambda _job, _error: False,
+    ) -> None:
+        self.name = name
+        self.source = source
+        self.used_at = float("-inf")
+        self.adaptive_rate = adaptive_rate.AdaptiveRate(limits)
+        self.last_error = ""
+        self._services = services
+        self._jobs: fair_shares.Turns[str, delivery_message_loader.Job] = fair_shares.Turns()
+        self.capacity = JobCapacity(self.adaptive_rate, services.clock)
+        self._idle: dict[asyncio.Future[delivery_message_loader.Job | None], _Worker] = {}
+        # Only workers that take jobs have a slot here; those that wait for a permit, by account, have none yet, and
+        # those that are closing have none any more. All of them are in `_workers`.
+        self._slots: set[delivery_attempter.ConnectionSlot] = set()
+        self._asking: collections.Counter[str] = collections.Counter()
+        self._workers: set[asyncio.Task[None]] = set()
+        # The connections with a job under way, by account.
+        self._shares = fair_shares.FairShares(0)
+        self._is_quick = False
+        self._is_stopping = False
+        # Large jobs wait for a place in a task of their own, not in a worker, and are queued when they have one.
+        self._large_tasks: set[asyncio.Task[None]] = set()
+        self._placeless: dict[delivery_message_loader.Job, asyncio.Task[None]] = {}
+        self._placed: dict[delivery_message_loader.Job, asyncio.Event] = {}  # set when the place is free again
+        self._fall_back = fall_back
+        is_named = providers.label_of(name) != providers.OTHERS
+        self._large = fairness.FairSemaphore(
+            delivery_message_loader.MAX_CONCURRENT_LARGE
+            if is_named
+            else delivery_message_loader.MAX_CONCURRENT_LARGE_PER_DESTINATION
+        )
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether the destination answers quickly, by the last thing that is known of it."""
+        return self._is_quick
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there are no workers and no jobs."""
+        return not (self._workers or self._jobs or self._large_tasks or self.capacity.reserved)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the provider asked for a pause, or an operator has paused it."""
+        is_asked = self.adaptive_rate.paused_until(self._services.clock()) is not None
+        services = self._services
+        return is_asked or services.holds.is_paused(self.name) or services.sources.is_paused(self.source, self.name)
+
+    @property
+    def load(self) -> int:
+        """How many jobs wait here or are under way."""
+        return len(self._jobs) + len(self._placeless) + self.capacity.reserved + len(self._slots) - len(self._idle)
+
+    def capacity_left(self) -> int:
+        """How many more jobs fit now."""
+        left = 0 if self.is_paused else self.capacity.left(len(self._jobs) + len(self._placeless))
+        return min(left, self._services.sources.room(self.source, self.name))
+
+    def urgent_left(self, account_id: str) -> int:
+        """How many more urgent jobs of an account fit now."""
+        left = 0 if self.is_paused else self.capacity.urgent_left(account_id)
+        return min(left, self._services.sources.room(self.source, self.name))
+
+    def add(self, job: delivery_message_loader.Job) -> None:
+        """Queue a job for which capacity was reserved."""
+        self.capacity.reserved -= 1
+        self.used_at = self._services.clock()
+        if not job.is_large:
+            self._enqueue(job)
+            return
+        task = asyncio.get_running_loop().create_task(self._enqueue_large(job))
+        self._placeless[job] = task
+        self._large_tasks.add(task)
+        task.add_done_callback(self._large_tasks.discard)
+
+    async def _enqueue_large(self, job: delivery_message_loader.Job) -> None:
+        """Queue a large job once its account has a share of the places, and hold the place until the job has ended."""
+        async with contextlib.AsyncExitStack() as places:
+            try:
+                async with asyncio.timeout(LOOKAHEAD_SECONDS):
+                    await places.enter_async_context(self._large.hold(job.account_id))
+                    await places.enter_async_context(self._services.message_loader.large.hold(job.account_id))
+            except TimeoutError:
+                if self._placeless.pop(job, None) is not None:
+                    self.capacity.end(job)
+                    await self._services.held.release(job.keys)
+                    self._wake()
+                return
+            if self._placeless.pop(job, None) is not None:
+                ended = self._placed[job] = asyncio.Event()
+                self._enqueue(job)
+                await ended.wait()
+
+    def _enqueue(self, job: delivery_message_loader.Job) -> None:
+        account_id = job.account_id
+        for waiting, worker in self._idle.items():
+            if worker.slot.fits(
+                job.route, max_deliveries=self.adaptive_rate.limits.messages_per_connection
+            ) and self._begin(account_id, worker.permit):
+                del self._idle[waiting]
+                waiting.set_result(job)
+                return
+        self._jobs.add(account_id, job, is_urgent=job.is_urgent)
+        if not self._spawn_worker() and self._idle and self._has_share(account_id):
+            # The connection limit is reached, and an idle connection goes to another host: its worker takes the job. Or
+            # the account has no share of the connections now: the worker ends, and another one waits for a share.
+            waiting, worker = next(iter(self._idle.items()))
+            del self._idle[waiting]
+            waiting.set_result(self._take_job(worker.permit))
+
+    def _take_job(self, permit: delivery_permits.Permit) -> delivery_message_loader.Job | None:
+        """The next job whose account may use the permit."""
+        for account_id in self._jobs.parties():
+            if self._begin(account_id, permit):
+                return self._jobs.take(account_id)
+        return None
+
+    def _has_share(self, account_id: str) -> bool:
+        """Whether another job of the account may begin.
+
+        An account alone gets all connections but one, which is there for the next account: it cannot be told in advance
+        which transactions will hold on, and those under way cannot be ended.
+        """
+        connections = self.adaptive_rate.allowed_connections()
+        self._shares.resize(connections)
+        alpha = connections / 2 if connections > MAX_UNSHARED_CONNECTIONS else connections
+        return self._shares.has_share(fair_shares.Party(account_id, alpha))
+
+    def _begin(self, account_id: str, permit: delivery_permits.Permit) -> bool:
+        """Begin a job of the account, if it has a share of these connections and of those of all provider queues."""
+        if not self._has_share(account_id) or not permit.begin(account_id, is_quick=self._is_quick):
+            return False
+        self._shares.add((fair_shares.Party(account_id),))
+        return True
+
+    def _spawn_worker(self) -> bool:
+        """Start a worker, if there is a job and the connection limit allows it."""
+        allowed, asking = self.adaptive_rate.allowed_connections(), self._asking.total()
+        if not self._jobs or self._is_stopping or len(self._workers) - asking >= allowed:
+            return False
+        # Workers that wait for the share of one account must not keep another account from asking.
+        entitled = [one for one in self._jobs.parties() if self._has_share(one)]
+        account_id = next((one for one in entitled if one not in self._asking), None)
+        if account_id is None and entitled and len(self._workers) < allowed:
+            account_id = entitled[0]
+        if account_id is None:
+            return False
+        self._asking[account_id] += 1
+        worker = asyncio.get_running_loop().create_task(self._work(account_id))
+        self._workers.add(worker)
+        worker.add_done_callback(self._worker_ended)
+        return True
+
+    def _worker_ended(self, worker: asyncio.Task[None]) -> None:
+        """Start another worker for jobs that arrived while this one was closing."""
+        self._workers.discard(worker)
+        if worker.cancelled():
+            return
+        if (problem := worker.exception()) is not None:
+            self._services.log.error("worker_failed", provider_queue=self.name, exc_info=problem)
+            asyncio.get_running_loop().call_later(ERROR_BACKOFF_SECONDS, self._spawn_worker)
+        else:
+            self._spawn_worker()
+
+    def remove_expired(self, now: int) -> list[delivery_message_loader.Job]:
+        """Urgent jobs that were not begun in their time."""
+        expired = self._jobs.remove_urgent(lambda job: job.has_expired(now))
+        for job in expired:
+            self.capacity.end(job)
+            self._free_place(job)
+        return expired
+
+    def close(self) -> list[delivery_message_loader.Job]:
+        """Begin nothing more; returns the jobs that were not begun."""
+        self._is_stopping = True
+        queued = self._jobs.clear()
+        for job in queued:
+            self._free_place(job)
+        left = [*queued, *self._placeless]
+        for task in self._placeless.values():
+            task.cancel()
+        self._placeless.clear()
+        for waiting in self._idle:
+            waiting.set_result(None)
+        self._idle.clear()
+        return left
+
+    async def finish(self) -> None:
+        """Wait for deliveries under way."""
+        if tasks := self._workers | self._large_tasks:
+            await asyncio.wait(tasks)
+
+    def abort(self) -> None:
+        """Close all connections at once; deliveries under way get a result that says so."""
+        for slot in self._slots:
+            slot.abort()
+
+    async def _work(self, account_id: str) -> None:
+        slot = delivery_attempter.ConnectionSlot()
+        async with contextlib.AsyncExitStack() as held:
+            try:
+                permit = await held.enter_async_context(
+                    self._services.permits.acquire(
+                        account_id,
+                        is_quick=self._is_quick,
+                        is_urgent=self._jobs.has_urgent(account_id),
+                        turned_slow=self._turned_slow,
+                    )
+                )
+            finally:
+                self._asking -= collections.Counter([account_id])
+            self._slots.add(slot)
+            self._services.ctx.metrics.connections.change(1)
+            try:
+                worker = _Worker(slot, permit)
+                while (job := await self._next_job(worker)) is not None:
+                    await self._send(job, worker)
+                self._slots.discard(slot)
+                await slot.close()
+            finally:
+                self._services.ctx.metrics.connections.change(-1)
+                self._slots.discard(slot)
+                if slot.connection is not None:
+                    slot.connection.abort()
+
+    async def _next_job(self, worker: _Worker) -> delivery_message_loader.Job | None:
+        # A worker that ends returns its permit, so that other provider queues get their turn.
+        slot = worker.slot
+        is_exhausted = slot.is_exhausted(max_deliveries=self.adaptive_rate.limits.messages_per_connection)
+        if is_exhausted or len(self._slots) > self.adaptive_rate.allowed_connections():
+            return None
+        if self._jobs:
+            return self._take_job(worker.permit)
+        if slot.connection is None or not slot.connection.is_usable or self._is_stopping or worker.permit.is_wanted:
+            return None
+        loop = asyncio.get_running_loop()
+        waiting: asyncio.Future[delivery_message_loader.Job | None] = loop.create_future()
+        self._idle[waiting] = worker
+        worker.permit.idle(functools.partial(self._end_idle_wait, waiting))
+        alarm = loop.call_later(self._services.ctx.settings.delivery.idle_seconds, self._end_idle_wait, waiting)
+        try:
+            return await waiting
+        finally:
+            alarm.cancel()
+            self._idle.pop(waiting, None)
+
+    def _turned_slow(self) -> None:
+        self._is_quick = False
+
+    def _end_idle_wait(self, waiting: asyncio.Future[delivery_message_loader.Job | None]) -> None:
+        if self._idle.pop(waiting, None) is not None:
+            waiting.set_result(None)
+
+    async def _send(self, job: delivery_message_loader.Job, worker: _Worker) -> None:
+        """Send one job and handle every error: a job lost here would wait until its lease expires."""
+        try:
+            await self._send_prepared(job, worker)
+        except store.UNAVAILABLE as error:
+            self._services.log.warning("message_load_deferred", message_id=job.message[1], error=error.message)
+            await self._release_later(job)
+        except Exception:
+            self._services.log.exception("delivery_failed", message_id=job.message[1])
+            await self._services.recorder.record_unroutable(job.claims, delivery_message_loader.INTERNAL_ERROR)
+        finally:
+            self._services.message_loader.release(job)
+            self.capacity.end(job)
+            self._free_place(job)
+            self._shares.give_back((fair_shares.Party(job.account_id),))
+        self._wake()
+
+    def _wake(self) -> None:
+        if self.capacity_left():
+            self._services.wake()
+
+    def _free_place(self, job: delivery_message_loader.Job) -> None:
+        if (ended := self._placed.pop(job, None)) is not None:
+            ended.set()
+
+    async def _send_prepared(self, job: delivery_message_loader.Job, worker: _Worker) -> None:
+        if not job.is_prepared and not await self._prepare(job):
+            return
+        if job.transaction is None:
+            await self._services.recorder.record_unroutable(job.claims, job.failure)
+            return
+        may_begin = await self._wait_for_rate() and self._services.held.are_safe(job.keys)
+        now = self._services.trusted_clock()
+        known, sources = self._services.holds, self._services.sources
+        is_held = known.covers(job.claims[0].queue_key) or known.is_paused(self.name)
+        is_held = is_held or sources.is_paused(self.source, self.name)
+        if not may_begin or job.has_expired(now) or is_held:
+            await self._services.held.release(job.keys)
+            return
+        started_at = self._services.ctx.clock()
+        with contextlib.ExitStack() as limits:
+            if job.expires_at is not None:
+                limits.enter_context(worker.slot.ending_in((job.expires_at - now) / times.SECOND))
+            limits.enter_context(worker.permit.watched())
+            job_result = await self._services.attempter.attempt(
+                job, worker.slot, max_deliveries=self.adaptive_rate.limits.messages_per_connection
+            )
+        if job_result is None or (self._is_stopping and job_result.had_no_effect):
+            await self._services.held.release(job.keys)
+            return
+        if job_result.has_no_session and not self._is_stopping and self._fall_back(job, job_result.error):
+            self.last_error = job_result.error
+            self.adaptive_rate.connection_failed(self._services.clock())
+            return
+        self._apply_feedback(job_result, is_quick=not worker.permit.has_lasted)
+        await self._services.recorder.record_attempt(job, job_result, provider_queue=self.name, started_at=started_at)
+
+    async def _prepare(self, job: delivery_message_loader.Job) -> bool:
+        ready: list[delivery_message_loader.Job] = []
+        await self._services.message_loader.prepare([job], ready.append)
+        if not ready:
+            await self._release_later(job)
+        return bool(ready)
+
+    async def _release_later(self, job: delivery_message_loader.Job) -> None:
+        await asyncio.sleep(ERROR_BACKOFF_SECONDS)
+        await self._services.held.release(job.keys)
+
+    async def _wait_for_rate(self) -> bool:
+        """Wait for the rate; False when that takes so long that the job is better released."""
+        while (wait := self.adaptive_rate.take(self._services.clock())) > 0:
+            if wait > LOOKAHEAD_SECONDS or self._is_stopping:
+                return False
+            await asyncio.sleep(wait)
+        return True
+
+    def _apply_feedback(self, job_result: delivery_attempter.JobResult, *, is_quick: bool) -> None:
+        """Adapt the rate to the results."""
+        now = self._services.clock()
+        self._is_quick = is_quick and not job_result.is_unresponsive
+        for result, disposition in zip(job_result.results, job_result.dispositions, strict=True):
+            if disposition.verdict is bounces_disposition.Verdict.DELIVERED:
+                self.adaptive_rate.succeeded(now)
+                self._spawn_worker()
+                return
+            self.last_error = result.response_text
+            if disposition.slow_down:
+                self.adaptive_rate.slow_down(now, disposition.retry_after)
+                return
+        if job_result.is_unresponsive:
+            self.adaptive_rate.connection_failed(now)

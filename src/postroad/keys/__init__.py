@@ -1,0 +1,1 @@
+"""The installation key: what is derived from it, and what is encrypted with it."""

@@ -1,0 +1,1 @@
+"""The way in for all mail: validation, limits, composing, and the accept transaction."""

@@ -1,0 +1,244 @@
+"""Makes of a validated send what is stored: the MIME message, its rows, the response, and the hash of its request."""
+
+import hashlib
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from postroad import errors
+from postroad.mail.accept import transaction, validation
+from postroad.model.mail import limits, send_request, statuses
+from postroad.model.units import times
+from postroad.protocol.mime import address, builder
+from postroad.storage.mail import messages
+
+TAG_HEADER = "X-Service-Tag"
+_encoder = msgspec.json.Encoder()
+
+
+class MessageIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    """The account and ids of a message, and when it was accepted."""
+
+    message_id: str
+    recipient_ids: tuple[str, ...]
+    ledger_id: str
+    account_id: str
+    credential_id: str
+    request_id: str
+    source: statuses.Source
+    key: transaction.Key | None
+    now: int
+    warmup_domain: str | None = None
+    # False where credits are off, or unlimited for the account.
+    is_charged: bool = True
+    return_path_domain: str = ""
+    schedule: send_request.SendTimes = send_request.UNTIMED
+    is_test: bool = False
+    api_key_id: str | None = None
+
+    @property
+    def sent_at(self) -> int:
+        """The date of the message: one from before it was sent looks late to readers, and like spam to filters."""
+        return self.schedule.begins_at(self.now)
+
+
+def compose(checked: validation.CheckedSend, identity: MessageIdentity) -> transaction.Submission:
+    """Everything that the accepting transaction stores. Raises PayloadTooLarge or InvalidRequest."""
+    body = _build(checked, identity)
+    if len(body) > limits.MIME_BYTES:
+        raise errors.PayloadTooLarge(
+            f"the message has {len(body)} bytes including headers and encoding; at most {limits.MIME_BYTES} (10 "
+            "MiB) are allowed"
+        )
+    return build_submission(checked, identity, body=body)
+
+
+def build_submission(
+    checked: validation.CheckedMessage, identity: MessageIdentity, *, body: bytes
+) -> transaction.Submission:
+    """The rows and the receipt of a message whose bytes are complete."""
+    return transaction.Submission(
+        message=messages.NewMessage(
+            id=identity.message_id,
+            account_id=identity.account_id,
+            credential_id=identity.credential_id,
+            source=identity.source,
+            sender=checked.sender.written,
+            sender_key=checked.sender.key,
+            subject=checked.subject or "",
+            recipient_count=len(checked.recipients),
+            credits_reserved=_price(checked, identity),
+            size=len(body),
+            request_id=identity.request_id,
+            response=_encoder.encode(_receipt(checked, identity)),
+            created_at=identity.now,
+            mime=body,
+            tags=checked.tags,
+            return_path_domain=identity.return_path_domain,
+            send_at=identity.schedule.send_at,
+            expires_at=identity.schedule.expires_at,
+            metadata=_encoder.encode(checked.metadata).decode() if checked.metadata else None,
+            is_test=int(identity.is_test),
+        ),
+        recipients=[
+            _recipient(mailbox, recipient_id, identity)
+            for mailbox, recipient_id in zip(checked.recipients, identity.recipient_ids, strict=True)
+        ],
+        ledger_id=identity.ledger_id,
+        key=identity.key,
+        warmup_domain=identity.warmup_domain,
+        simulation=checked.simulation if identity.is_test else None,
+        api_key_id=identity.api_key_id,
+    )
+
+
+def _build(checked: validation.CheckedSend, identity: MessageIdentity) -> bytes:
+    try:
+        return builder.build(
+            builder.Message(
+                from_=checked.sender,
+                to=checked.to,
+                cc=checked.cc,
+                reply_to=checked.reply_to,
+                subject=checked.subject or "",
+                text=checked.text,
+                html=checked.html,
+                headers=(*checked.headers.items(), *((TAG_HEADER, tag) for tag in checked.tags)),
+                attachments=checked.attachments,
+                message_id=f"{identity.message_id}@{checked.sender.domain}",
+                date=identity.sent_at,
+            )
+        )
+    except builder.MimeError as problem:
+        raise errors.InvalidRequest(str(problem)) from None
+
+
+def _recipient(mailbox: address.Mailbox, recipient_id: str, identity: MessageIdentity) -> messages.NewRecipient:
+    return messages.NewRecipient(
+        message_id=identity.message_id,
+        id=recipient_id,
+        account_id=identity.account_id,
+        email=mailbox.written_address,
+        email_key=mailbox.key,
+        domain=mailbox.domain,
+    )
+
+
+def _receipt(checked: validation.CheckedMessage, identity: MessageIdentity) -> send_request.Receipt:
+    made = send_request.Receipt(
+        id=identity.message_id,
+        source=identity.source.value,
+        request_id=identity.request_id,
+        sender=checked.sender.written,
+        to=_written(checked.to),
+        cc=_written(checked.cc),
+        bcc=_written(checked.bcc),
+        reply_to=_one_or_several(checked.reply_to) if checked.reply_to else msgspec.UNSET,
+        subject=checked.subject or "",
+        recipient_count=len(checked.recipients),
+        credits_reserved=_price(checked, identity),
+        headers=dict(checked.headers),
+        tags=checked.tags,
+        attachments=tuple(
+            send_request.AttachmentReceipt(a.filename, a.content_type, len(a.content), a.content_id or msgspec.UNSET)
+            for a in checked.attachments
+        )
+        if checked.attachments
+        else (),
+    )
+    if not (checked.has_options or identity.is_test):
+        return made
+    return msgspec.structs.replace(
+        made,
+        send_at=times.given_to_wire(identity.schedule.send_at),
+        expires_at=times.given_to_wire(identity.schedule.expires_at),
+        metadata=dict(checked.metadata) or msgspec.UNSET,
+        test=True if identity.is_test else msgspec.UNSET,
+    )
+
+
+def _written(mailboxes: tuple[address.Mailbox, ...]) -> tuple[str, ...]:
+    return tuple([mailbox.written for mailbox in mailboxes]) if mailboxes else ()
+
+
+def _one_or_several(mailboxes: tuple[address.Mailbox, ...]) -> str | tuple[str, ...]:
+    return mailboxes[0].written if len(mailboxes) == 1 else _written(mailboxes)
+
+
+def _price(checked: validation.CheckedMessage, identity: MessageIdentity) -> int:
+    """The credits that a message costs."""
+    return len(checked.recipients) if identity.is_charged else 0
+
+
+# What "the same body" means for an idempotency key (docs/api.md, "Retrying"): requests are compared by their meaning.
+#
+# The hash is taken over the validated request in one normal form. A member that is null, empty or absent is the same,
+# and so are a lone string and a list of one. Addresses count as parsed, the names of headers in lower case, files by
+# their content. Headers, variables and metadata are in the order of their names, and `1.0` is `1`; any other order
+# counts.
+#
+# Options that came later are part of it only where they are given: hashes of other requests stay as they are stored.
+
+# Unlike JSON it needs no escapes, and it tells texts, numbers and truth values apart.
+_hash_encoder: Final = msgspec.msgpack.Encoder()
+_INTEGERS: Final = range(-(2**63), 2**64)
+
+
+def _sha256(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
+
+
+def body_hash(checked: validation.CheckedSend, *, digest: Callable[[bytes], bytes] = _sha256) -> bytes:
+    """The hash of a validated request."""
+    normal_form: tuple[object, ...] = (
+        _address(checked.sender),
+        [_address(mailbox) for mailbox in checked.to],
+        [_address(mailbox) for mailbox in checked.cc],
+        [_address(mailbox) for mailbox in checked.bcc],
+        _hashed_addresses(checked.reply_to) if checked.reply_to else None,
+        checked.subject,
+        checked.text,
+        checked.html,
+        checked.template,
+        [(name, _number(value)) for name, value in sorted(checked.variables.items())],
+        sorted([(name.lower(), value) for name, value in checked.headers.items()]),
+        checked.tags,
+        [
+            (file.filename, file.content_type, file.content_id, hashlib.sha256(file.content).digest())
+            for file in checked.attachments
+        ],
+    )
+    if checked.has_options:
+        normal_form += (_options(checked),)
+    return digest(_hash_encoder.encode(normal_form))
+
+
+def _options(checked: validation.CheckedSend) -> dict[str, object]:
+    """The options that are given, by their names."""
+    known = {
+        "send_at": checked.send_at,
+        "expires_in": checked.expires_in,
+        "metadata": sorted(checked.metadata.items()) or None,
+        "simulate": checked.simulation or None,
+    }
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def _address(mailbox: address.Mailbox) -> tuple[str | None, str, str]:
+    return mailbox.display_name, mailbox.local, mailbox.domain
+
+
+def _hashed_addresses(mailboxes: tuple[address.Mailbox, ...]) -> object:
+    """One address stays as it was when there could be only one: stored hashes have it that way."""
+    return _address(mailboxes[0]) if len(mailboxes) == 1 else [_address(mailbox) for mailbox in mailboxes]
+
+
+def _number(value: statuses.TemplateValue) -> statuses.TemplateValue:
+    if isinstance(value, float) and value.is_integer() and int(value) in _INTEGERS:
+        return int(value)
+    if isinstance(value, list):
+        return [_number(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _number(item) for name, item in sorted(value.items())}
+    return value

@@ -1,0 +1,219 @@
+"""How much mail may wait, and how much space it may take: of an account, and of all accounts together.
+
+What waits is read in the background (`stored_space.py`), at most every ten seconds and less often when that is slow,
+so a send only compares numbers. To what was read, a process adds what it has let in since. So the limits are not
+exact, but nobody passes them by much: near a limit, what waits is read again sooner.
+
+- An account has a storage quota for mail that is queued or scheduled, and another for test mail, which costs nothing.
+- Accounts share the queue fairly (model/delivery/fair_shares.py): what one schedules for next month, or sends to hosts that
+  never answer, leaves room for the others. Above its high-water mark nobody may add to it.
+- They share the disk as fairly: the less is free, the less an account may have to add to it. Below a minimum nobody
+  may, so that what was accepted can still be delivered and recorded. Near it, mail that waits no longer counts too,
+  because its content is kept for some days: nobody can fill the disk with mail that is canceled or delivered at once.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from postroad import config, errors
+from postroad.concurrency import poll_loop
+from postroad.mail.accept import stored_space
+from postroad.model.delivery import fair_shares
+from postroad.storage.engine import store
+from postroad.telemetry import logs
+
+REFRESH_SECONDS: Final = 10.0
+# Near a limit. What was let in so long before a read is stored by then; what is more recent counts once more.
+MIN_REFRESH_SECONDS: Final = 2.0
+# A long queue takes long to count: at most a twentieth of the time is spent on it.
+REST_FACTOR: Final = 20
+RETRY_SECONDS: Final = 30
+# Test mail is deleted days later.
+TEST_RETRY_SECONDS: Final = 3600
+# What is logged when the space on the disk changes what is accepted.
+_RECOVERED: Final = "disk_recovered"
+_SHORT: Final = "disk_short"
+_FULL: Final = "disk_full"
+
+
+class QuotaExceeded(errors.RateLimited):
+    """The mail of the account uses all the storage that it may have."""
+
+    smtp_reply = "452 4.3.1"
+
+
+class DiskFull(errors.ServiceUnavailable):
+    """So little of the disk is free that the rest is needed for mail that was accepted before."""
+
+    smtp_reply = "452 4.3.1"
+
+
+class StoredBytes:
+    """Bytes by account: what was stored at the last read, and what this process has let in since it began."""
+
+    __slots__ = ("added", "stored")
+
+    def __init__(self) -> None:
+        self.stored: dict[str, int] = {}
+        self.added: dict[str, int] = {}
+
+    def begin_read(self) -> Mapping[str, int]:
+        """Count from now on; returns what was let in lately, which the read may miss."""
+        recent, self.added = self.added, {}
+        self.stored = _sums(self.stored, recent)
+        return recent
+
+    def end_read(self, found: Mapping[str, int], recent: Mapping[str, int]) -> None:
+        """Replace what was known."""
+        self.stored = _sums(found, recent)
+
+
+def _sums(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
+    return {**first, **{account_id: first.get(account_id, 0) + size for account_id, size in second.items()}}
+
+
+class QueueLimit:
+    """What waited at the last read, and what this process has let in since."""
+
+    def __init__(
+        self,
+        database: store.Store,
+        settings: config.Settings,
+        clock: Callable[[], int],
+        log: logs.Logger | None = None,
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._clock = clock
+        self._log = log
+        self._disk_event = _RECOVERED
+        # Recipients in the queue, while it is crowded; and bytes on the disk, while they are short.
+        self._queue: fair_shares.FairShares | None = None
+        self._disk: fair_shares.FairShares | None = None
+        self._live, self._test = StoredBytes(), StoredBytes()
+        self._refresh_at = self._refresh_near_at = float("-inf")
+        self._refreshing: asyncio.Task[None] | None = None
+
+    def check(self, account_id: str, size: int, *, is_test: bool) -> None:
+        """Let in a message of about this size.
+
+        Raises QuotaExceeded if it is too much for its account, PayloadTooLarge if it always would be, and
+        ServiceUnavailable while the queue or the disk, or the account's share of it, is full.
+        """
+        quotas = self._settings.quotas
+        known, quota = (self._test, quotas.test_megabytes) if is_test else (self._live, quotas.stored_megabytes)
+        added = known.added.get(account_id, 0) + size
+        left = quota * stored_space.MEBIBYTE - known.stored.get(account_id, 0) - added
+        is_near = left < min(stored_space.NEAR_BYTES, quota * stored_space.MEBIBYTE // 5) or self._disk is not None
+        is_due = time.monotonic() >= (self._refresh_near_at if is_near else self._refresh_at)
+        if is_due and (self._refreshing is None or self._refreshing.done()):
+            self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
+        if left < 0:
+            if size > quota * stored_space.MEBIBYTE:
+                raise errors.PayloadTooLarge(f"the message is larger than the storage quota of {quota} MiB")
+            raise self._quota_exceeded(known.stored.get(account_id, 0) + added - size, quota, is_test=is_test)
+        if self._queue is not None:
+            self._check_queue(self._queue, fair_shares.Party(account_id))
+        if self._disk is not None:
+            _take_space(self._disk, fair_shares.Party(account_id), size)
+        known.added[account_id] = added
+
+    def _check_queue(self, shares: fair_shares.FairShares, party: fair_shares.Party) -> None:
+        if shares.free < 0:
+            msg = (
+                f"the queue is full: more than {self._settings.limits.queued_recipients} recipients are waiting for "
+                "delivery; nothing was accepted"
+            )
+            raise errors.ServiceUnavailable(msg, retry_after=RETRY_SECONDS)
+        held = shares.held(party)
+        if held and not shares.has_share(party):
+            msg = (
+                f"this account's share of the queue is full: {held} of its recipients are waiting for delivery; "
+                "nothing was accepted"
+            )
+            raise errors.ServiceUnavailable(msg, retry_after=RETRY_SECONDS)
+
+    def _quota_exceeded(self, used: int, quota: int, *, is_test: bool) -> QuotaExceeded:
+        kind, advice, seconds = "queued and scheduled", "cancel scheduled messages, or wait for delivery", RETRY_SECONDS
+        if is_test:
+            days = self._settings.retention.test_days
+            advice = f"it is deleted {days} days after its final status, or ask the operator for more"
+            kind, seconds = "test", TEST_RETRY_SECONDS
+        msg = f"{kind} mail of this account uses {used / stored_space.MEBIBYTE:.1f} of {quota} MiB; {advice}"
+        return QuotaExceeded(f"{msg}; nothing was accepted", retry_after=seconds)
+
+    async def read_disk(self) -> None:
+        """Read at the start whether all mail is refused; who has stored how much is read with the first message."""
+        with contextlib.suppress(errors.PostroadError):
+            async with self._database.reading() as tx:
+                disk = await stored_space.read_disk(tx, self._settings)
+            self._set_disk(disk, _disk_shares(stored_space.Usage([], {}, {}, disk), {}))
+
+    async def close(self) -> None:
+        """Cancel a running read."""
+        if self._refreshing is not None:
+            await poll_loop.cancel(self._refreshing)
+
+    async def _refresh(self) -> None:
+        began = time.monotonic()
+        recent, recent_tests = self._live.begin_read(), self._test.begin_read()
+        # An unreachable database is reported to senders anyway; it says nothing about the queue.
+        with contextlib.suppress(errors.PostroadError):
+            usage = await stored_space.read(self._database, self._settings)
+            kept: Mapping[str, int] = {}
+            if usage.disk is not None and usage.disk.is_short:
+                kept = await stored_space.read_kept(self._database, self._settings, now=self._clock())
+            self._live.end_read(usage.live, recent)
+            self._test.end_read(usage.test, recent_tests)
+            self._queue = _queue_shares(usage, self._settings.limits.queued_recipients)
+            self._set_disk(usage.disk, _disk_shares(usage, kept))
+        now = time.monotonic()
+        rest = REST_FACTOR * (now - began)
+        self._refresh_at = now + max(REFRESH_SECONDS, rest)
+        self._refresh_near_at = now + max(MIN_REFRESH_SECONDS, rest)
+
+    def _set_disk(self, disk: stored_space.Disk | None, shares: fair_shares.FairShares | None) -> None:
+        """Replace what was known, and log what changes for senders."""
+        self._disk = shares
+        event = _RECOVERED if shares is None else _SHORT if shares.free > 0 else _FULL
+        if event != self._disk_event and self._log is not None:
+            log = self._log.info if event == _RECOVERED else self._log.warning
+            log(event, **({} if disk is None else {"free_bytes": disk.free, "minimum_bytes": disk.floor}))
+        self._disk_event = event
+
+
+def _queue_shares(usage: stored_space.Usage, limit: int) -> fair_shares.FairShares | None:
+    """Who has how much of the queue; None while even an account that is alone has its share."""
+    shares = fair_shares.FairShares(limit)
+    for one in usage.queued:
+        shares.add([fair_shares.Party(one.account_id)], one.recipients)
+    return shares if limit - shares.free > limit * fair_shares.ALPHA / (1 + fair_shares.ALPHA) else None
+
+
+def _disk_shares(usage: stored_space.Usage, kept: Mapping[str, int]) -> fair_shares.FairShares | None:
+    """Who has how much of the disk; None while enough is free, and every account has its share."""
+    live = {**usage.live, **{name: max(size, usage.live.get(name, 0)) for name, size in kept.items()}}
+    disk, held = usage.disk, _sums(live, usage.test)
+    if disk is None or not (disk.is_short or max(held.values(), default=0) >= fair_shares.ALPHA * disk.headroom):
+        return None
+    shares = fair_shares.FairShares(disk.headroom)
+    for account_id, size in held.items():
+        if size:
+            shares.count(fair_shares.Party(account_id), size)
+    return shares
+
+
+def _take_space(shares: fair_shares.FairShares, party: fair_shares.Party, size: int) -> None:
+    if shares.take([party], size):
+        return
+    held = shares.held(party)
+    if held and shares.free > 0:
+        msg = (
+            "the disk of this service is filling up, and mail of this account takes "
+            f"{held // stored_space.MEBIBYTE} MiB of it; nothing was accepted"
+        )
+        raise DiskFull(msg, retry_after=RETRY_SECONDS)
+    raise DiskFull("the disk of this service is almost full; nothing was accepted", retry_after=RETRY_SECONDS)

@@ -1,0 +1,213 @@
+"""Limits of sending: requests by account and second, recipients by day, and what an API key may send."""
+
+import math
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from postroad import errors
+from postroad.mail.accept import refusals, validation
+from postroad.model.delivery import throttle
+from postroad.model.people import callers
+from postroad.model.units import times
+from postroad.storage.engine import store
+from postroad.storage.mail import mail_counts, messages
+from postroad.storage.people import accounts, rates
+
+# Full buckets carry no information and are dropped when this many are kept.
+MAX_BUCKETS: Final = 100_000
+_RETRY: Final = "wait for Retry-After seconds, then retry with the same key"
+
+
+class Exceeded(errors.RateLimited):
+    """A rate limit error that knows when the bucket is full again, by this host's clock."""
+
+    def __init__(self, message: str, *, retry_after: int, full_at: int) -> None:
+        super().__init__(message, retry_after=retry_after)
+        self.full_at = full_at
+
+    @property
+    def item_message(self) -> str:
+        """The message for an item of a batch that was accepted: its response has no `Retry-After`, its key is used."""
+        advice = f"send it again in another batch, with a new key, after {self.retry_after} s"
+        return self.message.replace(_RETRY, advice)
+
+
+def rate_exceeded(policy: throttle.RateLimit, decision: throttle.RateDecision) -> Exceeded:
+    """The error for a request over the limit."""
+    msg = f"more than {policy.rate} sends per second from this account; {_RETRY}"
+    return Exceeded(msg, retry_after=max(1, math.ceil(decision.wait / times.SECOND)), full_at=decision.full_at)
+
+
+Refuse = Callable[[throttle.RateLimit, throttle.RateDecision], errors.RateLimited]
+
+
+class RateLimiter:
+    """The buckets of this process."""
+
+    def __init__(self, policy: throttle.RateLimit, *, refuse: Refuse = rate_exceeded) -> None:
+        self.policy = policy
+        self._refuse = refuse
+        self._full_at: dict[str, int] = {}
+
+    def take(self, name: str, *, now: int, rate: int | None = None) -> int:
+        """Count one request; returns how many are left. Raises RateLimited beyond the limit, or `rate` in its place."""
+        policy = throttle.at_rate(self.policy, rate)
+        decision = throttle.take(policy, full_at=self._full_at.get(name, 0), now=now)
+        if len(self._full_at) >= MAX_BUCKETS:
+            self._full_at = {name: full_at for name, full_at in self._full_at.items() if full_at > now}
+        self._full_at[name] = decision.full_at
+        if not decision.allowed:
+            raise self._refuse(policy, decision)
+        return decision.remaining
+
+    def take_up_to(self, count: int, name: str, *, now: int, rate: int | None = None) -> int:
+        """Count up to so many requests; returns how many are within the limit. Raises RateLimited if none is."""
+        more = min(count - 1, self.take(name, now=now, rate=rate))
+        self._full_at[name] += more * throttle.at_rate(self.policy, rate).interval
+        return 1 + more
+
+    def give_back(self, count: int, name: str, *, rate: int | None = None) -> None:
+        """So many requests count no longer: they were refused for their rate."""
+        self._full_at[name] -= count * throttle.at_rate(self.policy, rate).interval
+
+    def refusal(self, name: str, *, now: int, rate: int | None = None) -> errors.RateLimited:
+        """The error of one more request; nothing is counted."""
+        policy = throttle.at_rate(self.policy, rate)
+        return self._refuse(policy, throttle.take(policy, full_at=self._full_at.get(name, 0), now=now))
+
+    def learn(self, name: str, full_at: int) -> None:
+        """Adopt the database's state of a bucket, which includes all processes."""
+        self._full_at[name] = full_at
+
+    def headers(self, name: str, *, now: int, rate: int | None = None) -> tuple[tuple[str, str], ...]:
+        """The `RateLimit` fields (draft-ietf-httpapi-ratelimit-headers); none for an unused bucket."""
+        if name not in self._full_at:
+            return ()
+        policy = throttle.at_rate(self.policy, rate)
+        ahead = min(max(0, self._full_at[name] - now), policy.window)
+        remaining = (policy.window - ahead) // policy.interval
+        window = math.ceil(policy.window / times.SECOND)
+        return (
+            ("RateLimit-Policy", f'"account";q={policy.burst};w={window}'),
+            ("RateLimit", f'"account";r={remaining};t={math.ceil(ahead / times.SECOND)}'),
+        )
+
+
+def take_shared(
+    buckets: dict[str, throttle.SharedBucket],
+    account_id: str,
+    policy: throttle.RateLimit,
+    *,
+    now: int,
+    clock: int,
+) -> Exceeded | None:
+    """Take a request from the stored bucket of its account; returns the error if there is nothing left."""
+    bucket = buckets.get(account_id, throttle.SharedBucket())
+    decision, buckets[account_id] = throttle.take_shared(policy, bucket, now=now, clock=clock)
+    return None if decision.allowed else rate_exceeded(policy, decision)
+
+
+async def write_rates(
+    tx: store.Transaction,
+    accounts: Container[str],
+    *,
+    before: Mapping[str, throttle.SharedBucket],
+    after: Mapping[str, throttle.SharedBucket],
+) -> None:
+    """Store the buckets of accounts that changed: a request over the limit takes nothing."""
+    changed = [
+        rates.Rate(account_id, account_id, bucket)
+        for account_id, bucket in after.items()
+        if account_id in accounts and bucket.full_at != before.get(account_id, throttle.SharedBucket()).full_at
+    ]
+    await rates.put(tx, changed)
+
+
+# Recipients per UTC day: of an account, as an operator set it, and of an API key.
+#
+# Both are checked in the accepting transaction, under the account's lock, so they are exact on any number of hosts.
+# What an account has sent today is what its hourly counts say, which the same transaction writes; only accounts with a
+# limit read them. Test mail does not count.
+
+
+async def recipients_today(tx: store.Transaction, locked: Iterable[accounts.Account], *, now: int) -> dict[str, int]:
+    """What the accounts with a limit have sent on the day of a time."""
+    hour = mail_counts.hour_of(times.day_of(now) * times.DAY)
+    found = {}
+    for account in locked:
+        if account.recipients_per_day is not None:
+            _, recipients, *_ = await mail_counts.hourly_since(tx, account.id, from_hour=hour)
+            found[account.id] = recipients or 0
+    return found
+
+
+def check_daily_limit(
+    message: messages.NewMessage, locked: Mapping[str, accounts.Account], today: Mapping[str, int]
+) -> errors.PostroadError | None:
+    """Why a message exceeds the limit of its account; None when it does not, or there is none."""
+    used = None if message.is_test else today.get(message.account_id)
+    if used is None:
+        return None
+    return daily_refusal("this account", message, used=used, limit=locked[message.account_id].recipients_per_day)
+
+
+def daily_refusal(
+    owner: str, message: messages.NewMessage, *, used: int, limit: int | None, day: int | None = None
+) -> errors.PostroadError | None:
+    """Why a message exceeds the daily limit of `owner`; None when it does not."""
+    count = message.recipient_count
+    if limit is None or used + count <= limit:
+        return None
+    if count > limit:
+        return errors.Forbidden(
+            f"the message has {count} recipients, but {owner} may send to {limit} per day; send to fewer"
+        )
+    next_day = (times.day_of(message.created_at) if day is None else day) + 1
+    seconds = math.ceil((next_day * times.DAY - message.created_at) / times.SECOND)
+    return errors.RateLimited(
+        f"{owner} has sent to {used} of its {limit} recipients per day, and this message has {count}; the next day "
+        "begins at 00:00 UTC",
+        retry_after=max(1, seconds),
+    )
+
+
+# What an API key with limits may send: checked before and in the accepting transaction.
+#
+# Sender domain and template are checked before it. Recipients a day and the credit budget are checked in it, under the
+# account's lock, so they are exact on any number of hosts.
+
+
+def check_key_content(limits: callers.KeyLimits, checked: validation.CheckedMessage) -> None:
+    """Refuse a sender or a content that the key may not send."""
+    if limits.domains and checked.sender.domain not in limits.domains:
+        raise errors.Forbidden(
+            f"from: this API key may not send from {checked.sender.domain}, only from {', '.join(limits.domains)}"
+        )
+    template = checked.template if isinstance(checked, validation.CheckedSend) else None
+    if limits.templates and template not in limits.templates:
+        raise errors.Forbidden(f"template: this API key may only send the templates {', '.join(limits.templates)}")
+
+
+def key_refusal(budget: callers.KeyBudget | None, message: messages.NewMessage) -> errors.PostroadError | None:
+    """Why a message exceeds what is left for its key; None when it does not."""
+    if budget is None:
+        return errors.Unauthorized("Authorization: the API key no longer exists")
+    usage = callers.usage_on_day(budget.usage, now=message.created_at)
+    over = daily_refusal("this API key", message, used=usage.recipients, limit=budget.recipients_per_day, day=usage.day)
+    if over is not None:
+        return over
+    if budget.credit_budget is not None and usage.credits + message.credits_reserved > budget.credit_budget:
+        return errors.InsufficientCredits(
+            f"the message needs {refusals.credits_text(message.credits_reserved)}, but this API key has used "
+            f"{usage.credits} of its budget of {budget.credit_budget}; raise the budget, or use another key"
+        )
+    return None
+
+
+def count_for_key(budget: callers.KeyBudget, message: messages.NewMessage) -> callers.KeyBudget:
+    """What is left for the key after an accepted message."""
+    usage = callers.usage_on_day(budget.usage, now=message.created_at)
+    used = callers.use_key(usage, recipients=message.recipient_count, credits=message.credits_reserved)
+    return msgspec.structs.replace(budget, usage=used)

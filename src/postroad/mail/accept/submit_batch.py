@@ -1,0 +1,271 @@
+"""The entry point for batches: the same checks in the same order as in submit.py, for each item.
+
+Items that fail before the transaction get their errors, and the others go on, unless the caller wants all or nothing.
+The idempotency key, the rate filter of this process and the size are checked for the batch as a whole; the transaction
+counts each item against rate, warm-up and credits.
+
+Many small messages are as much work as a large one, so all but the smallest batches are checked and composed in
+threads, which accounts share fairly.
+"""
+
+import asyncio
+import collections
+import functools
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from postroad import context, errors
+from postroad.mail.accept import approval_limit, batch, compose, submit, transaction, validation
+from postroad.model.mail import send_request, statuses
+from postroad.model.people import callers
+from postroad.services.templates import templates
+from postroad.storage.mail import messages
+from postroad.storage.mail import templates as stored_templates
+
+# As much as one commit takes, and half of what a frame between frontend and writer holds.
+MAX_BYTES: Final = 32 * 1024 * 1024
+# About a millisecond of work.
+INLINE_ITEMS: Final = 8
+# As long as others wait for a batch that takes its turn in the threads; most need one turn.
+TURN_SECONDS: Final = 0.1
+_encoder: Final = msgspec.msgpack.Encoder()
+
+Checked = validation.CheckedSend | errors.PostroadError
+# An item that can be composed: its place, its message, its template if it has one, and its identity.
+Admitted = tuple[int, validation.CheckedSend, stored_templates.Template | None, compose.MessageIdentity]
+
+
+async def submit_batch(
+    ctx: context.Context, who: callers.Caller, request: msgspec.Struct, *, request_id: str, key: str
+) -> transaction.Accepted:
+    """Accept a `BatchRequest`. When this returns, what was accepted of it is on disk.
+
+    Raises a PostroadError if the batch was refused as a whole and nothing was stored.
+    """
+    with submit.RefusalCounter(ctx, statuses.Source.API):
+        expanded = send_request.expand_batch(request)
+        total = sum(map(submit.characters, expanded.requests))
+        if total > MAX_BYTES:
+            raise _too_large(total)
+        threaded = total > submit.INLINE_CHARACTERS or len(expanded.requests) > INLINE_ITEMS
+        checked, hashed = await submit.run(ctx, who.account_id, lambda: _check(expanded), threaded=threaded)
+        used = transaction.Key(submit.sending_identity(who), key, hashed)
+        if approval_limit.applies_to(who):
+            await approval_limit.check(ctx, who, request, checked, key=used, request_id=request_id)
+        refused: dict[int, errors.PostroadError] = {}
+        with submit.InFlight(ctx.in_flight, used):
+            try:
+                made = await _make(
+                    ctx, who, checked, expanded, refused, request_id=request_id, key=used, threaded=threaded
+                )
+            except errors.PostroadError as refusal:
+                accepted = await _replay(ctx, who, used)
+                if accepted is None:
+                    if submit.is_counted(refusal):
+                        # Those of all or nothing were all worked on, whichever of them was refused.
+                        items = len(checked) if expanded.all_or_nothing else _counted(refused)
+                        await submit.count_refused(ctx, who, count=max(1, items))
+                    raise refusal from None
+            else:
+                accepted = await _accept(ctx, who, made, request_id=request_id)
+    _count(ctx, accepted, len(expanded.requests))
+    return accepted
+
+
+def _check(expanded: send_request.Expanded) -> tuple[Sequence[Checked], bytes]:
+    """The validated requests or their errors, and the hash of the batch."""
+    checked = [_checked(request) for request in expanded.requests]
+    # A request that is not valid has no normal form, and stays what it is when it is repeated.
+    hashes = [
+        compose.body_hash(one, digest=_digest)
+        if isinstance(one, validation.CheckedSend)
+        else _digest(_encoder.encode(given))
+        for one, given in zip(checked, expanded.requests, strict=True)
+    ]
+    # The words in front tell it from the hash of a single request.
+    normal_form = ("batch", expanded.all_or_nothing, hashes)
+    return checked, _digest(_encoder.encode(normal_form))
+
+
+def _digest(data: bytes) -> bytes:
+    """A fourth of the time of SHA-256, which is much where there are many."""
+    return hashlib.blake2b(data, digest_size=32).digest()
+
+
+def _checked(request: send_request.SendRequest) -> Checked:
+    try:
+        return validation.check(request)
+    except errors.PostroadError as refusal:
+        return refusal
+
+
+async def _make(
+    ctx: context.Context,
+    who: callers.Caller,
+    checked: Sequence[Checked],
+    expanded: send_request.Expanded,
+    refused: dict[int, errors.PostroadError],
+    *,
+    request_id: str,
+    key: transaction.Key,
+    threaded: bool,
+) -> batch.Batch:
+    """Compose what can be composed; the errors of the rest are added to `refused`.
+
+    Raises the first one if the caller wants all or nothing.
+    """
+    # What is over the rate by this process's count would be refused in the end: it is not composed for nothing.
+    within = ctx.rate_limiter.take_up_to(len(checked), who.account_id, now=ctx.clock(), rate=who.request_rate)
+    if expanded.all_or_nothing and within < len(checked):
+        ctx.rate_limiter.give_back(within, who.account_id, rate=who.request_rate)
+        raise _first_refusal(ctx, who, checked, expanded, within)
+    admitted: list[Admitted] = []
+    known: dict[str, stored_templates.Template | None] = {}
+    info = submit.SubmissionInfo(request_id=request_id, source=statuses.Source.API, key=None)
+    for place, one in enumerate(checked):
+        if place % INLINE_ITEMS == INLINE_ITEMS - 1:
+            await asyncio.sleep(0)  # ids of thousands of recipients take a while
+        try:
+            if isinstance(one, errors.PostroadError):
+                raise one
+            if place >= within:
+                raise ctx.rate_limiter.refusal(who.account_id, now=ctx.clock(), rate=who.request_rate)
+            identity = await submit.admit(ctx, who, one, info, place=place)
+            alias = one.template or ""
+            if alias not in known:
+                known[alias] = await submit.find_template(ctx, who.account_id, one)
+            admitted.append((place, one, known[alias], identity))
+        except errors.PostroadError as refusal:
+            if refusal.status >= errors.InternalError.status:
+                raise  # it is about the service, not about the item
+            refused[place] = refusal
+    submissions = await _compose_all(ctx, who, admitted, refused, threaded=threaded)
+    if refused and expanded.all_or_nothing:
+        place = min(refused)
+        raise batch.named(refused[place], expanded.member, place)
+    return batch.Batch(
+        submissions=list(submissions.values()),
+        places=list(submissions),
+        refused={place: batch.item_error(refusal) for place, refusal in sorted(refused.items())},
+        key=key,
+        member=expanded.member,
+        all_or_nothing=expanded.all_or_nothing,
+    )
+
+
+def _first_refusal(
+    ctx: context.Context,
+    who: callers.Caller,
+    checked: Sequence[Checked],
+    expanded: send_request.Expanded,
+    within: int,
+) -> errors.PostroadError:
+    """Why a batch of all or nothing that is over the rate is refused: the fields come before the rate."""
+    for place, one in enumerate(checked):
+        if isinstance(one, errors.PostroadError):
+            return batch.named(one, expanded.member, place)
+    refusal = ctx.rate_limiter.refusal(who.account_id, now=ctx.clock(), rate=who.request_rate)
+    return batch.named(refusal, expanded.member, within)
+
+
+def _counted(refused: Mapping[int, errors.PostroadError]) -> int:
+    return batch.counted(map(batch.item_error, refused.values()))
+
+
+async def _compose_all(
+    ctx: context.Context,
+    who: callers.Caller,
+    admitted: Sequence[Admitted],
+    refused: dict[int, errors.PostroadError],
+    *,
+    threaded: bool,
+) -> Mapping[int, transaction.Submission]:
+    """The submissions by place; errors are added to `refused`. Raises PayloadTooLarge for all of them together."""
+    submissions: dict[int, transaction.Submission] = {}
+    left = collections.deque(admitted)
+    used = {one.alias: one for _, _, one, _ in admitted if one is not None}
+    threaded = threaded or any(map(templates.is_costly, used.values()))
+    threaded = threaded or any(templates.has_lists(checked.variables) for _, checked, _, _ in admitted)
+    while left:
+        work = functools.partial(_compose, left, submissions, refused)
+        await submit.run(ctx, who.account_id, work, threaded=threaded)
+    return submissions
+
+
+def _compose(
+    left: collections.deque[Admitted],
+    submissions: dict[int, transaction.Submission],
+    refused: dict[int, errors.PostroadError],
+) -> None:
+    """Compose what one turn of a thread allows; `left` is what remains.
+
+    A thread cannot be interrupted, and a template can take a tenth of a second and become little, or too much.
+    """
+    total = sum(map(batch.size_of, submissions.values()))
+    ends_at = time.monotonic() + TURN_SECONDS
+    while left:
+        place, checked, template, identity = left.popleft()
+        try:
+            rendered = checked if template is None else submit.render(checked, template)
+            made = submissions[place] = compose.compose(rendered, identity)
+            total += batch.size_of(made)
+        except (errors.InvalidRequest, errors.PayloadTooLarge) as refusal:
+            refused[place] = refusal
+        if total > MAX_BYTES:
+            raise _too_large(total)
+        if time.monotonic() >= ends_at:
+            return
+
+
+def _too_large(total: int) -> errors.PayloadTooLarge:
+    return errors.PayloadTooLarge(
+        f"the messages of the batch have {total} bytes or more together, with their metadata, their responses and "
+        f"1 KiB for each recipient; at most {MAX_BYTES} (32 MiB) are allowed; send several batches"
+    )
+
+
+async def _accept(
+    ctx: context.Context, who: callers.Caller, made: batch.Batch, *, request_id: str
+) -> transaction.Accepted:
+    """Run the transaction, unless there is nothing to store."""
+    if made.submissions:
+        return await submit.accept(ctx, made)
+    replayed = await _replay(ctx, who, made.key)
+    if replayed is not None:
+        return replayed
+    if count := batch.counted(made.refused.values()):
+        await submit.count_refused(ctx, who, count=count)
+    errors_of_items = list(made.refused.values())
+    return transaction.Accepted(
+        message_id="",
+        request_id=request_id,
+        response=batch.encode(errors_of_items, request_id=request_id),
+        replayed=False,
+        refused=tuple(error.code for error in errors_of_items),
+    )
+
+
+async def _replay(ctx: context.Context, who: callers.Caller, key: transaction.Key) -> transaction.Accepted | None:
+    """The response of an earlier batch with this key. Raises for another body, and for a suspended account."""
+    async with ctx.store.reading() as tx:
+        used = (await messages.idempotency_keys(tx, [key.pair], now=ctx.clock())).get(key.pair)
+        if used is None:
+            await submit.refuse_suspended(tx, who.account_id)
+            return None
+    replayed = batch.replay(used, key)
+    if isinstance(replayed, errors.PostroadError):
+        raise replayed
+    return replayed
+
+
+def _count(ctx: context.Context, accepted: transaction.Accepted, items: int) -> None:
+    source = statuses.Source.API.value
+    for code in accepted.refused:
+        ctx.metrics.refused.add(source, code)
+    counter = ctx.metrics.replayed if accepted.replayed else ctx.metrics.accepted
+    for _ in range(1 if accepted.replayed else items - len(accepted.refused)):
+        counter.add(source)

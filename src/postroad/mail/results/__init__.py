@@ -1,0 +1,1 @@
+"""What became of a message: results, bounces and complaints, and the bounce guard."""

@@ -1,0 +1,1 @@
+"""DKIM signatures, made in processes of their own."""

@@ -1,0 +1,1 @@
+"""Decisions of delivery: rates, retries, fair shares, providers and routes, TLS policies."""

@@ -1,0 +1,1 @@
+"""Sender domains and the host: DNS records, verification, warm-up."""

@@ -1,0 +1,1 @@
+"""Webhook events: their JSON, formats, URLs and schedule."""

@@ -1,0 +1,1 @@
+"""A message as it is submitted: the request, its limits, its statuses, and simulated mail."""

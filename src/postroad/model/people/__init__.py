@@ -1,0 +1,1 @@
+"""Who calls, with which permissions and limits, and how logins are throttled."""

@@ -1,0 +1,1 @@
+"""Ids, cursors, times and addresses of hosts."""

@@ -1,0 +1,1 @@
+"""DNS look-ups with small, typed and bounded answers."""

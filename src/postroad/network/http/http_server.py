@@ -1,0 +1,655 @@
+"""The HTTP/1.1 server: a listener, its connections, and one exchange with the ASGI application after the other."""
+
+import asyncio
+import email.utils
+import fcntl
+import math
+import ssl
+import termios
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final, Protocol
+
+from postroad import errors
+from postroad.network import listener
+from postroad.network.http import http_messages
+from postroad.network.http.http_messages import Framing
+from postroad.network.tls import server_tls
+
+# One request and its response: the `receive` and `send` of an ASGI application.
+#
+# The connection creates an exchange when a head is complete, feeds it the body, and starts it when earlier responses
+# have been written. From then on only the exchange writes to the transport, until it calls `answered`.
+#
+#     waiting --start--> in flight --send, the last body message--> answered
+#     waiting or in flight --disconnect--> gone: `receive` returns http.disconnect, `send` does nothing
+#
+# The response start is held back until the first body message, as ASGI demands; both leave in one write. If the
+# application fails, the error object of `refuse` is sent instead, or, too late for that, the connection is closed.
+#
+# The application may tell in the scope for whom the listener counts the connection: `account_id` when the request is
+# authenticated, and `is_delayed` while its answer only waits, to slow a flood down.
+
+Message = MutableMapping[str, Any]
+Application = Callable[
+    [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
+]
+Refuse = Callable[[errors.PostroadError], tuple[int, list[http_messages.Field], bytes]]
+
+
+class HttpListenerState:
+    """State shared by the connections of a listener."""
+
+    __slots__ = ("application", "changed", "date", "in_flight", "is_draining", "refuse")
+
+    def __init__(self, application: Application, refuse: Refuse) -> None:
+        self.application = application
+        self.refuse = refuse
+        self.date = b""
+        self.in_flight: set[Exchange] = set()
+        # Set before the listener stops: each connection ends after its next response.
+        self.is_draining = False
+        # Exists while the listener stops and waits for exchanges and connections to end.
+        self.changed: asyncio.Event | None = None
+
+
+class Connection(Protocol):
+    """What an exchange needs of its connection."""
+
+    transport: asyncio.Transport
+    unwritable: asyncio.Event | None
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether further requests were received behind the one that is being answered."""
+
+    def answered(self, *, keep_alive: bool) -> None:
+        """The response is written."""
+
+    def body_consumed(self) -> None:
+        """The application has read the buffered body."""
+
+
+class Exchange:
+    """A request and its response."""
+
+    __slots__ = (
+        "_body_event",
+        "_connection",
+        "_expects_continue",
+        "_framing",
+        "_gone",
+        "_is_body_complete",
+        "_is_body_consumed",
+        "_left",
+        "_parts",
+        "_shared",
+        "_start",
+        "_task",
+        "answered",
+        "begun",
+        "buffered",
+        "keep_alive",
+        "scope",
+    )
+
+    def __init__(
+        self,
+        shared: HttpListenerState,
+        connection: Connection,
+        scope: Message,
+        *,
+        keep_alive: bool,
+        expects_continue: bool,
+    ) -> None:
+        self._shared = shared
+        self._connection = connection
+        self.scope = scope
+        self.keep_alive = keep_alive
+        self._task: asyncio.Task[None] | None = None
+        # The request's body.
+        self._expects_continue = expects_continue
+        self._parts: list[bytes] = []
+        self.buffered = 0
+        self._is_body_complete = False
+        self._is_body_consumed = False
+        # Created on the first wait: most bodies are complete before the application asks.
+        self._body_event: asyncio.Event | None = None
+        # The response.
+        self._start: Message | None = None
+        self._framing = Framing.NOTHING
+        self._left = 0
+        self.begun = False
+        self.answered = False
+        self._gone = False
+
+    # Called by the connection.
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Hand the request to the application."""
+        self._shared.in_flight.add(self)
+        self._task = loop.create_task(self._run())
+
+    def feed(self, part: bytes) -> None:
+        """A part of the body."""
+        self._parts.append(part)
+        self._expects_continue = False
+        self.buffered += len(part)
+        if self._body_event is not None:
+            self._body_event.set()
+
+    def end_body(self) -> None:
+        """The body is complete."""
+        self._is_body_complete = True
+        if self._body_event is not None:
+            self._body_event.set()
+
+    def disconnect(self) -> None:
+        """The connection is closed: no more input, and no response."""
+        self._gone = True
+        if self._body_event is not None:
+            self._body_event.set()
+
+    def cancel(self) -> None:
+        """Cancel the application; it may still answer."""
+        if self._task is not None:
+            self._task.cancel()
+
+    # Called by the application.
+
+    async def receive(self) -> Message:
+        """The next part of the body, or, when there is none, the end of the connection."""
+        while not (self._gone or self.answered):
+            if self._parts or (self._is_body_complete and not self._is_body_consumed):
+                return self._take()
+            if self._expects_continue:
+                self._expects_continue = False
+                if not self.begun:
+                    self._connection.transport.write(http_messages.CONTINUE)
+            if self._body_event is None:
+                self._body_event = asyncio.Event()
+            self._body_event.clear()
+            await self._body_event.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Message) -> None:
+        """The start of the response, or a part of its body; waits while the caller does not read."""
+        while (unwritable := self._connection.unwritable) is not None and not self._gone:
+            await unwritable.wait()
+        if self._gone:
+            return
+        kind = message["type"]
+        if kind == "http.response.body" and self._start is not None and not self.answered:
+            self._write(message.get("body", b""), more=message.get("more_body", False))
+        elif kind == "http.response.start" and self._start is None:
+            self._start = message
+        else:
+            raise RuntimeError(f"{kind}: unexpected ASGI message")
+
+    # Internal.
+
+    async def _run(self) -> None:
+        shared = self._shared
+        try:
+            await shared.application(self.scope, self.receive, self.send)
+            if not (self.answered or self._gone):
+                raise RuntimeError("the application returned before its response was complete")  # noqa: TRY301
+        except asyncio.CancelledError:
+            self._fail(errors.ServiceUnavailable("the service is stopping", retry_after=1))
+        except Exception as problem:  # noqa: BLE001 - whatever it is, it is logged and answered
+            context = {"message": "an ASGI application failed", "exception": problem}
+            asyncio.get_running_loop().call_exception_handler(context)
+            self._fail(errors.InternalError("internal error; it has been logged"))
+        finally:
+            shared.in_flight.discard(self)
+            if shared.changed is not None:
+                shared.changed.set()
+
+    def _fail(self, error: errors.PostroadError) -> None:
+        if self._gone or self.answered:
+            return
+        if self.begun:
+            # A partial response must not look complete.
+            self._connection.transport.close()
+            return
+        self.keep_alive = False
+        status, fields, content = self._shared.refuse(error)
+        self._start = {"status": status, "headers": fields}
+        self._write(content, more=False)
+
+    def _take(self) -> Message:
+        parts = self._parts
+        body = parts[0] if len(parts) == 1 else b"".join(parts)
+        parts.clear()
+        self.buffered = 0
+        self._is_body_consumed = self._is_body_complete
+        self._connection.body_consumed()
+        return {"type": "http.request", "body": body, "more_body": not self._is_body_complete}
+
+    def _write(self, body: bytes, *, more: bool) -> None:
+        head = b"" if self.begun else self._head(None if more else len(body))
+        if self._framing is Framing.LENGTH:
+            self._left -= len(body)
+            if self._left < 0 or (self._left > 0 and not more):
+                raise RuntimeError("the content of a response is not as long as its Content-Length")
+        elif self._framing is Framing.CHUNKED:
+            body = http_messages.chunk(body, last=not more)
+        elif self._framing is Framing.NOTHING:
+            body = b""
+        self.begun = True
+        self._connection.transport.write(head + body)
+        if not more:
+            self.answered = True
+            if self._body_event is not None:
+                self._body_event.set()
+            self._connection.answered(keep_alive=self.keep_alive)
+
+    def _head(self, size: int | None) -> bytes:
+        start, scope = self._start or {}, self.scope
+        fields = start.get("headers", ())
+        # RFC 9110 section 10.1.1: a body that was never asked for must not be taken for the next request.
+        unasked = self._expects_continue and not self._is_body_complete
+        if self._shared.is_draining and not self._connection.has_waiting:
+            self.keep_alive = False
+        content, self._framing, self._left, self.keep_alive = http_messages.head(
+            start["status"],
+            fields if isinstance(fields, list) else [*fields],
+            date=self._shared.date,
+            keep_alive=self.keep_alive and not unasked,
+            size=size,
+            method=scope["method"],
+            version=scope["http_version"],
+        )
+        return content
+
+
+_ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
+_TOO_MANY: Final = {
+    listener.Excess.TOTAL: "too many connections; try again shortly",
+    listener.Excess.PER_ADDRESS: "too many connections from your address; close some, or try again shortly",
+}
+# The first request of a connection that was accepted just before a stop is on its way: closing would lose it.
+FIRST_REQUEST_SECONDS: Final = 1.0
+# A small body arrives at once, and few large ones arrive at a time (web/request_reader.py): an account that takes
+# longer
+# than this may lose the connection to a newcomer when the listener is full. A stranger has no such time.
+SLOW_BODY_SECONDS: Final = 10.0
+# To read a request that had arrived, so that closing does not reset the connection before its refusal is read.
+LINGER_SECONDS: Final = 0.1
+
+
+class HttpProtocol(asyncio.Protocol):
+    """A connection; it is in `connections` while it is open."""
+
+    transport: asyncio.Transport
+
+    def __init__(
+        self,
+        shared: HttpListenerState,
+        *,
+        limits: http_messages.Limits,
+        connections: listener.OpenConnections,
+        on_admitted: Callable[[], None] | None = None,
+    ) -> None:
+        """`on_admitted` is called first, to release the slot that the handshake held."""
+        self._shared = shared
+        self._on_admitted = on_admitted
+        self._limits = limits
+        self._connections = connections
+        self._loop = asyncio.get_running_loop()
+        self._reader = http_messages.RequestParser(self, limits)
+        self._scheme = "http"
+        self._client: tuple[str, int] | None = None
+        self._server: tuple[str, int] | None = None
+        self._newest: Exchange | None = None
+        self._active: Exchange | None = None
+        self._waiting: deque[Exchange] = deque()
+        self._refused = False
+        self._drained = 0
+        # Exists while the client does not read; set when it has read, or is gone.
+        self.unwritable: asyncio.Event | None = None
+        self._opened = self._began = 0.0
+        self._deadline = math.inf
+        self._paused_at: float | None = None
+        self._stuck_since = math.inf
+        self._account_id: str | None = None
+
+    # Called by the transport.
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A new connection; one over the limit is refused at once."""
+        self.transport = transport
+        self._client = _address(transport.get_extra_info("peername"))
+        if self._on_admitted is not None:
+            self._on_admitted()
+        self._server = _address(transport.get_extra_info("sockname"))
+        self._scheme = "https" if transport.get_extra_info("sslcontext") else "http"
+        self._opened = self._loop.time()
+        self._deadline = self._opened + self._limits.head_seconds
+        excess = self._connections.enter(self, self._client[0] if self._client is not None else "")
+        if excess is not None:
+            self._refused = True
+            self._write_refusal(errors.ServiceUnavailable(_TOO_MANY[excess], retry_after=1))
+            transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the cause does not matter
+        """The connection is closed: notify the exchange."""
+        self._connections.leave(self)
+        if self._active is not None:
+            self._active.disconnect()
+        self._forget()
+        self.resume_writing()
+        self._reader.close()
+        if self._shared.changed is not None:
+            self._shared.changed.set()
+
+    def pause_writing(self) -> None:
+        """The caller does not read fast enough."""
+        if self.unwritable is None:
+            self.unwritable = asyncio.Event()
+
+    def resume_writing(self) -> None:
+        """The caller has read, or is gone."""
+        if self.unwritable is not None:
+            self.unwritable.set()
+            self.unwritable = None
+            # A slow client that reads gets a new deadline.
+            self._stuck_since = math.inf
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of requests, or bytes to discard after a refusal."""
+        if self._refused:
+            self._drain(len(data))
+            return
+        try:
+            self._reader.feed(data)
+        except errors.PostroadError as error:
+            self._refuse(error)
+        else:
+            self._update_flow()
+
+    # Called by the parser.
+
+    def begin(self) -> None:
+        """The first byte of a request."""
+        if len(self._waiting) >= self._limits.pipelined_requests:
+            raise http_messages.BadRequest("too many pipelined requests on one connection")
+        self._began = self._loop.time()
+        self._deadline = self._began + self._limits.head_seconds
+        self._drained = 0
+
+    def request(
+        self,
+        headers: http_messages.Headers,
+        *,
+        method: bytes,
+        url: bytes,
+        version: str,
+        keep_alive: bool,
+        expects_continue: bool,
+    ) -> None:
+        """A head is complete: an exchange begins."""
+        path, raw_path, query = http_messages.target(url)
+        scope = {
+            "type": "http",
+            "asgi": _ASGI,
+            "http_version": version,
+            "method": method.decode("ascii"),
+            "scheme": self._scheme,
+            "path": path,
+            "raw_path": raw_path,
+            "query_string": query,
+            "root_path": "",
+            "headers": headers,
+            "client": self._client,
+            "server": self._server,
+        }
+        exchange = Exchange(self._shared, self, scope, keep_alive=keep_alive, expects_continue=expects_continue)
+        self._deadline = self._began + self._limits.body_seconds
+        self._newest = exchange
+        if self._active is None:
+            self._active = exchange
+            exchange.start(self._loop)
+        else:
+            self._waiting.append(exchange)
+
+    def part(self, content: bytes) -> None:
+        """A part of a body; it is discarded when the request has already been answered."""
+        if self._newest is None or self._newest.answered:
+            self._drain(len(content))
+        else:
+            self._newest.feed(content)
+
+    def complete(self) -> None:
+        """A request is complete: the client has no deadline until it is answered, then the idle timeout."""
+        if self._newest is None or self._newest.answered:
+            self._deadline = self._loop.time() + self._limits.idle_seconds
+        else:
+            self._deadline = math.inf
+            self._newest.end_body()
+
+    # Called by the exchanges.
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether requests wait behind the active one."""
+        return bool(self._waiting)
+
+    def answered(self, *, keep_alive: bool) -> None:
+        """The active exchange has written its response."""
+        if self._account_id is None and self._active is not None:
+            self._note_account(self._active.scope)
+        self._active = None
+        if not keep_alive:
+            self._end()
+            return
+        if self._waiting:
+            self._active = self._waiting.popleft()
+            self._active.start(self._loop)
+        self.body_consumed()
+        if self._active is None and self._reader.stage != "head":
+            limits = self._limits
+            seconds = limits.drain_seconds if self._reader.stage == "body" else limits.idle_seconds
+            self._deadline = self._loop.time() + seconds
+
+    def body_consumed(self) -> None:
+        """The application has read the buffered body: reading may continue."""
+        if self._paused_at is not None:
+            self._update_flow()
+
+    # Called by the listener.
+
+    @property
+    def idle_since(self) -> float | None:
+        """Since when the next byte is awaited, or the response is not read or delayed; None while one is served."""
+        if self._stuck_since != math.inf:
+            return self._stuck_since
+        stage = self._reader.stage
+        if self._active is not None:
+            scope = self._active.scope
+            grace = SLOW_BODY_SECONDS if "account_id" in scope else 0.0
+            is_late = stage == "body" and self._loop.time() - self._began >= grace
+            return self._began if is_late or "is_delayed" in scope else None
+        if stage == "between" and self._newest is not None:
+            return self._deadline - self._limits.idle_seconds
+        return max(self._opened, self._began)
+
+    def evict(self) -> None:
+        """Close, to make room for another. A client that has begun a request is told why."""
+        if self.unwritable is not None or self.transport.is_closing():
+            self.transport.abort()
+            return
+        if self._active is not None:
+            self._active.disconnect()
+        has_arrived = self._has_unread_bytes()
+        is_between = self._active is None and self._reader.stage == "between" and not has_arrived
+        is_answered = self._refused or is_between or (self._active is not None and self._active.begun)
+        if not is_answered:
+            refusal = errors.ServiceUnavailable(_TOO_MANY[listener.Excess.TOTAL], retry_after=1)
+            self._write_refusal(refusal)
+        self._refused = True
+        if has_arrived:
+            self._loop.call_later(LINGER_SECONDS, self.transport.close)
+        else:
+            self.transport.close()
+
+    def shutdown(self) -> None:
+        """Close once the last request received is answered."""
+        if self._newest is None and self._loop.time() - self._opened < FIRST_REQUEST_SECONDS:
+            return  # the listener calls again with its next sweep
+        if self._newest is None or self._newest.answered:
+            self.transport.close()
+        else:
+            self._newest.keep_alive = False
+
+    def sweep(self, now: float) -> None:
+        """End the connection if a deadline has passed."""
+        if self.unwritable is not None or self.transport.is_closing():
+            self._stuck_since = min(self._stuck_since, now)
+            if now - self._stuck_since >= self._limits.write_seconds:
+                self.transport.abort()
+            return
+        self._stuck_since = math.inf
+        if now < self._deadline or self._paused_at is not None:
+            return
+        self._deadline = math.inf
+        if self._refused or self._reader.stage == "between":
+            self.transport.close()
+        else:
+            what = f"the {self._reader.stage} of the request did not arrive in time; retry with the same key"
+            self._refuse(errors.TemporaryFailure(what, retry_after=1))
+
+    # Internal.
+
+    def _note_account(self, scope: Message) -> None:
+        """Count for the account of the first authenticated request."""
+        self._account_id = scope.get("account_id")
+        if self._account_id is not None and self in self._connections:
+            self._connections.note_account(self, self._account_id)
+
+    def _has_unread_bytes(self) -> bool:
+        """Whether bytes have arrived that the event loop has not read yet."""
+        size = fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.FIONREAD, bytes(4))
+        return any(size)
+
+    def _update_flow(self) -> None:
+        """Stop reading while what was read is not taken; the time of that is not the caller's."""
+        newest = self._newest
+        # What is left of a body after the answer is drained, so it must not hold up the connection.
+        unread = newest is not None and not newest.answered and newest.buffered > self._limits.unread_bytes
+        pause = unread or bool(self._waiting) or (self._refused and self._active is not None)
+        if pause and self._paused_at is None:
+            self._paused_at = self._loop.time()
+            self.transport.pause_reading()
+        elif self._paused_at is not None and not pause:
+            self._deadline += self._loop.time() - self._paused_at
+            self._paused_at = None
+            self.transport.resume_reading()
+
+    def _drain(self, size: int) -> None:
+        self._drained += size
+        if self._drained > self._limits.drain_bytes:
+            self.transport.close()
+
+    def _refuse(self, error: errors.PostroadError) -> None:
+        """Answer an unparseable or incomplete request, after which nothing on this connection can be parsed."""
+        self._refused = True
+        in_body = self._reader.stage == "body"
+        if in_body and self._waiting:
+            # Its turn had not come; those before it are good.
+            self._waiting.pop()
+            in_body = False
+        good = self._waiting[-1] if self._waiting else self._active
+        if good is not None and not in_body:
+            # They still get their answers; then the connection ends.
+            good.keep_alive = False
+            self._newest = good
+            self._update_flow()
+        elif in_body and (good is None or good.begun):
+            self.transport.close()
+        else:
+            if good is not None:
+                good.disconnect()
+            self._write_refusal(error)
+            self._end()
+
+    def _write_refusal(self, error: errors.PostroadError) -> None:
+        status, fields, content = self._shared.refuse(error)
+        head, *_ = http_messages.head(status, fields, date=self._shared.date, keep_alive=False, size=len(content))
+        self.transport.write(head + content)
+
+    def _end(self) -> None:
+        """End the output; a client that still sends gets a half-close first, so that it can read the response."""
+        sends = self._refused or self._reader.stage != "between"
+        self._refused = True
+        self._forget()
+        self._update_flow()
+        if sends and self.transport.can_write_eof():
+            self._deadline = self._loop.time() + self._limits.drain_seconds
+            self.transport.write_eof()
+        else:
+            self.transport.close()
+
+    def _forget(self) -> None:
+        self._active = self._newest = None
+        self._waiting.clear()
+
+
+def _address(name: Any) -> tuple[str, int] | None:  # noqa: ANN401 - what the transport says
+    return (name[0], name[1]) if isinstance(name, tuple) else None
+
+
+class HttpListener(listener.Listener):
+    """One listening address and its connections."""
+
+    def __init__(
+        self,
+        application: Application,
+        *,
+        refuse: Refuse,
+        limits: http_messages.Limits | None = None,
+        is_exempt: Callable[[str], bool] | None = None,
+        tls: Callable[[], ssl.SSLContext | None] | None = None,
+        challenges: server_tls.AlpnChallenges | None = None,
+        refresh: Callable[[], None] | None = None,
+        sweep_seconds: float = listener.SWEEP_SECONDS,
+    ) -> None:
+        """`is_exempt` says which addresses may have any number of connections.
+
+        With `tls` it serves HTTPS: `tls` is called for each handshake and returns None while there is no certificate,
+        `refresh` once a second to check for a renewed one. `challenges` are those of an authority.
+        """
+        bounds = limits or http_messages.Limits()
+        connections = listener.OpenConnections(
+            total=bounds.connections, per_address=bounds.connections_per_address, is_exempt=is_exempt
+        )
+        self._shared = shared = HttpListenerState(application, refuse)
+        self._refresh = refresh
+
+        def make_session(on_admitted: Callable[[], None] | None = None) -> asyncio.Protocol:
+            return HttpProtocol(shared, limits=bounds, connections=connections, on_admitted=on_admitted)
+
+        handshakes = None
+        if tls is not None:
+            handshakes = server_tls.Handshakes(
+                tls,
+                make_session,
+                connections=connections,
+                state=shared,
+                seconds=bounds.handshake_seconds,
+                challenges=challenges,
+            )
+        super().__init__(
+            lambda: make_session() if handshakes is None else server_tls.TlsAccept(handshakes),
+            shared=shared,
+            connections=connections,
+            working=shared.in_flight,
+            sweep_seconds=sweep_seconds,
+        )
+
+    def on_sweep(self) -> None:
+        """Update the date (RFC 9110 section 6.6.1), and check for a renewed certificate."""
+        self._shared.date = b"date: " + email.utils.formatdate(time.time(), usegmt=True).encode()
+        if self._refresh is not None:
+            self._refresh()

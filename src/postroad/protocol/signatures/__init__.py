@@ -1,0 +1,1 @@
+"""Signatures: DKIM, webhooks, passkeys."""

@@ -1,0 +1,1 @@
+"""Texts: JSON, templates, HTML, forms, and values in HTTP header fields."""

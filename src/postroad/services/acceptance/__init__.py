@@ -1,1 +1,0 @@
-"""Accepting mail: validation, composition, limits, and the one transaction that stores a message."""

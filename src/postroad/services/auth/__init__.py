@@ -1,1 +1,0 @@
-"""Authentication, users, passwords, tokens, sessions, credentials and API keys."""

@@ -1,1 +1,0 @@
-"""The certificates of listeners: from files, or from an authority (ACME)."""

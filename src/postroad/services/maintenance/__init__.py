@@ -1,1 +1,0 @@
-"""Background maintenance: cleanup, retention, gauges, and the consistency check."""

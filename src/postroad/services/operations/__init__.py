@@ -1,0 +1,1 @@
+"""Running an installation: checks, maintenance, notices, jobs, certificates, TLS reports."""

@@ -1,0 +1,1 @@
+"""Notices by mail: what Postroad itself tells operators, owners and other people (docs/notices.md)."""

@@ -1,0 +1,1 @@
+"""Users, operators and programs: how they prove who they are, and what they may do."""

@@ -1,0 +1,171 @@
+"""The suppression list of an account: addresses that get no mail.
+
+Bounces and complaints add addresses (`results/`). Users add and remove them as well. Every claim checks the list, so a
+change takes effect with the next attempt.
+"""
+
+import contextlib
+import functools
+from collections.abc import Sequence
+from typing import Final
+
+from postroad import context, errors
+from postroad.model.mail import limits
+from postroad.protocol.mime import address
+from postroad.services import audit_log, throttled_batches, usage_limits
+from postroad.storage.engine import store
+from postroad.storage.mail import suppressions
+
+# A sentence; senders read it in the recipient's response.
+# Of what a user or a program of the account adds without a reason.
+BY_ACCOUNT: Final = "added by the account"
+
+
+async def page(
+    ctx: context.Context, account_id: str, *, after: str, limit: int, source: str | None = None
+) -> list[suppressions.Suppression]:
+    """A page of the list in alphabetical order, after an address; the first page is after an empty text."""
+    after = after.replace("\0", "")  # PostgreSQL has none in a text
+    async with ctx.store.scanning(account_id) as tx:
+        return await suppressions.of_account(tx, account_id, after=after, limit=limit, source=source)
+
+
+async def count(ctx: context.Context, account_id: str) -> int:
+    """How many addresses are on the list."""
+    async with ctx.store.reading() as tx:
+        return await suppressions.count(tx, account_id)
+
+
+async def find(ctx: context.Context, account_id: str, email: str) -> suppressions.Suppression:
+    """One address of the list, in any spelling."""
+    place = (account_id, _known_key(email))
+    async with ctx.store.reading() as tx:
+        found = await suppressions.find(tx, [place])
+    if place not in found:
+        raise _not_found()
+    return found[place]
+
+
+async def listed(ctx: context.Context, account_id: str, emails: Sequence[str]) -> set[str]:
+    """Which of these addresses, as they are written, are on the list."""
+    # Thousands take some tenths of a second.
+    keys = await ctx.threads.run(account_id, lambda: _keys(account_id, emails))
+    async with ctx.store.scanning(account_id) as tx:
+        found = await suppressions.find(tx, sorted(set(keys.values())))
+    return {email for email, place in keys.items() if place in found}
+
+
+async def add(
+    ctx: context.Context,
+    account_id: str,
+    email: str,
+    *,
+    reason: str = BY_ACCOUNT,
+    source: suppressions.Source = suppressions.Source.ACCOUNT,
+) -> tuple[suppressions.Suppression, bool]:
+    """Add an address; returns whether it is new. An address on the list keeps its first reason."""
+    ((row, is_new),) = await add_many(ctx, account_id, [email], reason=reason, source=source)
+    return row, is_new
+
+
+async def add_many(
+    ctx: context.Context,
+    account_id: str,
+    emails: Sequence[str],
+    *,
+    reason: str = BY_ACCOUNT,
+    source: suppressions.Source = suppressions.Source.ACCOUNT,
+) -> list[tuple[suppressions.Suppression, bool]]:
+    """The same for the addresses of one request, together: in one transaction, with one look at the quota."""
+    limits.check_label("reason", reason, limit=limits.REASON_CHARACTERS)
+    places = [(account_id, _key(email)) for email in emails]
+    wanted = [
+        suppressions.Suppression(*place, source, reason, None, None, ctx.clock()) for place in dict.fromkeys(places)
+    ]
+    await usage_limits.check_suppression_quota(ctx, account_id)
+    async with ctx.store.transaction() as tx:
+        added = set(await suppressions.add(tx, wanted))
+        for place in sorted(added):
+            await audit_log.write(ctx, tx, account_id, "suppression.added", place[1])
+        found = await suppressions.find(tx, places)
+    return [(found[place], place in added) for place in places]
+
+
+async def remove(ctx: context.Context, account_id: str, email: str) -> str:
+    """Remove an address, whatever put it on the list; returns it as stored."""
+    (removed,) = await remove_many(ctx, account_id, [email])
+    if removed is None:
+        raise _not_found()
+    return removed
+
+
+async def remove_many(ctx: context.Context, account_id: str, emails: Sequence[str]) -> list[str | None]:
+    """The same for the addresses of one request, in one transaction; None for those that are not on the list."""
+    keys = _keys(account_id, emails)
+    removed: set[str] = set()
+    async with ctx.store.transaction() as tx:
+        for place in sorted(set(keys.values())):
+            if await suppressions.remove(tx, *place):
+                await audit_log.write(ctx, tx, account_id, "suppression.removed", place[1])
+                removed.add(place[1])
+    return [key if (key := keys.get(email, ("", ""))[1]) in removed else None for email in emails]
+
+
+def _keys(account_id: str, emails: Sequence[str]) -> dict[str, suppressions.SuppressionKey]:
+    keys = {}
+    for email in emails:
+        with contextlib.suppress(errors.NotFound):
+            keys[email] = (account_id, _known_key(email))
+    return keys
+
+
+def _key(email: str) -> str:
+    try:
+        return address.parse(email).key
+    except address.AddressError as problem:
+        raise errors.InvalidRequest(f"email: {problem}") from None
+
+
+def _known_key(email: str) -> str:
+    """The lookup key; what is not an address is on no list."""
+    try:
+        return address.parse(email).key
+    except address.AddressError:
+        raise _not_found() from None
+
+
+def _not_found() -> errors.NotFound:
+    return errors.NotFound("the address is not on the suppression list of this account")
+
+
+# Adds many addresses to the suppression list of an account, in small transactions.
+#
+# After a failure, the same addresses can be added again: those on the list are not changed.
+
+# For one transaction, which all writers wait for.
+BATCH_ROWS: Final = 500
+
+
+async def add_in_batches(
+    ctx: context.Context, rows: Sequence[suppressions.Suppression], *, audit_subject: str | None
+) -> int:
+    """How many are new. The audit log entry, if there is one, is written with the first: the import has begun."""
+    added = 0
+    for first in range(0, len(rows), BATCH_ROWS):
+        batch = rows[first : first + BATCH_ROWS]
+        subject = audit_subject if first == 0 else None
+        work = functools.partial(_store_batch, ctx, batch=batch, audit_subject=subject)
+        added += len(await throttled_batches.run_batch(ctx, work))
+    return added
+
+
+async def _store_batch(
+    ctx: context.Context,
+    tx: store.Transaction,
+    *,
+    batch: Sequence[suppressions.Suppression],
+    audit_subject: str | None,
+) -> Sequence[suppressions.SuppressionKey]:
+    if audit_subject is not None:
+        await audit_log.write(ctx, tx, batch[0].account_id, "suppression.imported", audit_subject)
+    return await suppressions.add(tx, batch)

@@ -1,0 +1,1 @@
+"""Templates of messages: saved, versioned, drafted and rendered."""

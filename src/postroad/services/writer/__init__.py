@@ -1,1 +1,0 @@
-"""The protocol between frontends and the writer process."""

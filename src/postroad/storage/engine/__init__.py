@@ -1,0 +1,1 @@
+"""Stores on SQLite and PostgreSQL: transactions, named queries, group commit, migrations, backups."""

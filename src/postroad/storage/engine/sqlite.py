@@ -1,0 +1,605 @@
+"""SQLite: one file on one host, one connection that writes, a few that read.
+
+Short statements run on the event loop, because a thread that runs many of them competes with the loop for the
+interpreter lock. What may wait for the disk runs in a thread: COMMIT, and everything in `scanning`. Scans are limited
+in number and time and have their own connections, so they neither delay lookups nor let the log grow without limit.
+
+A commit of `leasing` does not wait for the disk, so it needs no thread. The next durable commit flushes it as well. A
+power cut before that takes the lease, and the worker that held it: both are on this host.
+
+A connection is used by one thread at a time: a cancelled caller waits until its thread is done before it returns.
+"""
+
+import asyncio
+import contextlib
+import functools
+import os
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, TypeVar
+
+import apsw
+
+from postroad import errors
+from postroad.concurrency import fairness
+from postroad.storage.engine import backup_files, queries, store
+
+# Connections to a SQLite file, and the mapping of its errors to those of Postroad.
+#
+# WAL with `synchronous=FULL`: a commit returns after its pages are on disk, unless its transaction only leases. A file
+# that cannot have a WAL, such as one in memory, is refused. So is SQLite before 3.51.3, which can corrupt a WAL
+# database when a checkpoint coincides with a reset. The `apsw` wheel contains its own SQLite.
+
+MIN_SQLITE_VERSION = (3, 51, 3)
+# `PRAGMA synchronous` of transactions, and of those that only lease: they are flushed with the next transaction.
+DURABLE = "FULL"
+LEASE = "NORMAL"
+# How long to wait for another process that holds a lock on the file.
+BUSY_SECONDS = 5.0
+# 16 MiB of log between checkpoints: fewer, larger writes to the main file than the default of 4 MiB.
+CHECKPOINT_PAGES = 4_000
+# A log that grew beyond this during a long scan is truncated when it is reused from its start.
+WAL_BYTES = 64 * 1024 * 1024
+# The cache is a ring: each row of a batch moves its statement by one place, and an evicted one is parsed again. This is
+# the maximum of apsw: room for a hundred rows in each of five tables.
+STATEMENT_PLACES = 512
+
+
+def connect(path: Path) -> apsw.Connection:
+    """A configured connection to a file that exists."""
+    _refuse_old_sqlite()
+    with public_errors():
+        # Never created here: a missing file is an outage, not a new, empty store.
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=STATEMENT_PLACES)
+        try:
+            _configure(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def create(path: Path) -> None:
+    """Create an empty file unless it exists, readable by its owner only; its log inherits the mode."""
+    # `connect` reports what went wrong.
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb"):
+            backup_files.inherit(descriptor, path.parent)
+
+
+def _refuse_old_sqlite() -> None:
+    version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
+    if version < MIN_SQLITE_VERSION:
+        msg = f"SQLite {apsw.sqlite_lib_version()} can corrupt WAL databases; install a current apsw wheel"
+        raise RuntimeError(msg)
+
+
+def _configure(connection: apsw.Connection) -> None:
+    connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
+    # Only a file without pages can have it, and it lasts (see `space.py`); elsewhere it would wait for the write lock.
+    if connection.execute("PRAGMA page_count").fetchall() == [(0,)]:
+        connection.execute("PRAGMA auto_vacuum=INCREMENTAL").fetchall()
+    ((mode,),) = connection.execute("PRAGMA journal_mode=WAL").fetchall()
+    if mode != "wal":
+        msg = (
+            f"database.url: SQLite needs a file on a local disk; here it offers journal mode {mode!r} instead of 'wal'"
+        )
+        raise RuntimeError(msg)
+    for pragma in (
+        f"synchronous={DURABLE}",
+        f"wal_autocheckpoint={CHECKPOINT_PAGES}",
+        f"journal_size_limit={WAL_BYTES}",
+    ):
+        connection.execute(f"PRAGMA {pragma}").fetchall()
+
+
+def busy() -> errors.TemporaryFailure:
+    """The refusal of a caller that waited too long."""
+    return errors.TemporaryFailure("the database is busy; nothing was accepted, try again", retry_after=1)
+
+
+class _PublicErrors:
+    """A class, because each query passes here: a generator would take five times as long."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, cause: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        if cause is not None and (public := _public_error(cause)) is not None:
+            raise public from cause
+
+
+_PUBLIC_ERRORS: Final = _PublicErrors()
+
+
+def public_errors() -> _PublicErrors:
+    """Maps the errors of SQLite; a bug, such as wrong SQL, is not mapped."""
+    return _PUBLIC_ERRORS
+
+
+def _public_error(cause: BaseException) -> Exception | None:
+    match cause:
+        case apsw.ConstraintError():
+            return store.ConstraintViolated(str(cause))
+        case (
+            apsw.BusyError()
+            | apsw.LockedError()
+            | apsw.ProtocolError()
+            | apsw.SchemaChangeError()
+            | apsw.InterruptError()
+        ):
+            return busy()
+        case apsw.FullError():
+            msg = "the disk of the database is full; nothing was accepted"
+            return errors.ServiceUnavailable(msg, retry_after=30)
+        case (
+            apsw.IOError()
+            | apsw.CantOpenError()
+            | apsw.ReadOnlyError()
+            | apsw.PermissionsError()
+            | apsw.CorruptError()
+            | apsw.NotADBError()
+            | apsw.NoMemError()
+            | apsw.ConnectionClosedError()
+            | OSError()
+        ):
+            msg = "the database cannot be reached; nothing was accepted"
+            return errors.ServiceUnavailable(msg, retry_after=5)
+        case UnicodeEncodeError():
+            return errors.InvalidRequest("a text contains an unpaired surrogate, which cannot be stored")
+        case _:
+            return None
+
+
+# The write-ahead log of a SQLite file: how long it is, when it is copied to the main file, and its repair.
+#
+# SQLite would copy it (a checkpoint) within the commit that makes it long, and that commit would take tens of
+# milliseconds longer. Here another connection copies it while commits go on. SQLite begins the log again only when all
+# of it is copied, which commits can prevent for ever, so a long log is copied to its end between two commits.
+#
+# The log is a chain: a commit counts after a power cut only if everything before it in the log is there as well. A
+# flush covers all of the file, so a commit that is flushed is never missing anything, unless an earlier flush failed:
+# the kernel then calls pages clean that are not on disk, and the next flush skips them. They are still in its cache
+# (ext4 and XFS), so writing the log's own content again repairs it.
+
+# At most 64 MiB, which is 16,000 pages; until then all copies are made beside the commits.
+MAX_PAGES: Final = 4 * CHECKPOINT_PAGES
+
+
+class WriteAheadLog:
+    """The log as the connection that writes knows it."""
+
+    def __init__(self, database: Path, writer: apsw.Connection) -> None:
+        # Set when a flush has failed.
+        self.is_in_doubt = False
+        # All of it is copied, so the next commit begins it again and flushes its header, even that of a lease.
+        self.is_copied = False
+        self._path = Path(f"{database}-wal")
+        self._pages = 0
+        self._due_pages = CHECKPOINT_PAGES
+        # In place of SQLite's own, which copies the log within the commit.
+        writer.set_wal_hook(self._on_commit)
+
+    @property
+    def size(self) -> int:
+        """Its octets."""
+        try:
+            return self._path.stat().st_size
+        except OSError:
+            return 0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether enough was added for another copy; after a failed flush the next commit repairs the log first."""
+        return self._pages >= self._due_pages and not self.is_in_doubt
+
+    @property
+    def is_long(self) -> bool:
+        """Whether commits must wait until all of it is copied."""
+        return self._pages >= MAX_PAGES
+
+    def copy_beside_commits(self, database: Path) -> None:
+        """Copy what is in the log now, unless some of it may not be on disk: the main file would be ahead of it."""
+        if self.is_in_doubt:
+            return
+        self._due_pages = self._pages + CHECKPOINT_PAGES
+        connection = connect(database)
+        try:
+            pages, copied = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        finally:
+            connection.close()
+        self.is_copied = pages == copied == self._pages
+
+    def write_again(self) -> None:
+        """Let the disk have all of it after a failed flush; nobody else may write meanwhile."""
+        with self._path.open("r+b") as log:
+            content = log.read()
+            log.seek(0)
+            log.write(content)
+            log.flush()
+            os.fdatasync(log.fileno())
+        self.is_in_doubt = False
+
+    def _on_commit(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
+        if pages < self._pages:  # it has begun again
+            self._due_pages = CHECKPOINT_PAGES
+        self._pages = pages
+        self.is_copied = False
+        return apsw.SQLITE_OK
+
+
+T = TypeVar("T")
+# How often to poll for the file's write lock while another process holds it: first after the time of a short
+# transaction, then with growing delays.
+FIRST_BUSY_POLL_SECONDS = 0.0005
+MAX_BUSY_POLL_SECONDS = 0.01
+# A lookup blocks the event loop, so its wait is short. It waits only while another process recovers the log after a
+# crash.
+LOOKUP_BUSY_MILLISECONDS = 100
+# How long a transaction or a view may wait for a connection of this process.
+SLOT_WAIT_SECONDS = 10.0
+LOOKUPS = 4
+SCANS = 4
+# The log cannot be reused while a scan reads it.
+SCAN_SECONDS = 60.0
+# The log grows while scans overlap; at this size new scans wait until it is truncated.
+MAX_WAL_BYTES = 256 * 1024 * 1024
+CLOSE_SECONDS = 10.0
+_PLACEHOLDER = re.compile(r"\$(\d+)")
+
+
+class SqliteTransaction:
+    """Queries on one connection, on the event loop. A failed one aborts the transaction, as on PostgreSQL."""
+
+    def __init__(self, connection: apsw.Connection, statements: Mapping[str, str]) -> None:
+        self.failed = False
+        self._connection = connection
+        self._statements = statements
+
+    def check(self) -> None:
+        """Raise TransactionAborted when a query has failed."""
+        if self.failed:
+            raise store.TransactionAborted
+
+    def _checked(self, work: Callable[[], T]) -> T:
+        self.check()
+        try:
+            with public_errors():
+                return work()
+        except BaseException:
+            self.failed = True
+            raise
+
+    async def _call(self, work: Callable[[], T]) -> T:
+        return self._checked(work)
+
+    async def fetch(self, query: str, *arguments: Any) -> list[store.Row]:
+        return await self._call(lambda: _rows(self._connection.execute(self._statements[query], arguments)))
+
+    async def fetch_one(self, query: str, *arguments: Any) -> store.Row | None:
+        return await self._call(lambda: self._connection.execute(self._statements[query], arguments).fetchone())
+
+    async def fetch_composed(self, statement: str, *arguments: Any) -> list[store.Row]:
+        numbered = _PLACEHOLDER.sub(r"?\1", statement)
+        return await self._call(lambda: _rows(self._connection.execute(numbered, arguments)))
+
+    async def fetch_many(self, query: str, rows: Sequence[store.Row]) -> list[store.Row]:
+        return await self._call(lambda: _rows(self._connection.executemany(self._statements[query], rows)))
+
+    async def execute(self, query: str, *arguments: Any) -> int:
+        def work() -> int:
+            # `changes` keeps the count of the last change when a statement changes nothing; the total does not.
+            before = self._connection.total_changes()
+            self._connection.execute(self._statements[query], arguments).fetchall()
+            return self._connection.total_changes() - before
+
+        return await self._call(work)
+
+    async def execute_many(self, query: str, rows: Sequence[store.Row]) -> None:
+        await self._call(lambda: self._connection.executemany(self._statements[query], rows).fetchall())
+
+    async def execute_later(self, query: str, rows: Sequence[store.Row]) -> None:
+        await self.execute_many(query, rows)
+
+    async def add_rows(self, table: str, columns: Sequence[str], rows: Sequence[store.Row]) -> None:
+        places = ", ".join("?" * len(columns))
+        statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608 - names, all our own
+        await self._call(lambda: self._connection.executemany(statement, rows).fetchall())
+
+    async def run_script(self, script: str) -> None:
+        await self._call(lambda: self._connection.execute(script).fetchall())
+
+
+class ThreadedTransaction(SqliteTransaction):
+    """The same in a thread. A query that takes too long, or whose caller is cancelled, is interrupted."""
+
+    def __init__(self, connection: apsw.Connection, statements: Mapping[str, str], threads: ThreadPoolExecutor) -> None:
+        super().__init__(connection, statements)
+        self._threads = threads
+
+    async def _call(self, work: Callable[[], T]) -> T:
+        loop = asyncio.get_running_loop()
+        alarm = loop.call_later(SCAN_SECONDS, self._connection.interrupt)
+        try:
+            done = loop.run_in_executor(self._threads, self._checked, work)
+            return await fairness.finished(done, interrupt=self._connection.interrupt)
+        finally:
+            alarm.cancel()
+
+
+class _Readers:
+    """Read-only connections: the idle ones, and a limit on how many are in use."""
+
+    def __init__(self, limit: int, *, busy_milliseconds: int) -> None:
+        self.limit = limit
+        self.busy_milliseconds = busy_milliseconds
+        self.slots = asyncio.Semaphore(limit)
+        self.idle: list[apsw.Connection] = []
+
+    @contextlib.asynccontextmanager
+    async def all_returned(self) -> AsyncIterator[None]:
+        """Wait until none is in use, and block their use meanwhile."""
+        taken = 0
+        try:
+            async with asyncio.timeout(SLOT_WAIT_SECONDS):
+                while taken < self.limit:
+                    await self.slots.acquire()
+                    taken += 1
+            yield
+        finally:
+            for _ in range(taken):
+                self.slots.release()
+
+    def close(self) -> None:
+        """Close the idle ones."""
+        while self.idle:
+            self.idle.pop().close()
+
+
+def load_statements() -> dict[str, str]:
+    """All queries, with parameters as SQLite numbers them."""
+    return {name: _PLACEHOLDER.sub(r"?\1", statement) for name, statement in queries.load("sqlite").items()}
+
+
+class SqliteStore:
+    """A store in one SQLite file."""
+
+    dialect = "sqlite"
+
+    def __init__(self, path: Path) -> None:
+        # Absolute, so that SQLite sees no special name such as `:memory:`, and changing the folder has no effect.
+        self._path = path.absolute()
+        self._statements = load_statements()
+        create(self._path)
+        self._writer = connect(self._path)
+        # The file's lock is requested on the event loop, which must not block: see `_begin`.
+        self._writer.set_busy_timeout(0)
+        self._synchronous = DURABLE
+        self._write_slot = asyncio.Semaphore(1)
+        self._waiting_transactions = 0
+        self._changes_before = 0
+        self._commit_thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-commit")
+        self._log = WriteAheadLog(self._path, self._writer)
+        self._copy_thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-checkpoint")
+        self._copying: asyncio.Task[None] | None = None
+        self._scan_threads = ThreadPoolExecutor(SCANS, thread_name_prefix="sqlite-scan")
+        self._lookups = _Readers(LOOKUPS, busy_milliseconds=LOOKUP_BUSY_MILLISECONDS)
+        self._scans = _Readers(SCANS, busy_milliseconds=int(BUSY_SECONDS * 1000))
+        self._scan_shares = fairness.FairSemaphore(SCANS, alpha=store.SCAN_ALPHA)
+        self._truncating = asyncio.Lock()
+        self._is_closing = False
+
+    @contextlib.asynccontextmanager
+    async def transaction(self) -> AsyncIterator[store.Transaction]:
+        self._waiting_transactions += 1
+        try:
+            await self._acquire_slot(self._write_slot)
+        finally:
+            self._waiting_transactions -= 1
+        async with self._change(DURABLE, self._commit) as tx:
+            yield tx
+
+    @contextlib.asynccontextmanager
+    async def leasing(self) -> AsyncIterator[store.Transaction]:
+        await self._acquire_slot(self._write_slot)
+        if self._waiting_transactions:
+            # Callers wait for those. Only once: a busy store must not keep leases waiting for ever.
+            self._write_slot.release()
+            await self._acquire_slot(self._write_slot)
+        async with self._change(LEASE, self._commit_lease) as tx:
+            yield tx
+
+    @contextlib.asynccontextmanager
+    async def _change(
+        self, synchronous: str, commit: Callable[[], Awaitable[None]]
+    ) -> AsyncIterator[store.Transaction]:
+        """A transaction of whoever has the write slot, which is free at its end."""
+        try:
+            await self._begin(synchronous)
+            tx = SqliteTransaction(self._writer, self._statements)
+            yield tx
+            tx.check()
+            await commit()
+        finally:
+            if self._writer.in_transaction:
+                # Best effort: the first error is the one to report, and SQLite may have rolled back by itself.
+                with contextlib.suppress(apsw.Error):
+                    self._writer.execute("ROLLBACK")
+            self._write_slot.release()
+        if self._log.is_due and (self._copying is None or self._copying.done()):
+            self._copying = asyncio.get_running_loop().create_task(self._copy_log())
+
+    async def _begin(self, synchronous: str) -> None:
+        """Take the file's write lock, by polling as SQLite does, but without blocking."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + BUSY_SECONDS
+        wait = FIRST_BUSY_POLL_SECONDS
+        with public_errors():
+            if self._synchronous != synchronous:
+                # It has its effect when it is parsed, so a cached statement would have none.
+                self._writer.execute(f"PRAGMA synchronous={synchronous}", can_cache=False)
+                self._synchronous = synchronous
+            while True:
+                try:
+                    self._writer.execute("BEGIN IMMEDIATE")
+                except apsw.BusyError:
+                    if loop.time() > deadline:
+                        raise
+                    await asyncio.sleep(wait)
+                    wait = min(2 * wait, MAX_BUSY_POLL_SECONDS)
+                else:
+                    self._changes_before = self._writer.total_changes()
+                    return
+
+    async def _commit(self) -> None:
+        # A transaction that changed nothing needs no flush, so it comes through while flushes fail.
+        if self._log.is_in_doubt and self._writer.total_changes() > self._changes_before:
+            await _in_thread(self._commit_thread, self._log.write_again)
+        try:
+            await _in_thread(self._commit_thread, functools.partial(self._writer.execute, "COMMIT"))
+        except errors.ServiceUnavailable:
+            self._log.is_in_doubt = True
+            raise
+
+    async def _commit_lease(self) -> None:
+        if self._log.is_copied:
+            await self._commit()
+            return
+        with public_errors():
+            self._writer.execute("COMMIT")
+
+    def reading(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
+        return self._view(self._lookups, lambda connection: SqliteTransaction(connection, self._statements))
+
+    def looking_up(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
+        return self.reading()
+
+    @contextlib.asynccontextmanager
+    async def scanning(self, party: str = "") -> AsyncIterator[store.Transaction]:
+        if self._log.size > MAX_WAL_BYTES and not self._truncating.locked():
+            await self._truncate_log()
+        async with contextlib.AsyncExitStack() as held:
+            try:
+                await held.enter_async_context(self._scan_shares.hold(party, timeout=SLOT_WAIT_SECONDS))
+            except TimeoutError as cause:
+                raise busy() from cause
+            yield await held.enter_async_context(
+                self._view(
+                    self._scans,
+                    lambda connection: ThreadedTransaction(connection, self._statements, self._scan_threads),
+                )
+            )
+
+    @contextlib.asynccontextmanager
+    async def _view(
+        self, readers: _Readers, view_of: Callable[[apsw.Connection], SqliteTransaction]
+    ) -> AsyncIterator[store.Transaction]:
+        await self._acquire_slot(readers.slots)
+        try:
+            connection = readers.idle.pop() if readers.idle else self._connect_reader(readers)
+            view = view_of(connection)
+            try:
+                with public_errors():
+                    connection.execute("BEGIN")
+                yield view
+            finally:
+                if self._ended_well(connection, view):
+                    readers.idle.append(connection)
+                else:
+                    connection.close()
+        finally:
+            readers.slots.release()
+
+    async def _copy_log(self) -> None:
+        """Copy the log to the main file beside transactions; the rest of a long one between two of them."""
+        with contextlib.suppress(errors.PostroadError):  # then the next one tries
+            await _in_thread(self._copy_thread, functools.partial(self._log.copy_beside_commits, self._path))
+            if self._log.is_long:
+                await self._checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+    async def _truncate_log(self) -> None:
+        """Write the log to the main file while no scan runs: as long as scans overlap, it only grows."""
+        with contextlib.suppress(errors.PostroadError, TimeoutError):  # then the next scan tries
+            async with self._truncating, self._scans.all_returned():
+                # Most of it while transactions continue, the rest between two of them.
+                await _in_thread(self._copy_thread, functools.partial(self._log.copy_beside_commits, self._path))
+                await self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+    async def _checkpoint(self, mode: int) -> None:
+        await self._acquire_slot(self._write_slot)
+        try:
+            if self._log.is_in_doubt:
+                await _in_thread(self._commit_thread, self._log.write_again)
+            await _in_thread(self._commit_thread, functools.partial(self._writer.wal_checkpoint, mode=mode))
+        except errors.ServiceUnavailable:
+            # It flushes the log first. The kernel tells a failure once, so the next commit would not hear of it.
+            self._log.is_in_doubt = True
+            raise
+        finally:
+            self._write_slot.release()
+
+    def _connect_reader(self, readers: _Readers) -> apsw.Connection:
+        connection = connect(self._path)
+        connection.execute("PRAGMA query_only=ON")
+        connection.set_busy_timeout(readers.busy_milliseconds)
+        return connection
+
+    def _ended_well(self, connection: apsw.Connection, view: SqliteTransaction) -> bool:
+        """End a view. A connection on which anything failed is not used again."""
+        try:
+            connection.execute("ROLLBACK")
+        except apsw.Error:
+            return False
+        return not view.failed and not self._is_closing
+
+    async def _acquire_slot(self, slots: asyncio.Semaphore) -> None:
+        if slots.locked():
+            try:
+                async with asyncio.timeout(SLOT_WAIT_SECONDS):
+                    await slots.acquire()
+            except TimeoutError as cause:
+                raise busy() from cause
+        else:
+            await slots.acquire()  # immediately, as most are; a timer costs as much as a lookup
+        if self._is_closing:
+            slots.release()
+            msg = "the service is stopping; nothing was accepted"
+            raise errors.ServiceUnavailable(msg, retry_after=5)
+
+    async def close(self) -> None:
+        if self._is_closing:
+            return
+        self._is_closing = True
+        # What does not end in time is closed by its own block, or with the process.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                if self._copying is not None:
+                    await asyncio.wait([self._copying])
+                self._copy_thread.shutdown()
+                async with self._write_slot:
+                    self._writer.close()
+                    self._commit_thread.shutdown()
+                async with self._lookups.all_returned(), self._scans.all_returned():
+                    self._scan_threads.shutdown()
+        self._lookups.close()
+        self._scans.close()
+
+
+def _rows(cursor: apsw.Cursor) -> list[Any]:
+    return cursor.fetchall()
+
+
+async def _in_thread(thread: ThreadPoolExecutor, work: Callable[[], object]) -> None:
+    def translated() -> None:
+        with public_errors():
+            work()
+
+    await fairness.uninterrupted(thread, translated)

@@ -1,0 +1,1 @@
+"""Tables of mail: messages, the queue, results and counts, and what decides about sending."""

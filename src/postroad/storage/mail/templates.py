@@ -1,0 +1,165 @@
+"""Templates, identified within an account by their alias, and their versions."""
+
+from dataclasses import astuple, dataclass
+
+import msgspec
+
+from postroad.storage.engine import store
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A row of `templates`."""
+
+    id: str
+    account_id: str
+    alias: str
+    subject: str
+    text: str | None
+    html: str | None
+    created_at: int
+    updated_at: int
+    # The number of the published version; a template from before there were versions has none.
+    version: int | None = None
+    layout: str | None = None
+    # The aliases of layout and parts, each between spaces.
+    uses: str | None = None
+    # The templates of `uses`, and those that they use: not a column, but read with `mail/accept/template_parts.py`.
+    used: "tuple[Template, ...]" = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A row of `template_versions`. `sample` has its test values as JSON."""
+
+    template_id: str
+    number: int
+    account_id: str
+    saved_at: int
+    saved_by: str
+    published_at: int | None
+    layout: str | None
+    subject: str
+    text: str | None
+    html: str | None
+    sample: str | None
+
+
+class VersionSummary(msgspec.Struct, frozen=True):
+    """A row of `template_versions` without its content."""
+
+    number: int
+    saved_at: int
+    saved_by: str
+    published_at: int | None
+    subject: str
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """A row of `templates` without its bodies."""
+
+    id: str
+    alias: str
+    subject: str
+    has_text: bool
+    has_html: bool
+    created_at: int
+    updated_at: int
+
+
+async def put(tx: store.Transaction, template: Template) -> Template:
+    """Create a template or replace the one with this alias; returns it as stored."""
+    row = (template.id, template.account_id, template.alias, template.subject, template.text, template.html)
+    published = (template.version, template.layout, template.uses)
+    (stored,) = await tx.fetch("templates.put", *row, template.updated_at, *published)
+    return Template(*stored)
+
+
+async def by_alias(tx: store.Transaction, account_id: str, alias: str) -> Template | None:
+    """One template of an account."""
+    row = await tx.fetch_one("templates.by_alias", account_id, alias)
+    return Template(*row) if row else None
+
+
+async def page(tx: store.Transaction, account_id: str, *, after: str, limit: int) -> list[Template]:
+    """An account's templates by alias."""
+    return [Template(*row) for row in await tx.fetch("templates.page", account_id, after, limit)]
+
+
+async def summaries(tx: store.Transaction, account_id: str, *, after: str, limit: int) -> list[Summary]:
+    """An account's templates by alias, without their bodies."""
+    rows = await tx.fetch("templates.summaries", account_id, after, limit)
+    return [
+        Summary(template_id, alias, subject, bool(has_text), bool(has_html), created_at, updated_at)
+        for template_id, alias, subject, has_text, has_html, created_at, updated_at in rows
+    ]
+
+
+async def aliases(tx: store.Transaction, account_id: str, *, beginning: str) -> set[str]:
+    """The aliases that begin like this."""
+    rows = await tx.fetch("templates.aliases", account_id, f"{_escaped(beginning)}%")
+    return {str(row[0]) for row in rows}
+
+
+async def remove(tx: store.Transaction, account_id: str, alias: str) -> bool:
+    """Delete a template."""
+    return await tx.execute("templates.remove", account_id, alias) == 1
+
+
+async def remove_versions(tx: store.Transaction, template_id: str) -> None:
+    """Delete all versions of a template."""
+    await tx.execute("templates.remove_versions", template_id)
+
+
+async def user_of(tx: store.Transaction, account_id: str, alias: str) -> str | None:
+    """The alias of a template that uses another."""
+    row = await tx.fetch_one("templates.user_of", account_id, f"% {_escaped(alias)} %")
+    return str(row[0]) if row else None
+
+
+async def add_version(tx: store.Transaction, version: Version) -> None:
+    """Store a version."""
+    await tx.execute("templates.add_version", *astuple(version))
+
+
+async def publish_version(tx: store.Transaction, template_id: str, number: int, *, now: int) -> None:
+    """Mark a version as published."""
+    await tx.execute("templates.publish_version", template_id, number, now)
+
+
+async def keep_sample(tx: store.Transaction, version: Version, sample: str | None) -> None:
+    """Replace the sample values of a version."""
+    await tx.execute("templates.keep_sample", version.template_id, version.number, sample)
+
+
+async def version(tx: store.Transaction, template: Template, number: int) -> Version | None:
+    """One version of a template."""
+    row = await tx.fetch_one("templates.version", template.id, number, template.account_id)
+    return Version(*row) if row else None
+
+
+async def latest_version(tx: store.Transaction, template_id: str) -> Version | None:
+    """The version that was saved last."""
+    row = await tx.fetch_one("templates.latest_version", template_id)
+    return Version(*row) if row else None
+
+
+async def versions(tx: store.Transaction, template_id: str, *, limit: int) -> list[VersionSummary]:
+    """The versions of a template, the latest first."""
+    return [VersionSummary(*row) for row in await tx.fetch("templates.versions", template_id, limit)]
+
+
+async def forget_versions(tx: store.Transaction, template_id: str, *, until: int, published: int) -> None:
+    """Delete old versions, except the published one."""
+    await tx.execute("templates.forget_versions", template_id, until, published)
+
+
+async def count(tx: store.Transaction, account_id: str) -> int:
+    """How many templates an account has."""
+    row = await tx.fetch_one("templates.count", account_id)
+    return int(row[0]) if row else 0
+
+
+def _escaped(alias: str) -> str:
+    """An alias in a pattern of LIKE: of the characters that mean more there, it can have one."""
+    return alias.replace("_", "!_")

@@ -1,0 +1,1 @@
+"""Tables and statements with which an installation is run."""

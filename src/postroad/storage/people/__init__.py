@@ -1,0 +1,1 @@
+"""Tables of accounts and of the people and programs that use them."""

@@ -1,0 +1,245 @@
+"""Accounts, their two balances, the ledger that explains every change of a balance, and usage for bills."""
+
+import collections
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+
+from postroad.storage.engine import store
+
+ACTIVE = "active"
+SUSPENDED = "suspended"
+# Who suspended an account.
+OPERATOR = "operator"
+BOUNCE_GUARD = "bounce_guard"
+# Credits are low when there are fewer than were used in this time: mail will soon be refused.
+LOW_CREDIT_HOURS = 72
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A row of `accounts`."""
+
+    id: str
+    name: str
+    status: str
+    suspended_reason: str | None
+    available: int
+    reserved: int
+    created_at: int
+    suspended_by: str | None = None
+    suspended_at: int | None = None
+    closed_at: int | None = None
+    removed_at: int | None = None
+    # Whether it sends without credits, and whether it has mail that was not charged.
+    unlimited: int = 0
+    has_uncharged: int = 0
+    # The event types that its webhook endpoints name, separated by spaces.
+    named_events: str = ""
+    # Limits that an operator set: sends per second (None: the setting), and recipients per day.
+    request_rate: int | None = None
+    recipients_per_day: int | None = None
+    # Since when its users need a second factor.
+    second_factor_since: int | None = None
+
+    @property
+    def state(self) -> str:
+        """The status for operators: `active`, `suspended` or `closed`."""
+        return self.status if self.closed_at is None else "closed"
+
+    def names_event(self, event_type: str) -> bool:
+        """Whether one of its endpoints names an event type, enabled or not."""
+        return event_type in self.named_events.split()
+
+
+def name_key(name: str) -> str:
+    """The name as it is compared: two names that differ only in case or form are the same."""
+    return unicodedata.normalize("NFKC", name).casefold()
+
+
+async def insert(tx: store.Transaction, account_id: str, *, name: str, now: int) -> None:
+    """Create an account without credits."""
+    await tx.execute("accounts.insert", account_id, name, name_key(name), now)
+
+
+async def by_id(tx: store.Transaction, account_id: str) -> Account | None:
+    """One account."""
+    row = await tx.fetch_one("accounts.by_id", account_id)
+    return Account(*row) if row else None
+
+
+async def by_name(tx: store.Transaction, name: str, *, limit: int) -> list[Account]:
+    """The accounts with this name: one, or several of older versions, whose names need not be unique."""
+    return [Account(*row) for row in await tx.fetch("accounts.by_name", name_key(name), limit)]
+
+
+async def page(tx: store.Transaction, *, after: str, limit: int) -> list[Account]:
+    """Accounts in order of creation."""
+    return [Account(*row) for row in await tx.fetch("accounts.page", after, limit)]
+
+
+async def search(
+    tx: store.Transaction, *, pattern: str, exact: str, state: str, after: str, limit: int
+) -> list[Account]:
+    """Accounts in order of creation whose name is like a pattern, or whose id, domain or user is exactly given."""
+    return [Account(*row) for row in await tx.fetch("accounts.search", after, limit, pattern, exact, state)]
+
+
+async def suspend(tx: store.Transaction, account_id: str, *, reason: str, by: str, now: int) -> bool:
+    """Stop an account from sending, by `OPERATOR` or `BOUNCE_GUARD`; False when there is no such account."""
+    return await tx.execute("accounts.suspend", account_id, reason, by, now) == 1
+
+
+async def resume(tx: store.Transaction, account_id: str) -> bool:
+    """Let an account send again; False when there is no such account."""
+    return await tx.execute("accounts.resume", account_id) == 1
+
+
+async def cooled_down(tx: store.Transaction, *, suspended_until: int, limit: int) -> list[str]:
+    """Accounts that the bounce guard suspended up to this time, oldest first."""
+    return [str(row[0]) for row in await tx.fetch("accounts.cooled", suspended_until, limit)]
+
+
+async def lock(tx: store.Transaction, account_ids: Iterable[str]) -> Mapping[str, Account]:
+    """The accounts by id, locked until the transaction ends."""
+    rows = await tx.fetch_many("accounts.lock", [(account_id,) for account_id in sorted(set(account_ids))])
+    return {row[0]: Account(*row) for row in rows}
+
+
+async def rename(tx: store.Transaction, account_id: str, name: str) -> None:
+    """Give an account another name."""
+    await tx.execute("accounts.rename", account_id, name, name_key(name))
+
+
+async def close(tx: store.Transaction, account_id: str, *, reason: str, now: int) -> None:
+    """Close an account; the reason is part of the error that a sender sees."""
+    await tx.execute("accounts.close", account_id, reason, now)
+
+
+async def reopen(tx: store.Transaction, account_id: str) -> None:
+    """Reopen a closed account."""
+    await tx.execute("accounts.reopen", account_id)
+
+
+async def set_unlimited(tx: store.Transaction, account_id: str, *, unlimited: bool) -> None:
+    """Let an account send without credits, or not."""
+    await tx.execute("accounts.set_unlimited", account_id, int(unlimited))
+
+
+async def set_limits(
+    tx: store.Transaction, account_id: str, *, request_rate: int | None, recipients_per_day: int | None
+) -> None:
+    """Set the limits of an account; None for those of the settings."""
+    await tx.execute("accounts.set_limits", account_id, request_rate, recipients_per_day)
+
+
+async def require_second_factor(tx: store.Transaction, account_id: str, *, since: int | None) -> None:
+    """Require a second factor of the users of an account; None to require none."""
+    await tx.execute("accounts.set_second_factor", account_id, since)
+
+
+async def note_uncharged(tx: store.Transaction, account_id: str) -> None:
+    """Record that an account has mail which was not charged."""
+    await tx.execute("accounts.note_uncharged", account_id)
+
+
+async def low_credit_count(tx: store.Transaction, *, since_hour: int) -> int:
+    """How many active accounts have fewer credits than recipients since an hour."""
+    row = await tx.fetch_one("accounts.short_of_credits", since_hour)
+    return int(row[0]) if row else 0
+
+
+async def low_on_credits(tx: store.Transaction, *, since_hour: int, limit: int) -> list[tuple[str, int, int]]:
+    """These accounts, with the credits they have and those they used."""
+    found = await tx.fetch("accounts.low_on_credits", since_hour, limit)
+    return [(str(account_id), int(available), int(used)) for account_id, available, used in found]
+
+
+# The ledger: every change of a balance, with its reason.
+#
+# The entries of an account always sum to its balances. `record` is the only function that moves credits, and it writes
+# entry and balance together. `postroad verify` checks this for the whole database.
+
+
+class LedgerKind(StrEnum):
+    """The reason of an entry."""
+
+    GRANT = "grant"
+    RESERVE = "reserve"
+    SETTLE = "settle"
+    RELEASE = "release"
+
+
+class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of `ledger`: what was added to the available and to the reserved credits."""
+
+    id: str
+    account_id: str
+    kind: str
+    available: int
+    reserved: int
+    message_id: str | None = None
+    note: str | None = None
+    created_at: int
+
+
+async def record_entries(tx: store.Transaction, entries: Sequence[LedgerEntry]) -> None:
+    """Store entries and change the balances by their sums."""
+    sums: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0])
+    for entry in entries:
+        sums[entry.account_id][0] += entry.available
+        sums[entry.account_id][1] += entry.reserved
+    await tx.execute_later("ledger.insert", [msgspec.structs.astuple(entry) for entry in entries])
+    await tx.execute_later(
+        "accounts.move_credits", [(account_id, *moves) for account_id, moves in sorted(sums.items())]
+    )
+
+
+async def entries_from(tx: store.Transaction, account_id: str, *, after: str, limit: int) -> list[LedgerEntry]:
+    """An account's entries, oldest first."""
+    return _entries(await tx.fetch("ledger.page_from", account_id, after, limit))
+
+
+async def entries(tx: store.Transaction, account_id: str, *, before: str, limit: int) -> list[LedgerEntry]:
+    """An account's entries, newest first."""
+    return _entries(await tx.fetch("ledger.page", account_id, before, limit))
+
+
+def _entries(rows: Sequence[store.Row]) -> list[LedgerEntry]:
+    return [LedgerEntry(**dict(zip(LedgerEntry.__struct_fields__, row, strict=True))) for row in rows]
+
+
+class TagUsage(msgspec.Struct, frozen=True):
+    """Messages and recipients with a tag."""
+
+    tag: str
+    messages: int
+    recipients: int
+
+
+async def moved_since(tx: store.Transaction, account_id: str, *, cursor: str, limit: int) -> int | None:
+    """What the ledger's entries from a cursor on have added to the available credits; None if they are too many."""
+    row = await tx.fetch_one("usage.moved_since", account_id, cursor, limit)
+    counted, moved = row or (0, 0)
+    return moved if counted < limit else None
+
+
+async def billing(tx: store.Transaction, account_id: str, message_ids: Iterable[str]) -> Mapping[str, str]:
+    """The billing status of messages, as far as they still exist."""
+    wanted = [(account_id, message_id) for message_id in sorted(set(message_ids))]
+    rows = await tx.fetch_many("usage.billing", wanted) if wanted else []
+    return {row[0]: row[1] for row in rows}
+
+
+async def usage_floor(tx: store.Transaction, account_id: str, *, after: str, examined: int) -> str | None:
+    """The id of the last of so many messages; None if there are fewer."""
+    row = await tx.fetch_one("usage.floor", account_id, after, examined - 1)
+    return row[0] if row else None
+
+
+async def usage_by_tag(tx: store.Transaction, account_id: str, *, after: str, limit: int) -> list[TagUsage]:
+    """The most used tags of messages from a cursor on."""
+    return [TagUsage(*row) for row in await tx.fetch("usage.by_tag", account_id, after, limit)]

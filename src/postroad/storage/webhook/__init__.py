@@ -1,0 +1,1 @@
+"""Tables of webhook endpoints, and of deliveries to them."""

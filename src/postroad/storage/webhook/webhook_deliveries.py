@@ -1,0 +1,317 @@
+"""Webhook deliveries: claimed endpoint by endpoint under leases, and kept as a log afterwards.
+
+A claim counts as an attempt: if the worker dies, the request may have reached the endpoint, and there must never be
+more attempts than the schedule has. A lease is longer than an attempt can take, so it is never renewed. Deliveries of a
+removed endpoint are visible only to the sweep.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from postroad.storage.engine import store
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of `webhook_attempts`. `error` says why there is no status, or what a status does not say."""
+
+    account_id: str
+    webhook_id: str
+    delivery_id: str
+    number: int
+    started_at: int
+    duration: int
+    status_code: int | None
+    response_body: str | None
+    error: str | None
+
+
+async def insert_attempts(tx: store.Transaction, attempts: Sequence[Attempt]) -> None:
+    """Store attempts; a repeated one is ignored."""
+    await tx.execute_many("webhook_attempts.insert", [msgspec.structs.astuple(attempt) for attempt in attempts])
+
+
+async def attempts_of_deliveries(
+    tx: store.Transaction, account_id: str, webhook_id: str, delivery_ids: Sequence[str]
+) -> list[Attempt]:
+    """The attempts of deliveries of one endpoint, in the order in which they were made."""
+    wanted = [(account_id, webhook_id, delivery_id) for delivery_id in delivery_ids]
+    rows = await tx.fetch_many("webhook_attempts.of_deliveries", wanted)
+    found = [Attempt(**dict(zip(Attempt.__struct_fields__, row, strict=True))) for row in rows]
+    return sorted(found, key=lambda attempt: (attempt.delivery_id, attempt.number))
+
+
+async def remove_attempts(tx: store.Transaction, deliveries: Sequence[tuple[str, str, str]]) -> None:
+    """Delete the attempts of deliveries."""
+    await tx.execute_many("webhook_attempts.remove", deliveries)
+
+
+# Each has up to seven attempts with two kilobytes of a response.
+SWEEP_ROWS: Final = 500
+
+Key = tuple[str, str, str]  # account, endpoint, delivery
+Heard = tuple[str, str, str, str]  # event type, endpoint, message, recipient
+
+
+class State(StrEnum):
+    """The state of a delivery."""
+
+    READY = "ready"
+    WAITING = "waiting"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of `webhook_deliveries`. `due_at` is the next attempt's time, or the end of a lease."""
+
+    account_id: str
+    webhook_id: str
+    id: str
+    event_id: str
+    event_type: str
+    message_id: str | None
+    recipient_id: str | None
+    replay_of: str | None = None
+    url: str
+    body: bytes
+    state: str = State.READY
+    attempt_count: int = 0
+    due_at: int
+    worker: str | None = None
+    created_at: int
+    ended_at: int | None = None
+
+    @property
+    def key(self) -> Key:
+        """The primary key."""
+        return self.account_id, self.webhook_id, self.id
+
+
+class Claimed(msgspec.Struct, frozen=True):
+    """A delivery under a worker's lease; `attempt_count` includes the attempt that is about to be made."""
+
+    account_id: str
+    webhook_id: str
+    id: str
+    event_id: str
+    event_type: str
+    message_id: str | None
+    body: bytes
+    attempt_count: int
+
+    @property
+    def key(self) -> Key:
+        """The primary key."""
+        return self.account_id, self.webhook_id, self.id
+
+
+class DeliveryUpdate(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of an attempt: the end, or the time of the next one."""
+
+    key: Key
+    worker: str
+    attempt_count: int
+    url: str
+    state: State
+    due_at: int
+    ended_at: int | None
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """A failed delivery. One that is settled needs no replay: another delivery of its event replaces it."""
+
+    delivery: Delivery
+    is_settled: bool
+
+
+class Promoted(msgspec.Struct, frozen=True):
+    """A delivery that became due; `worker` is the one whose lease expired at `due_at`, or None."""
+
+    account_id: str
+    webhook_id: str
+    id: str
+    attempt_count: int
+    state: str
+    worker: str | None
+    due_at: int
+
+
+async def insert(tx: store.Transaction, deliveries: Sequence[Delivery]) -> None:
+    """Store new deliveries."""
+    await tx.execute_later("webhook_deliveries.insert", [msgspec.structs.astuple(one) for one in deliveries])
+
+
+async def is_due(tx: store.Transaction, *, now: int, leases_until: int | None = None) -> bool:
+    """Whether there is anything to promote."""
+    over = now if leases_until is None else leases_until
+    return await tx.fetch_one("webhook_deliveries.is_due", now, over) is not None
+
+
+async def promote(
+    tx: store.Transaction, *, now: int, attempts: int, limit: int, leases_until: int | None = None
+) -> list[Promoted]:
+    """Make due deliveries ready; one whose lease expired during its last attempt has failed.
+
+    Leases that end by `leases_until` (default: now) have expired.
+    """
+    over = now if leases_until is None else leases_until
+    return [Promoted(*row) for row in await tx.fetch("webhook_deliveries.promote", now, attempts, limit, over)]
+
+
+async def endpoints(tx: store.Transaction, *, after: str, limit: int) -> list[str]:
+    """The endpoints with ready rows after `after`, in order."""
+    return [webhook_id for (webhook_id,) in await tx.fetch("webhook_deliveries.endpoints", after, limit)]
+
+
+async def claim(
+    tx: store.Transaction, wanted: Sequence[tuple[str, int]], *, lease_until: int, worker: str
+) -> list[Claimed]:
+    """Lease ready deliveries of enabled endpoints, oldest first, and count their attempts."""
+    rows = [(webhook_id, most, lease_until, worker) for webhook_id, most in wanted]
+    found = await tx.fetch_many("webhook_deliveries.claim", rows)
+    return sorted((Claimed(*row) for row in found), key=lambda claimed: claimed.id)
+
+
+async def release(tx: store.Transaction, keys: Sequence[Key], *, worker: str) -> None:
+    """Return claims that were not attempted, and do not count them."""
+    await tx.execute_many("webhook_deliveries.release", [(*key, worker) for key in keys])
+
+
+async def ready(tx: store.Transaction, account_id: str, webhook_id: str, *, limit: int) -> list[Delivery]:
+    """The oldest ready deliveries of an endpoint, without a lease."""
+    rows = await tx.fetch("webhook_deliveries.ready", account_id, webhook_id, limit)
+    return [_delivery(row) for row in rows]
+
+
+async def acknowledge(tx: store.Transaction, account_id: str, webhook_id: str, ids: Sequence[str]) -> None:
+    """Delete ready deliveries of an endpoint."""
+    await tx.execute_many("webhook_deliveries.acknowledge", [(account_id, webhook_id, one) for one in ids])
+
+
+async def record(tx: store.Transaction, results: Sequence[DeliveryUpdate]) -> set[Key]:
+    """Store the results of attempts; returns those whose worker still held the lease."""
+    rows = [
+        (*result.key, result.worker, result.attempt_count, result.url, result.state, result.due_at, result.ended_at)
+        for result in results
+    ]
+    found = await tx.fetch_many("webhook_deliveries.record", rows)
+    return {(account_id, webhook_id, delivery_id) for account_id, webhook_id, delivery_id in found}
+
+
+async def by_id(
+    tx: store.Transaction, account_id: str, webhook_id: str, delivery_id: str, *, ended_after: int
+) -> Delivery | None:
+    """One delivery, unless it ended before that time."""
+    row = await tx.fetch_one("webhook_deliveries.by_id", account_id, webhook_id, delivery_id, ended_after)
+    return _delivery(row) if row else None
+
+
+async def has_succeeded(tx: store.Transaction, account_id: str, webhook_id: str, *, since: int) -> bool:
+    """Whether a delivery to an endpoint has succeeded since then. It may read all of its log."""
+    return await tx.fetch_one("webhook_deliveries.has_succeeded", account_id, webhook_id, since) is not None
+
+
+async def page(
+    tx: store.Transaction, account_id: str, webhook_id: str, *, before: str, ended_after: int, limit: int
+) -> list[Delivery]:
+    """Deliveries of an endpoint, newest first."""
+    rows = await tx.fetch("webhook_deliveries.page", account_id, webhook_id, before, ended_after, limit)
+    return [_delivery(row) for row in rows]
+
+
+async def deferrals_since(tx: store.Transaction, messages: Sequence[tuple[str, str]]) -> set[Heard]:
+    """The deferrals that endpoints were sent of messages, each given with the cursor after which it counts."""
+    rows = await tx.fetch_many("webhook_deliveries.deferrals_since", messages)
+    return {(row[0], row[1], row[2], row[3]) for row in rows}
+
+
+async def newest(tx: store.Transaction, account_id: str, webhook_id: str, *, limit: int) -> list[store.Row]:
+    """Id, state, attempts and due time of the newest deliveries of an endpoint, newest first."""
+    return await tx.fetch("webhook_deliveries.newest", account_id, webhook_id, limit)
+
+
+async def page_of_message(
+    tx: store.Transaction,
+    account_id: str,
+    webhook_id: str,
+    message_id: str,
+    *,
+    before: str,
+    ended_after: int,
+    status: str | None = None,
+    limit: int,
+) -> list[Delivery]:
+    """Deliveries of an endpoint about one message, newest first, of one status if given."""
+    rows = await tx.fetch(
+        "webhook_deliveries.page_of_message", account_id, webhook_id, message_id, before, ended_after, status, limit
+    )
+    return [_delivery(row) for row in rows]
+
+
+async def page_of_status(
+    tx: store.Transaction,
+    account_id: str,
+    webhook_id: str,
+    *,
+    before: str,
+    down_to: str,
+    ended_after: int,
+    status: str,
+    limit: int,
+) -> list[Delivery]:
+    """Deliveries of an endpoint that are `pending` or ended in one way, newest first, none older than `down_to`."""
+    rows = await tx.fetch(
+        "webhook_deliveries.page_of_status", account_id, webhook_id, before, down_to, ended_after, status, limit
+    )
+    return [_delivery(row) for row in rows]
+
+
+async def place_behind(
+    tx: store.Transaction, account_id: str, webhook_id: str, *, before: str, rows: int
+) -> str | None:
+    """The id of the delivery that is `rows` before a cursor; None when there are fewer."""
+    row = await tx.fetch_one("webhook_deliveries.place_behind", account_id, webhook_id, before, rows - 1)
+    return str(row[0]) if row else None
+
+
+async def page_failed(
+    tx: store.Transaction, webhook_id: str, *, before: str, ended_after: int, limit: int
+) -> list[Delivery]:
+    """Failed deliveries of an endpoint, newest first."""
+    rows = await tx.fetch("webhook_deliveries.page_failed", webhook_id, before, ended_after, limit)
+    return [_delivery(row) for row in rows]
+
+
+async def failed_between(
+    tx: store.Transaction, webhook_id: str, *, after: str, before: str, ended_after: int, limit: int
+) -> list[Failed]:
+    """Failed deliveries of an endpoint between two cursors, oldest first."""
+    rows = await tx.fetch("webhook_deliveries.failed_between", webhook_id, after, before, ended_after, limit)
+    return [Failed(_delivery(row[:-1]), is_settled=bool(row[-1])) for row in rows]
+
+
+async def sweep(tx: store.Transaction, *, ended_before: int) -> int:
+    """Delete up to SWEEP_ROWS deliveries that ended before a time, and their attempts."""
+    return await _forget(tx, await tx.fetch("webhook_deliveries.sweep", ended_before, SWEEP_ROWS))
+
+
+async def sweep_removed(tx: store.Transaction, account_id: str, webhook_id: str) -> int:
+    """Delete up to SWEEP_ROWS deliveries of a removed endpoint, and their attempts."""
+    return await _forget(tx, await tx.fetch("webhook_deliveries.sweep_removed", account_id, webhook_id, SWEEP_ROWS))
+
+
+async def sweep_undelivered(tx: store.Transaction, *, created_before: str) -> int:
+    """Delete up to SWEEP_ROWS deliveries from before a cursor that have not ended, and their attempts."""
+    return await _forget(tx, await tx.fetch("webhook_deliveries.sweep_undelivered", created_before, SWEEP_ROWS))
+
+
+async def _forget(tx: store.Transaction, rows: Sequence[store.Row]) -> int:
+    await remove_attempts(tx, [(account_id, webhook_id, delivery) for account_id, webhook_id, delivery in rows])
+    return len(rows)
+
+
+def _delivery(row: store.Row) -> Delivery:
+    return Delivery(**dict(zip(Delivery.__struct_fields__, row, strict=True)))

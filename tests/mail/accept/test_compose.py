@@ -1,0 +1,208 @@
+"""From a checked send to what is stored. The standard library's parser checks the MIME; the receipt is read back."""
+
+import email
+import email.policy
+import email.utils
+from email.message import EmailMessage
+from typing import Any
+
+import msgspec
+import pytest
+
+from postroad import errors
+from postroad.mail.accept import compose, transaction, validation
+from postroad.model.mail import limits, send_request, statuses
+
+NOW = 1_800_000_000_000_000
+REQUEST = send_request.SendRequest(
+    sender="Shop <shop@example.com>",
+    to=("Ada <ada@example.org>", "bob@example.org"),
+    cc=("ada@example.org",),
+    bcc=("Eve <eve@bücher.example>",),
+    reply_to="help@example.com",
+    subject="Grüße",
+    text="Hällo",
+    html="<p>Hällo",
+    headers={"X-Campaign": "spring", "List-Unsubscribe": "<https://example.com/u>"},
+    tags=("welcome", "büro"),
+    attachments=(
+        send_request.Attachment("a.txt", "QUJD"),
+        send_request.Attachment("logo.png", "QQ==", content_id="logo"),
+    ),
+)
+KEY = transaction.Key("cred_1", "order-1", b"h" * 32)
+
+
+def identity(count: int = 3) -> compose.MessageIdentity:
+    return compose.MessageIdentity(
+        message_id="em_1",
+        recipient_ids=tuple(f"rcp_{number}" for number in range(count)),
+        ledger_id="led_1",
+        account_id="acc_1",
+        credential_id="cred_1",
+        request_id="req_1",
+        source=statuses.Source.API,
+        key=KEY,
+        now=NOW,
+    )
+
+
+def composed(**changes: Any) -> transaction.Submission:
+    checked = validation.check(msgspec.structs.replace(REQUEST, **changes))
+    return compose.compose(checked, identity(len(checked.recipients)))
+
+
+def parsed(submission: transaction.Submission) -> EmailMessage:
+    return email.message_from_bytes(submission.message.mime, policy=email.policy.default)
+
+
+def receipt(submission: transaction.Submission) -> dict[str, Any]:
+    decoded: dict[str, Any] = msgspec.json.decode(submission.message.response)
+    return decoded
+
+
+def test_the_headers_say_who_and_what() -> None:
+    message = parsed(composed())
+    assert message["From"] == "Shop <shop@example.com>"
+    assert message["To"] == "Ada <ada@example.org>, bob@example.org"
+    assert message["Cc"] == "ada@example.org"
+    assert message["Reply-To"] == "help@example.com"
+    assert message["Subject"] == "Grüße"
+    assert message["Message-ID"] == "<em_1@example.com>"
+    assert email.utils.parsedate_to_datetime(message["Date"]).timestamp() == NOW // 1_000_000
+    assert message["X-Campaign"] == "spring"
+    assert message["List-Unsubscribe"] == "<https://example.com/u>"
+
+
+def test_there_is_one_line_for_each_tag() -> None:
+    assert parsed(composed()).get_all("X-Service-Tag") == ["welcome", "büro"]
+
+
+def test_who_gets_a_blind_copy_stands_nowhere_in_the_message() -> None:
+    mime = composed().message.mime
+    assert b"bcc" not in mime.lower()
+    assert b"eve" not in mime.lower()
+    assert b"bcher" not in mime.lower()
+
+
+def test_each_unique_address_is_one_recipient_as_written_and_in_its_normal_form() -> None:
+    submission = composed()
+    assert [(one.id, one.email, one.email_key, one.domain) for one in submission.recipients] == [
+        ("rcp_0", "ada@example.org", "ada@example.org", "example.org"),
+        ("rcp_1", "bob@example.org", "bob@example.org", "example.org"),
+        ("rcp_2", "eve@bücher.example", "eve@xn--bcher-kva.example", "xn--bcher-kva.example"),
+    ]
+    assert {(one.message_id, one.account_id) for one in submission.recipients} == {("em_1", "acc_1")}
+    assert submission.message.recipient_count == 3
+
+
+def test_the_first_writing_of_an_address_is_the_one_that_is_kept() -> None:
+    submission = composed(to=("Ada@Example.ORG",), cc=("ada@example.org",), bcc=())
+    assert [(one.email, one.email_key) for one in submission.recipients] == [("Ada@Example.ORG", "ada@example.org")]
+
+
+def test_the_row_of_the_message_has_what_lists_and_filters_need() -> None:
+    submission = composed(sender="Shop <SHOP@Example.com>")
+    message = submission.message
+    assert (message.id, message.account_id, message.credential_id) == ("em_1", "acc_1", "cred_1")
+    assert (message.sender, message.sender_key) == ("Shop <SHOP@Example.com>", "shop@example.com")
+    assert (message.subject, message.source, message.request_id) == ("Grüße", "api", "req_1")
+    assert (message.size, message.created_at, message.tags) == (len(message.mime), NOW, ("welcome", "büro"))
+    assert (submission.key, submission.ledger_id) == (KEY, "led_1")
+
+
+def test_the_receipt_gives_back_what_was_written() -> None:
+    assert receipt(composed()) == {
+        "id": "em_1",
+        "status": "queued",
+        "source": "api",
+        "request_id": "req_1",
+        "from": "Shop <shop@example.com>",
+        "to": ["Ada <ada@example.org>", "bob@example.org"],
+        "cc": ["ada@example.org"],
+        "bcc": ["Eve <eve@bücher.example>"],
+        "reply_to": "help@example.com",
+        "subject": "Grüße",
+        "billing_status": "reserved",
+        "recipient_count": 3,
+        "credits_reserved": 3,
+        "headers": {"X-Campaign": "spring", "List-Unsubscribe": "<https://example.com/u>"},
+        "tags": ["welcome", "büro"],
+        "attachments": [
+            {"filename": "a.txt", "content_type": "text/plain", "size": 3},
+            {"filename": "logo.png", "content_type": "image/png", "size": 1, "content_id": "logo"},
+        ],
+    }
+
+
+def test_several_addresses_for_replies_are_one_header_and_a_list() -> None:
+    made = composed(reply_to=("Help <help@example.com>", "sales@bücher.example"))
+    assert parsed(made).get_all("Reply-To") == ["Help <help@example.com>, sales@xn--bcher-kva.example"]
+    assert receipt(made)["reply_to"] == ["Help <help@example.com>", "sales@bücher.example"]
+
+
+def test_what_was_not_given_is_empty_in_the_receipt() -> None:
+    bare = receipt(composed(cc=(), bcc=(), reply_to=None, headers={}, tags=(), attachments=()))
+    assert [bare[name] for name in ("cc", "bcc", "headers", "tags", "attachments")] == [[], [], {}, [], []]
+    assert "reply_to" not in bare
+
+
+@pytest.mark.parametrize(
+    "text, html, files, shape",
+    [
+        ("Hi", None, "", "text/plain"),
+        (None, "<p>", "", "text/html"),
+        ("Hi", "<p>", "", "multipart/alternative[text/plain text/html]"),
+        (None, "<p>", "i", "multipart/related[text/html image/png]"),
+        ("Hi", "<p>", "i", "multipart/alternative[text/plain multipart/related[text/html image/png]]"),
+        ("Hi", None, "f", "multipart/mixed[text/plain text/plain]"),
+        (None, None, "f", "multipart/mixed[text/plain]"),
+        (
+            "Hi",
+            "<p>",
+            "fi",
+            "multipart/mixed[multipart/alternative[text/plain multipart/related[text/html image/png]] text/plain]",
+        ),
+    ],
+)
+def test_the_parts_are_nested_as_readers_expect(text: str | None, html: str | None, files: str, shape: str) -> None:
+    attachments = tuple(one for one, name in zip(REQUEST.attachments or (), "fi", strict=True) if name in files)
+    message = parsed(composed(text=text, html=html, attachments=attachments))
+    assert _shape(message) == shape
+
+
+def _shape(part: EmailMessage) -> str:
+    if not part.is_multipart():
+        return part.get_content_type()
+    return f"{part.get_content_type()}[{' '.join(_shape(inner) for inner in part.iter_parts())}]"  # type: ignore[arg-type]
+
+
+def test_an_inline_image_has_the_id_that_the_html_names() -> None:
+    message = parsed(composed(html='<img src="cid:logo">'))
+    (image,) = [part for part in message.walk() if part.get_content_type() == "image/png"]
+    assert image["Content-ID"] == "<logo>"
+    assert image.get_content_disposition() == "inline"
+    assert image.get_payload(decode=True) == b"A"
+
+
+def test_the_same_message_gives_the_same_bytes() -> None:
+    assert composed() == composed()
+
+
+def test_ten_mebibytes_are_the_limit_of_the_assembled_message() -> None:
+    overhead = composed(text="x\r\n", html=None, attachments=()).message.size - 3
+    room = limits.MIME_BYTES - overhead
+    lines = "x" * 62 + "\r\n"
+    text = lines * (room // 64)
+    text += "y" * (room - len(text) - 2) + "\r\n"
+    assert composed(text=text, html=None, attachments=()).message.size == limits.MIME_BYTES
+    with pytest.raises(errors.PayloadTooLarge, match=f"{limits.MIME_BYTES + 1} bytes"):
+        composed(text="z" + text, html=None, attachments=())
+
+
+def test_what_the_builder_refuses_is_an_invalid_request() -> None:
+    checked = validation.check(REQUEST)
+    with pytest.raises(errors.InvalidRequest, match="subject: line breaks"):
+        compose.compose(msgspec.structs.replace(checked, subject="a\r\nBcc: eve@example.net"), identity())
+    with pytest.raises(errors.InvalidRequest, match="text: "):
+        compose.compose(msgspec.structs.replace(checked, text="a\0b"), identity())

@@ -1,0 +1,140 @@
+"""Request rates: a bucket for each credential, a wait that is true, and figures that callers can plan with."""
+
+import pytest
+
+from postroad import errors
+from postroad.mail.accept import send_limits
+from postroad.model.delivery import throttle
+from postroad.model.units import times
+
+NOON = 1_700_000_000 * times.SECOND
+
+
+def test_one_account_never_uses_up_the_rate_of_another() -> None:
+    buckets = send_limits.RateLimiter(throttle.RateLimit(rate=1, burst=1))
+    buckets.take("acc_a", now=NOON)
+    buckets.take("acc_b", now=NOON)
+    with pytest.raises(errors.RateLimited):
+        buckets.take("acc_a", now=NOON)
+
+
+def test_several_at_once_get_what_is_left_and_may_give_it_back() -> None:
+    buckets = send_limits.RateLimiter(throttle.RateLimit(rate=100, burst=200))
+    assert buckets.take_up_to(150, "acc_a", now=NOON) == 150
+    assert buckets.take_up_to(150, "acc_a", now=NOON) == 50
+    with pytest.raises(errors.RateLimited):
+        buckets.take_up_to(150, "acc_a", now=NOON)
+    buckets.give_back(30, "acc_a")
+    assert buckets.take_up_to(150, "acc_a", now=NOON) == 30
+    assert buckets.take_up_to(150, "acc_a", now=NOON + 20_000) == 2
+
+
+def test_a_refusal_says_when_to_come_back_and_keeps_its_word() -> None:
+    buckets = send_limits.RateLimiter(throttle.RateLimit(rate=1, burst=2))
+    buckets.take("acc_a", now=NOON)
+    buckets.take("acc_a", now=NOON)
+    with pytest.raises(errors.RateLimited, match="1 sends per second") as refusal:
+        buckets.take("acc_a", now=NOON + 1)
+    assert refusal.value.retry_after == 1
+    buckets.take("acc_a", now=NOON + 1 + times.SECOND)
+
+
+def test_a_wait_of_a_moment_is_rounded_up_to_a_second() -> None:
+    buckets = send_limits.RateLimiter(throttle.RateLimit(rate=1000, burst=1))
+    buckets.take("acc_a", now=NOON)
+    with pytest.raises(errors.RateLimited) as refusal:
+        buckets.take("acc_a", now=NOON)
+    assert refusal.value.retry_after == 1
+
+
+def test_refused_requests_do_not_prolong_the_wait() -> None:
+    buckets = send_limits.RateLimiter(throttle.RateLimit(rate=1, burst=1))
+    buckets.take("acc_a", now=NOON)
+    for _ in range(100):
+        with pytest.raises(errors.RateLimited):
+            buckets.take("acc_a", now=NOON)
+    buckets.take("acc_a", now=NOON + times.SECOND)
+
+
+def test_a_clock_that_is_set_back_by_an_hour_refuses_for_a_moment_and_not_for_an_hour() -> None:
+    buckets = send_limits.RateLimiter(throttle.RateLimit(rate=10, burst=5))
+    buckets.take("acc_a", now=NOON)
+    earlier = NOON - 3600 * times.SECOND
+    with pytest.raises(errors.RateLimited) as refusal:
+        buckets.take("acc_a", now=earlier)
+    assert refusal.value.retry_after == 1
+    buckets.take("acc_a", now=earlier + times.SECOND)
+
+
+def test_the_header_fields_have_the_policy_and_what_is_left() -> None:
+    buckets = send_limits.RateLimiter(throttle.RateLimit(rate=100, burst=200))
+    buckets.take("acc_a", now=NOON)
+    assert dict(buckets.headers("acc_a", now=NOON)) == {
+        "RateLimit-Policy": '"account";q=200;w=2',
+        "RateLimit": '"account";r=199;t=1',
+    }
+    for _ in range(149):
+        buckets.take("acc_a", now=NOON)
+    assert dict(buckets.headers("acc_a", now=NOON))["RateLimit"] == '"account";r=50;t=2'
+    for _ in range(50):
+        buckets.take("acc_a", now=NOON)
+    assert dict(buckets.headers("acc_a", now=NOON))["RateLimit"] == '"account";r=0;t=2'
+
+
+def test_buckets_that_are_full_again_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(send_limits, "MAX_BUCKETS", 10)
+    buckets = send_limits.RateLimiter(throttle.RateLimit(rate=1, burst=1))
+    for number in range(10):
+        buckets.take(f"cred_{number}", now=NOON)
+    buckets.take("cred_late", now=NOON + times.SECOND)
+    assert list(buckets._full_at) == ["cred_late"]
+
+
+def test_dropping_full_buckets_gives_nobody_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(send_limits, "MAX_BUCKETS", 2)
+    buckets = send_limits.RateLimiter(throttle.RateLimit(rate=1, burst=1))
+    for name in ("acc_a", "acc_b", "cred_c", "cred_d"):
+        buckets.take(name, now=NOON)
+    for name in ("acc_a", "acc_b", "cred_c", "cred_d"):
+        with pytest.raises(errors.RateLimited):
+            buckets.take(name, now=NOON)
+
+
+def test_an_account_with_its_own_rate_is_filtered_by_it_and_told_so() -> None:
+    limits = send_limits.RateLimiter(throttle.RateLimit(rate=10, burst=20))
+    for _ in range(4):
+        limits.take("cred_1", now=NOON, rate=2)
+    with pytest.raises(errors.RateLimited, match=r"^more than 2 sends per second from this account;"):
+        limits.take("cred_1", now=NOON, rate=2)
+    assert dict(limits.headers("cred_1", now=NOON, rate=2)) == {
+        "RateLimit-Policy": '"account";q=4;w=2',
+        "RateLimit": '"account";r=0;t=2',
+    }
+    for _ in range(25):
+        limits.take("cred_2", now=NOON, rate=50)
+
+
+def test_nothing_is_said_of_a_bucket_that_nobody_knows() -> None:
+    assert send_limits.RateLimiter(throttle.RateLimit(rate=100, burst=200)).headers("acc_a", now=NOON) == ()
+
+
+def test_the_word_of_the_store_counts_both_ways() -> None:
+    buckets = send_limits.RateLimiter(throttle.RateLimit(rate=1, burst=2))
+    buckets.learn("acc_a", NOON + 2 * times.SECOND)
+    assert dict(buckets.headers("acc_a", now=NOON))["RateLimit"] == '"account";r=0;t=2'
+    with pytest.raises(errors.RateLimited):
+        buckets.take("acc_a", now=NOON)
+    buckets.learn("acc_a", NOON)
+    buckets.take("acc_a", now=NOON)
+
+
+def test_figures_stay_within_the_bucket_when_the_clock_is_set_back() -> None:
+    buckets = send_limits.RateLimiter(throttle.RateLimit(rate=1, burst=2))
+    buckets.learn("acc_a", NOON + 3600 * times.SECOND)
+    assert dict(buckets.headers("acc_a", now=NOON))["RateLimit"] == '"account";r=0;t=2'
+
+
+def test_a_refusal_knows_when_the_bucket_is_full_again() -> None:
+    policy = throttle.RateLimit(rate=1, burst=2)
+    refusal = send_limits.rate_exceeded(policy, throttle.take(policy, full_at=NOON + 2 * times.SECOND, now=NOON))
+    assert (refusal.code, refusal.retry_after, refusal.full_at) == ("rate_limited", 1, NOON + 2 * times.SECOND)

@@ -1,0 +1,21 @@
+"""Sends are counted by their end: accepted, replayed, or refused with a code."""
+
+import pytest
+
+from postroad import context, errors
+from postroad.model.mail import statuses
+from postroad.storage.people import accounts
+from tests import accepted_mail
+
+
+async def test_every_send_is_counted_once(ctx: context.Context, account: accounts.Account) -> None:
+    await accepted_mail.allow_sending(ctx, account.id, amount=1)
+    await accepted_mail.accept(ctx, account.id, key="order-1")
+    await accepted_mail.accept(ctx, account.id, key="order-1")
+    with pytest.raises(errors.InsufficientCredits):
+        await accepted_mail.accept(ctx, account.id, source=statuses.Source.TEST)
+    with pytest.raises(errors.InvalidRequest):
+        await accepted_mail.accept(ctx, account.id, to=())
+    assert ctx.metrics.accepted.values == {("api",): 1}
+    assert ctx.metrics.replayed.values == {("api",): 1}
+    assert ctx.metrics.refused.values == {("test", "insufficient_credits"): 1, ("api", "invalid_request"): 1}

@@ -1,0 +1,114 @@
+"""Accounts are made, found, listed, suspended and resumed; a suspension is felt at once."""
+
+import pytest
+
+from postroad import context, errors
+from postroad.services.accounts import account_registry as accounts
+from postroad.storage.people import accounts as stored_accounts
+from postroad.storage.people import credentials
+from tests import accepted_mail, contexts
+from tests.services import audit_entries
+
+UNKNOWN_IDS = ["acc_" + "0" * 28, "", "acc_", "nothing", "acc_" + "0" * 27 + "\0", "cred_" + "0" * 28]
+
+
+async def test_a_new_account_is_active_and_has_no_credits(ctx: context.Context, clock: contexts.Clock) -> None:
+    made = await accounts.create(ctx, "Shop")
+    assert made == await accounts.find(ctx, made.id)
+    assert (made.name, made.status, made.available, made.reserved) == ("Shop", "active", 0, 0)
+    assert made.created_at == clock.now
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "a\0b", "x" * 101])
+async def test_a_name_is_one_plain_line(ctx: context.Context, name: str) -> None:
+    with pytest.raises(errors.InvalidRequest, match=r"^name: "):
+        await accounts.create(ctx, name)
+
+
+@pytest.mark.parametrize("account_id", UNKNOWN_IDS)
+async def test_an_unknown_account_is_not_found(ctx: context.Context, account_id: str) -> None:
+    for attempt in (
+        accounts.find(ctx, account_id),
+        accounts.suspend(ctx, account_id, "spam"),
+        accounts.resume(ctx, account_id),
+    ):
+        with pytest.raises(errors.NotFound):
+            await attempt
+
+
+async def test_a_name_is_unique_whatever_its_case(ctx: context.Context) -> None:
+    shop, bank = await accounts.create(ctx, "Straße"), await accounts.create(ctx, "Bank")
+    for name in ("Straße", "STRASSE", "strasse"):
+        with pytest.raises(errors.Conflict, match=r"^name: another account is named"):
+            await accounts.create(ctx, name)
+        with pytest.raises(errors.Conflict, match=r"^name: another account is named"):
+            await accounts.rename(ctx, bank.id, name)
+        assert [one.id for one in await accounts.by_name(ctx, name, limit=9)] == [shop.id]
+    assert (await accounts.rename(ctx, shop.id, "STRASSE")).name == "STRASSE"
+    assert (await accounts.rename(ctx, shop.id, "Road")).name == (await accounts.find(ctx, shop.id)).name == "Road"
+    assert (await accounts.rename(ctx, bank.id, "straße")).name == "straße"
+    changes = [change for change in await audit_entries.summaries(ctx, bank.id) if change[0] == "account.renamed"]
+    assert changes == [("account.renamed", "Bank", "now straße")]
+    with pytest.raises(errors.InvalidRequest, match=r"^name: "):
+        await accounts.rename(ctx, bank.id, "")
+
+
+async def test_accounts_of_older_versions_keep_the_name_that_they_share(ctx: context.Context) -> None:
+    async with ctx.store.transaction() as tx:
+        for account_id in ("acc_" + "1" * 28, "acc_" + "2" * 28):
+            await stored_accounts.insert(tx, account_id, name=account_id, now=1)
+        await tx.run_script("UPDATE accounts SET name = 'Shop', name_key = NULL")
+    assert len(await accounts.by_name(ctx, "shop", limit=9)) == 2
+    assert len(await accounts.by_name(ctx, "Shop", limit=1)) == 1
+    with pytest.raises(errors.Conflict, match="choose another name"):
+        await accounts.create(ctx, "SHOP")
+    with pytest.raises(errors.Conflict, match="choose another name"):
+        await accounts.rename(ctx, "acc_" + "1" * 28, "shop")
+    await accounts.rename(ctx, "acc_" + "1" * 28, "Shop one")
+    await accounts.rename(ctx, "acc_" + "2" * 28, "shop")
+    assert [one.id for one in await accounts.by_name(ctx, "Shop", limit=9)] == ["acc_" + "2" * 28]
+
+
+async def test_accounts_are_listed_in_parts(ctx: context.Context, clock: contexts.Clock) -> None:
+    made = []
+    for number in range(5):
+        made.append(await accounts.create(ctx, f"Shop {number}"))
+        clock.pass_seconds(1)
+    first = await accounts.page(ctx, "", 3)
+    assert first + await accounts.page(ctx, first[-1].id, 3) == made
+
+
+async def test_a_suspended_account_does_not_send_until_it_is_resumed(ctx: context.Context) -> None:
+    account = await accounts.create(ctx, "Shop")
+    await accepted_mail.allow_sending(ctx, account.id)
+    suspended = await accounts.suspend(ctx, account.id, "too many bounces")
+    assert suspended == await accounts.find(ctx, account.id)
+    assert (suspended.status, suspended.suspended_reason) == ("suspended", "too many bounces")
+    with pytest.raises(errors.AccountSuspended, match="too many bounces"):
+        await accepted_mail.accept(ctx, account.id)
+    resumed = await accounts.resume(ctx, account.id)
+    assert (resumed.status, resumed.suspended_reason) == ("active", None)
+    assert await accepted_mail.accept(ctx, account.id)
+
+
+async def test_the_reason_of_a_suspension_can_be_changed(ctx: context.Context) -> None:
+    account = await accounts.create(ctx, "Shop")
+    await accounts.suspend(ctx, account.id, "first")
+    assert (await accounts.suspend(ctx, account.id, "second")).suspended_reason == "second"
+    with pytest.raises(errors.InvalidRequest, match=r"^reason: "):
+        await accounts.suspend(ctx, account.id, "a\nb")
+    assert (await accounts.find(ctx, account.id)).suspended_reason == "second"
+
+
+async def test_every_process_hears_of_a_suspension_and_of_its_end(ctx: context.Context) -> None:
+    account = await accounts.create(ctx, "Shop")
+    before = await _version(ctx)
+    await accounts.suspend(ctx, account.id, "spam")
+    assert await _version(ctx) == before + 1
+    await accounts.resume(ctx, account.id)
+    assert await _version(ctx) == before + 2
+
+
+async def _version(ctx: context.Context) -> int:
+    async with ctx.store.reading() as tx:
+        return await credentials.access_version(tx)

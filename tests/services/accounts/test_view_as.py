@@ -1,0 +1,111 @@
+"""Looks of operators: told by the account's audit log, bound to a session, over after an hour, and not to be forged."""
+
+import base64
+import dataclasses
+
+import msgspec
+import pytest
+
+from postroad import context, errors
+from postroad.model.people import callers
+from postroad.model.units import identifiers
+from postroad.services import audit_log
+from postroad.services.accounts import account_registry, view_as
+from postroad.services.people import sessions
+from postroad.services.people import users as account_users
+from postroad.storage.people import accounts
+from tests import accepted_mail, contexts
+
+
+@pytest.fixture
+async def session(ctx: context.Context, account: accounts.Account) -> sessions.Session:
+    user, _ = await account_users.create(
+        ctx, account.id, email="op@example.org", password=contexts.PASSWORD, role=callers.Role.READ_ONLY
+    )
+    return await contexts.begin_session(ctx, user)
+
+
+async def told(ctx: context.Context, account_id: str) -> list[tuple[str, str]]:
+    written = await audit_log.page(ctx, account_id, before=None, limit=50)
+    return [(one.actor, audit_log.text(one)) for one in written if one.action.endswith(".looked_at")]
+
+
+async def test_the_accounts_audit_log_tells_the_look_and_each_message(
+    ctx: context.Context, clock: contexts.Clock, account: accounts.Account, session: sessions.Session
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    message_id = await accepted_mail.accept(ctx, account.id)
+    acting = context.as_operator(ctx)
+    look = await view_as.begin(acting, session, account.id)
+    assert (look.account_id, look.ends_at, look.message_ids) == (account.id, clock() + 3_600_000_000, ())
+    clock.pass_seconds(1)
+    look = await view_as.show_content(acting, look, message_id)
+    assert await view_as.show_content(acting, look, message_id) is look
+    assert look.message_ids == (message_id,)
+    assert await told(ctx, account.id) == [
+        ("operator", f"looked at the content of the message {message_id}"),
+        ("operator", "looked at the pages of the account Shop"),
+    ]
+
+
+async def test_unknown_accounts_and_messages_are_not_looked_at(
+    ctx: context.Context, account: accounts.Account, session: sessions.Session
+) -> None:
+    look = await view_as.begin(ctx, session, account.id)
+    for message_id in ("em_" + "0" * 28, "x"):
+        with pytest.raises(errors.NotFound):
+            await view_as.show_content(ctx, look, message_id)
+    with pytest.raises(errors.NotFound):
+        await view_as.begin(ctx, session, "acc_" + "0" * 28)
+    assert len(await told(ctx, account.id)) == 1
+
+
+async def test_a_closed_account_can_be_looked_at_and_a_removed_one_not(
+    ctx: context.Context, account: accounts.Account, session: sessions.Session
+) -> None:
+    await account_registry.close(ctx, account.id)
+    look = await view_as.begin(ctx, session, account.id)
+    found = await view_as.account_of(ctx, look)
+    assert found is not None
+    assert found.state == "closed"
+    await account_registry.remove(ctx, account.id)
+    assert await view_as.account_of(ctx, look) is None
+
+
+async def test_a_look_is_valid_for_its_session_and_an_hour(
+    ctx: context.Context, clock: contexts.Clock, account: accounts.Account, session: sessions.Session
+) -> None:
+    look = await view_as.begin(ctx, session, account.id)
+    value = view_as.write(ctx, look)
+    assert view_as.read(ctx, session, value) == look
+    claims = msgspec.structs.replace(session.claims, jti=ctx.new_id(identifiers.TOKEN, now=clock()))
+    assert view_as.read(ctx, dataclasses.replace(session, claims=claims), value) is None
+    clock.pass_seconds(3_599)
+    assert view_as.read(ctx, session, value) == look
+    clock.pass_seconds(1)
+    assert view_as.read(ctx, session, value) is None
+
+
+async def test_a_forged_look_is_none(
+    ctx: context.Context, account: accounts.Account, session: sessions.Session
+) -> None:
+    look = await view_as.begin(ctx, session, account.id)
+    text, _, signature = view_as.write(ctx, look).partition(".")
+    other = msgspec.structs.replace(look, account_id="acc_" + "0" * 28)
+    forged = base64.urlsafe_b64encode(msgspec.json.encode(other)).decode().rstrip("=")
+    for value in ("", ".", text, f"{text}.", f"{forged}.{signature}", f"{text}.{signature[:-1]}", f"{text}.é", "é.é"):
+        assert view_as.read(ctx, session, value) is None, value
+    # The CSRF token of the session is made with the same key, and is no signature.
+    assert view_as.read(ctx, session, f"{text}.{sessions.csrf_token(ctx, session)}") is None
+
+
+async def test_the_value_fits_into_a_cookie(
+    ctx: context.Context, account: accounts.Account, session: sessions.Session
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    look = await view_as.begin(ctx, session, account.id)
+    ids = [await accepted_mail.accept(ctx, account.id) for _ in range(view_as.MAX_MESSAGES + 1)]
+    for message_id in ids:
+        look = await view_as.show_content(ctx, look, message_id)
+    assert look.message_ids == tuple(ids[1:])
+    assert len(view_as.write(ctx, look)) < 2_000

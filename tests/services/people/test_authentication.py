@@ -1,0 +1,388 @@
+"""Access: what is cached and for how long, who may do what, and the life of a session."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+
+import argon2
+import jwt
+import pytest
+import pytest_asyncio
+
+from postroad import config, context, errors
+from postroad.model.people import callers, login_rules
+from postroad.model.units import times
+from postroad.roles import composition
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.people import api_keys, authentication, credentials, logins, passwords
+from postroad.services.people import users as account_users
+from postroad.storage.people import accounts as stored_accounts
+from postroad.storage.people import users
+from tests.contexts import PASSWORD, SECOND, Clock
+from tests.services.people.test_schemes import HERE, basic, bearer, who_is
+
+NEW_PASSWORD = "an even better horse"
+
+
+@pytest_asyncio.fixture
+async def other_process(
+    settings: config.Settings, clock: Clock, ctx: context.Context
+) -> AsyncIterator[context.Context]:
+    """A second process on the same store."""
+    async with composition.open_context(settings, clock=clock) as opened:
+        yield opened
+
+
+class Watch:
+    def __init__(self) -> None:
+        self.count = 0
+
+
+@pytest.fixture
+def argon(monkeypatch: pytest.MonkeyPatch) -> Watch:
+    watch = Watch()
+    verify = argon2.PasswordHasher.verify
+
+    def counted(hasher: argon2.PasswordHasher, password_hash: str, password: bytes) -> bool:
+        watch.count += 1
+        return verify(hasher, password_hash, password)
+
+    monkeypatch.setattr(argon2.PasswordHasher, "verify", counted)
+    return watch
+
+
+async def log_in(ctx: context.Context, password: str = PASSWORD, email: str = "owner@example.com") -> logins.LoggedIn:
+    return await authentication.log_in(ctx, email, password, client_address=HERE)
+
+
+async def test_a_missing_or_malformed_field_is_unauthorized_without_the_store(
+    ctx: context.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(type(ctx.store), "reading")
+    for field in (None, "", "Basic", "Basic !", "Digest x", "Bearer ", "pr_live_x", "Bearer \xff", "Bearer pr_live_x"):
+        with pytest.raises(errors.Unauthorized, match="Authorization"):
+            await who_is(ctx, field)
+
+
+async def test_the_key_of_another_service_is_not_called_an_expired_token(
+    ctx: context.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(type(ctx.store), "reading")
+    for key in ("re_3fT7kq_ab12", "6c3f1a3c-9d52-4a1e-8f0b-1f2e3d4c5b6a", "SG.abc"):
+        with pytest.raises(errors.Unauthorized, match="not an API key of Postroad, which begins with pr_live_"):
+            await who_is(ctx, f"Bearer {key}")
+
+
+async def test_on_the_hot_path_neither_argon2_nor_the_store_is_asked(
+    ctx: context.Context, account: stored_accounts.Account, argon: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    credential, password = await credentials.create(ctx, account.id, "main")
+    first = await who_is(ctx, basic(credential.username, password))
+    monkeypatch.delattr(type(ctx.store), "reading")
+    for _ in range(10):
+        assert await who_is(ctx, basic(credential.username, password)) is first
+    assert argon.count == 1
+
+
+async def test_argon2_does_not_run_again_when_the_memory_was_emptied(
+    ctx: context.Context, account: stored_accounts.Account, argon: Watch, clock: Clock
+) -> None:
+    credential, password = await credentials.create(ctx, account.id, "main")
+    for _ in range(3):
+        await who_is(ctx, basic(credential.username, password))
+        await accounts.suspend(ctx, account.id, "for a moment")
+        clock.pass_seconds(1)
+    assert argon.count == 1
+
+
+async def test_many_connections_at_once_with_a_new_secret_all_pass(
+    ctx: context.Context, account: stored_accounts.Account, argon: Watch
+) -> None:
+    credential, password = await credentials.create(ctx, account.id, "main")
+    found = await asyncio.gather(*(who_is(ctx, basic(credential.username, password)) for _ in range(64)))
+    assert {one.credential_id for one in found} == {credential.id}
+    assert argon.count == 1
+
+
+async def test_a_remembered_secret_is_not_in_memory(ctx: context.Context, account: stored_accounts.Account) -> None:
+    credential, password = await credentials.create(ctx, account.id, "main")
+    await who_is(ctx, basic(credential.username, password))
+    kept = repr(await ctx.access_cache.refresh(ctx.clock())) + repr(vars(ctx.access_cache))
+    assert password not in kept
+    assert base64.b64encode(password.encode()).decode()[:20] not in kept
+
+
+@pytest.mark.parametrize("kind", ["credential", "api key", "log-out", "disabled", "password"])
+async def test_a_revocation_is_felt_within_a_second_in_every_process(
+    ctx: context.Context,
+    other_process: context.Context,
+    account: stored_accounts.Account,
+    owner: users.User,
+    clock: Clock,
+    kind: str,
+) -> None:
+    credential, password = await credentials.create(ctx, account.id, "main")
+    key, secret = await api_keys.create(
+        ctx, account.id, credential_id=credential.id, name="key", scopes=frozenset({callers.Permission.SEND})
+    )
+    session = await log_in(ctx)
+    token = bearer(session.token)
+    field = {"credential": basic(credential.username, password), "api key": bearer(secret)}.get(kind, token)
+    await who_is(ctx, field)
+    await who_is(other_process, field)
+
+    match kind:
+        case "credential":
+            await credentials.revoke(ctx, account.id, credential.id)
+        case "api key":
+            await api_keys.revoke(ctx, account.id, key.id)
+        case "log-out":
+            await authentication.log_out(ctx, await who_is(ctx, token))
+        case "disabled":
+            await account_users.disable(ctx, account.id, owner.id)
+        case "password":
+            await account_users.set_password(ctx, account.id, owner.id, password=NEW_PASSWORD)
+
+    with pytest.raises(errors.Unauthorized):  # here at once
+        await who_is(ctx, field)
+    clock.pass_seconds(0.5)
+    with pytest.raises(errors.Unauthorized):  # and elsewhere half a second later
+        await who_is(other_process, field)
+
+
+async def test_a_credential_revoked_while_its_password_is_checked_is_refused(
+    ctx: context.Context,
+    other_process: context.Context,
+    account: stored_accounts.Account,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    credential, password = await credentials.create(ctx, account.id, "main")
+    find = passwords.Passwords.find
+
+    async def slow_find(self: passwords.Passwords, password: str, hashes: list[str], *, party: str) -> int | None:
+        result = await find(self, password, hashes, party=party)
+        if self is ctx.passwords and clock.now % SECOND == 0:
+            await credentials.revoke(other_process, account.id, credential.id)
+            clock.pass_seconds(0.9)
+        return result
+
+    monkeypatch.setattr(passwords.Passwords, "find", slow_find)
+    with pytest.raises(errors.Unauthorized):
+        await who_is(ctx, basic(credential.username, password))
+
+
+async def test_a_remembered_token_ends_when_it_expires(
+    ctx: context.Context, account: stored_accounts.Account, owner: users.User, clock: Clock
+) -> None:
+    await credentials.create(ctx, account.id, "main")
+    session = await log_in(ctx)
+    await who_is(ctx, bearer(session.token))
+    clock.now = session.expires_at - 1
+    await who_is(ctx, bearer(session.token))
+    clock.now = session.expires_at
+    with pytest.raises(errors.Unauthorized):
+        await who_is(ctx, bearer(session.token))
+
+
+TOKEN_CALLER = callers.Caller("acc", "cred", callers.Scheme.TOKEN, callers.ROLE_PERMISSIONS[callers.Role.READ_ONLY])
+PASSWORD_CALLER = callers.Caller("acc", "cred", callers.Scheme.PASSWORD, callers.PASSWORD_PERMISSIONS)
+KEY_CALLER = callers.Caller("acc", "cred", callers.Scheme.API_KEY, frozenset({callers.Permission.SEND}))
+
+
+@pytest.mark.parametrize(
+    "who, permission",
+    [
+        (TOKEN_CALLER, callers.Permission.READ),
+        (TOKEN_CALLER, callers.Permission.VIEW),
+        (PASSWORD_CALLER, callers.Permission.SEND),
+        (PASSWORD_CALLER, callers.Permission.READ),
+        (KEY_CALLER, callers.Permission.SEND),
+    ],
+)
+def test_a_right_is_a_right(who: callers.Caller, permission: callers.Permission) -> None:
+    authentication.require(who, permission)
+
+
+@pytest.mark.parametrize(
+    "who, permission, refusal, hint",
+    [
+        (TOKEN_CALLER, callers.Permission.SEND, errors.Forbidden, "role"),
+        (TOKEN_CALLER, callers.Permission.CHANGE, errors.Forbidden, "role"),
+        (PASSWORD_CALLER, callers.Permission.VIEW, errors.Unauthorized, "requires a login token"),
+        (PASSWORD_CALLER, callers.Permission.CHANGE, errors.Unauthorized, "requires a login token"),
+        (KEY_CALLER, callers.Permission.CHANGE, errors.Unauthorized, "requires a login token"),
+        (KEY_CALLER, callers.Permission.READ, errors.Unauthorized, "scope 'read'"),
+    ],
+)
+def test_a_wrong_kind_is_unauthorized_and_a_small_role_forbidden(
+    who: callers.Caller, permission: callers.Permission, refusal: type[errors.PostroadError], hint: str
+) -> None:
+    with pytest.raises(refusal, match=hint):
+        authentication.require(who, permission)
+
+
+async def test_a_log_in_opens_a_session_of_the_configured_length(
+    ctx: context.Context, account: stored_accounts.Account, owner: users.User, clock: Clock
+) -> None:
+    session = await log_in(ctx)
+    assert (session.user, session.account) == (owner, account)
+    assert session.expires_at == clock.now // SECOND * SECOND + 3600 * SECOND
+    claims = jwt.decode(session.token, options={"verify_signature": False})
+    assert (claims["sub"], claims["acc"], claims["role"]) == (owner.id, account.id, "owner")
+    assert session.token not in repr(session)
+    assert "$argon2" not in repr(session)
+
+
+async def test_the_email_is_compared_as_addresses_are(ctx: context.Context, owner: users.User) -> None:
+    for email in ("OWNER@EXAMPLE.COM", "Owner@Example.com", "The Owner <owner@example.com>"):
+        assert (await log_in(ctx, email=email)).user.id == owner.id
+
+
+async def test_an_unknown_email_is_answered_like_a_wrong_password_for_the_same_work(
+    ctx: context.Context, owner: users.User, argon: Watch
+) -> None:
+    with pytest.raises(errors.Unauthorized) as wrong:
+        await log_in(ctx, "wrong password")
+    odd = ("nobody@example.com", "", "no address", "nul\0@example.com", "x" * 100_000)
+    for email in odd:
+        with pytest.raises(errors.Unauthorized) as unknown:
+            await log_in(ctx, email=email)
+        assert wrong.value.message == unknown.value.message
+    assert argon.count == 1 + len(odd)
+
+
+async def test_an_impossible_password_is_refused_without_argon2(
+    ctx: context.Context, owner: users.User, argon: Watch
+) -> None:
+    for password in ("x" * 257, "x" * 1_000_000, "nul \0 nul"):
+        with pytest.raises(errors.InvalidRequest, match="password:"):
+            await log_in(ctx, password)
+    assert argon.count == 0
+
+
+async def test_repeated_failures_slow_the_log_in_from_there(ctx: context.Context, owner: users.User) -> None:
+    for _ in range(5):
+        with pytest.raises(errors.Unauthorized):
+            await log_in(ctx, "wrong password", email="Owner@Example.COM")
+    with pytest.raises(errors.RateLimited) as refusal:
+        await log_in(ctx)
+    assert refusal.value.retry_after
+    elsewhere = await authentication.log_in(ctx, "owner@example.com", PASSWORD, client_address="198.51.100.1")
+    assert elsewhere.user.id == owner.id
+
+
+async def test_a_network_that_the_user_logged_in_from_stays_open_during_an_attack_from_everywhere(
+    ctx: context.Context, owner: users.User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(login_rules, "NEWCOMERS", login_rules.FailureLimit(free=1, interval=times.HOUR))
+    await log_in(ctx)
+    for number in range(1 + 50):
+        with pytest.raises(errors.Unauthorized):
+            await authentication.log_in(ctx, owner.email, "wrong horse", client_address=f"198.18.{number}.1")
+    with pytest.raises(errors.RateLimited):
+        await authentication.log_in(ctx, owner.email, PASSWORD, client_address="203.0.113.1")
+    assert (await log_in(ctx)).user.id == owner.id
+
+
+async def test_a_disabled_user_cannot_log_in_and_looks_like_an_unknown_one(
+    ctx: context.Context, account: stored_accounts.Account, owner: users.User
+) -> None:
+    await account_users.disable(ctx, account.id, owner.id)
+    with pytest.raises(errors.Unauthorized) as disabled:
+        await log_in(ctx)
+    with pytest.raises(errors.Unauthorized) as unknown:
+        await log_in(ctx, email="nobody@example.com")
+    assert disabled.value.message == unknown.value.message
+
+
+async def test_a_log_out_ends_one_session_and_leaves_the_others(ctx: context.Context, owner: users.User) -> None:
+    first, second = await log_in(ctx), await log_in(ctx)
+    await authentication.log_out(ctx, await who_is(ctx, bearer(first.token)))
+    with pytest.raises(errors.Unauthorized):
+        await who_is(ctx, bearer(first.token))
+    assert (await who_is(ctx, bearer(second.token))).user_id == owner.id
+
+
+async def test_only_a_token_can_be_logged_out(ctx: context.Context) -> None:
+    with pytest.raises(errors.Unauthorized):
+        await authentication.log_out(ctx, PASSWORD_CALLER)
+
+
+async def change(ctx: context.Context, session: logins.LoggedIn, current: str, new: str) -> logins.LoggedIn:
+    who = await who_is(ctx, bearer(session.token))
+    return await authentication.change_password(ctx, who, current_password=current, new_password=new)
+
+
+@pytest.mark.parametrize("seconds", [0, 0.000001, 0.3, 5])
+async def test_a_new_password_kills_every_older_token_and_the_fresh_one_lives(
+    ctx: context.Context, owner: users.User, clock: Clock, seconds: float
+) -> None:
+    older = [await log_in(ctx), await log_in(ctx)]
+    clock.pass_seconds(seconds)
+    older.append(await log_in(ctx))
+    fresh = await change(ctx, older[0], PASSWORD, NEW_PASSWORD)
+    for session in older:
+        with pytest.raises(errors.Unauthorized):
+            await who_is(ctx, bearer(session.token))
+    assert (await who_is(ctx, bearer(fresh.token))).user_id == owner.id
+    with pytest.raises(errors.Unauthorized):
+        await log_in(ctx, PASSWORD)
+    again = await log_in(ctx, NEW_PASSWORD)
+    assert (await who_is(ctx, bearer(again.token))).user_id == owner.id
+
+
+async def test_a_new_password_kills_tokens_of_a_host_whose_clock_is_ahead(
+    settings: config.Settings, ctx: context.Context, owner: users.User, clock: Clock
+) -> None:
+    ahead = Clock()
+    ahead.now = clock.now + 30 * SECOND
+    async with composition.open_context(settings, clock=ahead) as fast_host:
+        older = await log_in(fast_host)
+        fresh = await change(ctx, older, PASSWORD, NEW_PASSWORD)
+        ahead.pass_seconds(1)
+        with pytest.raises(errors.Unauthorized):
+            await who_is(fast_host, bearer(older.token))
+        assert (await who_is(fast_host, bearer(fresh.token))).user_id == owner.id
+
+
+async def test_the_current_password_is_asked_for_and_slowed(ctx: context.Context, owner: users.User) -> None:
+    session = await log_in(ctx)
+    for _ in range(5):
+        with pytest.raises(errors.Unauthorized, match="current_password"):
+            await change(ctx, session, "wrong password", NEW_PASSWORD)
+    with pytest.raises(errors.RateLimited):
+        await change(ctx, session, PASSWORD, NEW_PASSWORD)
+    assert (await who_is(ctx, bearer(session.token))).user_id == owner.id
+
+
+async def test_a_new_password_has_to_follow_the_rules(ctx: context.Context, owner: users.User) -> None:
+    session = await log_in(ctx)
+    for new in ("short", "", "x" * 257, "nul \0 nul nul"):
+        with pytest.raises(errors.InvalidRequest, match="new_password"):
+            await change(ctx, session, PASSWORD, new)
+    assert (await who_is(ctx, bearer(session.token))).user_id == owner.id
+
+
+async def test_of_two_changes_at_once_one_wins(
+    ctx: context.Context, owner: users.User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await log_in(ctx)
+    both_proven, hashed = asyncio.Barrier(2), passwords.Passwords.hash
+
+    async def hash_together(self: passwords.Passwords, password: str, *, party: str, like: str | None) -> str:
+        await both_proven.wait()
+        return await hashed(self, password, party=party, like=like)
+
+    monkeypatch.setattr(passwords.Passwords, "hash", hash_together)
+    results = await asyncio.gather(
+        *(change(ctx, session, PASSWORD, f"new password {number}") for number in range(2)), return_exceptions=True
+    )
+    (winner,) = [number for number, result in enumerate(results) if isinstance(result, logins.LoggedIn)]
+    assert isinstance(results[1 - winner], errors.Conflict)
+    assert (await log_in(ctx, f"new password {winner}")).user.id == owner.id
+
+
+async def test_only_a_user_has_a_password_to_change(ctx: context.Context) -> None:
+    with pytest.raises(errors.Unauthorized, match="requires a login token"):
+        await authentication.change_password(ctx, PASSWORD_CALLER, current_password=PASSWORD, new_password=NEW_PASSWORD)

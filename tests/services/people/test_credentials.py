@@ -1,0 +1,155 @@
+"""SMTP credentials are generated, shown once, stored hashed, and stop at once when they are revoked."""
+
+import asyncio
+import base64
+import threading
+
+import argon2
+import pytest
+
+from postroad import config, context, errors
+from postroad.roles import composition
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.people import authentication, credentials, passwords
+from postroad.storage.people import accounts as stored_accounts
+from tests import contexts
+
+UNKNOWN_IDS = ["cred_" + "0" * 28, "", "cred_", "cred_" + "0" * 27 + "\0", "key_" + "0" * 28]
+
+
+def basic(username: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()
+
+
+async def test_a_new_credential_works_and_its_password_is_stored_hashed(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    credential, password = await credentials.create(ctx, account.id, "Web shop")
+    assert credential == await credentials.find(ctx, account.id, credential.id)
+    assert credential.password_hash.startswith("$argon2id$")
+    assert password not in repr(credential)
+    who = await authentication.authenticate(ctx, basic(credential.username, password), client_address="127.0.0.1")
+    assert (who.account_id, who.credential_id) == (account.id, credential.id)
+
+
+async def test_two_credentials_share_nothing(ctx: context.Context, account: stored_accounts.Account) -> None:
+    (one, its_password), (two, other_password) = await asyncio.gather(
+        credentials.create(ctx, account.id, "One"), credentials.create(ctx, account.id, "Two")
+    )
+    assert one.username != two.username
+    assert its_password != other_password
+    with pytest.raises(errors.Unauthorized):
+        await authentication.authenticate(ctx, basic(one.username, other_password), client_address="127.0.0.1")
+
+
+async def test_a_login_does_not_wait_until_somebody_has_created_150_credentials(
+    ctx: context.Context, account: stored_accounts.Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = await accounts.create(ctx, "Other")
+    credential, password = await credentials.create(ctx, other.id, "Web shop")
+    hash_password, may_end = argon2.PasswordHasher.hash, threading.Semaphore(0)
+
+    def held(hasher: argon2.PasswordHasher, octets: bytes) -> str:
+        may_end.acquire(timeout=60)
+        return hash_password(hasher, octets)
+
+    monkeypatch.setattr(argon2.PasswordHasher, "hash", held)
+    find, is_checked = passwords.Passwords.find, asyncio.Event()
+
+    async def noted(self: passwords.Passwords, password: str, hashes: list[str], *, party: str) -> int | None:
+        is_checked.set()
+        return await find(self, password, hashes, party=party)
+
+    monkeypatch.setattr(passwords.Passwords, "find", noted)
+    creations = [asyncio.create_task(credentials.create(ctx, account.id, f"No. {number}")) for number in range(150)]
+    await asyncio.sleep(0)
+    field = basic(credential.username, password)
+    login = asyncio.create_task(authentication.authenticate(ctx, field, client_address="127.0.0.1"))
+    try:
+        async with asyncio.timeout(60):
+            await is_checked.wait()
+            await asyncio.sleep(0.01)
+            may_end.release()  # one of those in progress ends, and the next turn is the login's
+            await login
+    finally:
+        may_end.release(150)
+    await asyncio.gather(*creations)
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "a\0b", "x" * 101])
+async def test_a_name_is_one_plain_line(ctx: context.Context, account: stored_accounts.Account, name: str) -> None:
+    with pytest.raises(errors.InvalidRequest, match=r"^name: "):
+        await credentials.create(ctx, account.id, name)
+    assert await credentials.of_account(ctx, account.id) == []
+
+
+async def test_a_revoked_credential_stops_here_at_once_and_in_another_process_within_a_second(
+    ctx: context.Context, account: stored_accounts.Account, settings: config.Settings, clock: contexts.Clock
+) -> None:
+    credential, password = await credentials.create(ctx, account.id, "Web shop")
+    field = basic(credential.username, password)
+    async with composition.open_context(settings, clock=clock) as elsewhere:
+        await authentication.authenticate(elsewhere, field, client_address="127.0.0.1")
+        await authentication.authenticate(ctx, field, client_address="127.0.0.1")
+        await credentials.revoke(ctx, account.id, credential.id)
+        with pytest.raises(errors.Unauthorized):
+            await authentication.authenticate(ctx, field, client_address="127.0.0.1")
+        clock.pass_seconds(0.9)
+        with pytest.raises(errors.Unauthorized):
+            await authentication.authenticate(elsewhere, field, client_address="127.0.0.1")
+
+
+async def test_a_revoked_credential_stays_in_the_list_and_is_gone_from_its_address(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    credential, _ = await credentials.create(ctx, account.id, "Web shop")
+    clock.pass_seconds(5)
+    await credentials.revoke(ctx, account.id, credential.id)
+    (listed,) = await credentials.of_account(ctx, account.id)
+    assert (listed.id, listed.revoked_at) == (credential.id, clock.now)
+    for attempt in (
+        credentials.find(ctx, account.id, credential.id),
+        credentials.revoke(ctx, account.id, credential.id),
+    ):
+        with pytest.raises(errors.NotFound):
+            await attempt
+
+
+async def test_the_list_comes_in_parts_oldest_first(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    made = []
+    for number in range(3):
+        credential, _ = await credentials.create(ctx, account.id, f"Number {number}")
+        made.append(credential)
+        clock.pass_seconds(1)
+    assert await credentials.of_account(ctx, account.id) == made
+    assert await credentials.of_account(ctx, account.id, limit=2) == made[:2]
+    assert await credentials.of_account(ctx, account.id, after=made[0].id, limit=2) == made[1:]
+
+
+@pytest.mark.parametrize("credential_id", UNKNOWN_IDS)
+async def test_an_unknown_credential_is_not_found(
+    ctx: context.Context, account: stored_accounts.Account, credential_id: str
+) -> None:
+    for attempt in (
+        credentials.find(ctx, account.id, credential_id),
+        credentials.revoke(ctx, account.id, credential_id),
+    ):
+        with pytest.raises(errors.NotFound):
+            await attempt
+
+
+async def test_a_credential_of_another_account_does_not_exist(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    other = await accounts.create(ctx, "Other")
+    foreign, password = await credentials.create(ctx, other.id, "Theirs")
+    for attempt in (
+        credentials.find(ctx, account.id, foreign.id),
+        credentials.revoke(ctx, account.id, foreign.id),
+    ):
+        with pytest.raises(errors.NotFound):
+            await attempt
+    assert await credentials.of_account(ctx, account.id) == []
+    await authentication.authenticate(ctx, basic(foreign.username, password), client_address="127.0.0.1")

@@ -1,0 +1,160 @@
+"""Last uses: written in the background, once a minute for each secret, and never in anybody's way."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Coroutine
+
+import pytest
+
+from postroad import context, errors
+from postroad.model.people import callers
+from postroad.services.people import access_cache as auth_last_used
+from postroad.services.people import api_keys, authentication, credentials
+from postroad.storage.engine import store
+from postroad.storage.people import accounts
+from postroad.storage.people import credentials as stored
+from tests.contexts import SECOND, Clock
+from tests.services.people.test_schemes import basic, bearer
+
+
+class RefusingStore:
+    """A store that is away."""
+
+    dialect = "none"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    @contextlib.asynccontextmanager
+    async def transaction(self, _party: str = "") -> AsyncIterator[store.Transaction]:
+        self.asked += 1
+        if self.asked:
+            raise errors.ServiceUnavailable("the database cannot be reached")
+        yield NotImplemented
+
+    leasing = reading = looking_up = scanning = transaction
+
+    async def close(self) -> None:
+        pass
+
+
+async def last_used(ctx: context.Context, credential: stored.Credential) -> int | None:
+    async with ctx.store.reading() as tx:
+        found = await stored.by_id(tx, credential.account_id, credential.id)
+    assert found
+    return found.last_used_at
+
+
+async def test_a_use_is_written_in_the_background(
+    ctx: context.Context, account: accounts.Account, clock: Clock
+) -> None:
+    credential, password = await credentials.create(ctx, account.id, "main")
+    await authentication.authenticate(ctx, basic(credential.username, password), client_address="192.0.2.1")
+    assert await last_used(ctx, credential) is None
+    await ctx.access_cache.close()
+    assert await last_used(ctx, credential) == clock.now
+
+
+async def test_a_use_is_written_by_itself_after_a_moment(
+    ctx: context.Context, account: accounts.Account, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auth_last_used, "FLUSH_DELAY_SECONDS", 0)
+    credential, _ = await credentials.create(ctx, account.id, "main")
+    ctx.access_cache.last_used.note((auth_last_used.USED_CREDENTIAL, credential.id), now=clock.now)
+    async with asyncio.timeout(60):
+        while await last_used(ctx, credential) is None:
+            await asyncio.sleep(0.01)
+
+
+async def test_closing_does_not_wait_for_the_next_write(
+    ctx: context.Context, account: accounts.Account, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auth_last_used, "FLUSH_DELAY_SECONDS", 3600)
+    credential, _ = await credentials.create(ctx, account.id, "main")
+    noted = auth_last_used.LastUsedRecorder(ctx.store)
+    noted.note((auth_last_used.USED_CREDENTIAL, credential.id), now=clock.now)
+    async with asyncio.timeout(60):
+        await noted.close()
+    assert await last_used(ctx, credential) == clock.now
+
+
+async def test_uses_of_a_second_are_written_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+
+    async def wait_for(what: Coroutine[object, object, object], seconds: float) -> None:
+        asked.append(seconds)
+        what.close()
+        raise TimeoutError
+
+    monkeypatch.setattr(asyncio, "wait_for", wait_for)
+    noted = auth_last_used.LastUsedRecorder(RefusingStore())
+    noted.note((auth_last_used.USED_CREDENTIAL, "cred_1"), now=0)
+    await noted.close()
+    assert asked == [1.0]
+
+
+async def test_the_use_of_an_api_key_is_written(ctx: context.Context, account: accounts.Account, clock: Clock) -> None:
+    credential, _ = await credentials.create(ctx, account.id, "main")
+    _, secret = await api_keys.create(
+        ctx, account.id, credential_id=credential.id, name="key", scopes=frozenset({callers.Permission.SEND})
+    )
+    await authentication.authenticate(ctx, bearer(secret), client_address="192.0.2.1")
+    await ctx.access_cache.last_used.flush()
+    (key,) = await api_keys.of_account(ctx, account.id)
+    assert key.last_used_at == clock.now
+
+
+async def test_a_busy_secret_is_written_once_a_minute(
+    ctx: context.Context, account: accounts.Account, clock: Clock
+) -> None:
+    credential, _ = await credentials.create(ctx, account.id, "main")
+    used, first = (auth_last_used.USED_CREDENTIAL, credential.id), clock.now
+    for seconds in (0, 1, 59.9):
+        ctx.access_cache.last_used.note(used, now=first + int(seconds * SECOND))
+        await ctx.access_cache.last_used.flush()
+    assert await last_used(ctx, credential) == first
+    ctx.access_cache.last_used.note(used, now=first + 60 * SECOND)
+    await ctx.access_cache.last_used.flush()
+    assert await last_used(ctx, credential) == first + 60 * SECOND
+
+
+async def test_a_use_is_written_when_the_clock_was_set_back(
+    ctx: context.Context, account: accounts.Account, clock: Clock
+) -> None:
+    credential, _ = await credentials.create(ctx, account.id, "main")
+    used, earlier = (auth_last_used.USED_CREDENTIAL, credential.id), clock.now - 3600 * SECOND
+    for now in (clock.now, earlier):
+        ctx.access_cache.last_used.note(used, now=now)
+        await ctx.access_cache.last_used.flush()
+    assert await last_used(ctx, credential) == earlier
+
+
+async def test_more_uses_than_one_transaction_takes_are_all_written(
+    ctx: context.Context, account: accounts.Account, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auth_last_used, "MAX_BATCH_ROWS", 2)
+    made = [(await credentials.create(ctx, account.id, f"number {number}"))[0] for number in range(5)]
+    for credential in made:
+        ctx.access_cache.last_used.note((auth_last_used.USED_CREDENTIAL, credential.id), now=clock.now)
+    await ctx.access_cache.last_used.flush()
+    assert [await last_used(ctx, credential) for credential in made] == [clock.now] * 5
+
+
+async def test_what_is_remembered_is_bounded(ctx: context.Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auth_last_used, "MAX_NOTED", 10)
+    for number in range(100):
+        ctx.access_cache.last_used.note((auth_last_used.USED_CREDENTIAL, str(number)), now=SECOND)
+    assert len(ctx.access_cache.last_used._noted_at) <= 10
+    assert len(ctx.access_cache.last_used._waiting) <= 10
+
+
+async def test_a_store_that_refuses_loses_the_note_and_nothing_else(
+    ctx: context.Context, account: accounts.Account, clock: Clock
+) -> None:
+    credential, _ = await credentials.create(ctx, account.id, "main")
+    refusing = RefusingStore()
+    noted = auth_last_used.LastUsedRecorder(refusing)
+    noted.note((auth_last_used.USED_CREDENTIAL, credential.id), now=clock.now)
+    await noted.close()
+    assert refusing.asked == 1
+    assert await last_used(ctx, credential) is None

@@ -1,0 +1,239 @@
+"""Operators: who is one, who makes one, and what ends with the role."""
+
+import pytest
+
+from postroad import context, errors
+from postroad.model.people import callers
+from postroad.services import audit_log
+from postroad.services.accounts import account_registry
+from postroad.services.people import api_keys, credentials, operators, password_links, schemes, sessions, users
+from tests import contexts
+
+PASSWORD = "a sentence of the operator alone"
+
+
+@pytest.fixture
+async def account_id(ctx: context.Context) -> str:
+    return (await account_registry.create(ctx, "Example")).id
+
+
+async def user(ctx: context.Context, account_id: str, name: str = "jo", role: callers.Role = callers.Role.OWNER) -> str:
+    made, _ = await users.create(ctx, account_id, email=f"{name}@example.org", password=PASSWORD, role=role)
+    return made.id
+
+
+async def logged_in(ctx: context.Context, account_id: str, user_id: str) -> context.Context:
+    """The context of a user's request."""
+    session = await contexts.begin_session(ctx, await users.find(ctx, account_id, user_id))
+    who, _ = await sessions.authenticate(ctx, session.token)
+    return context.acting_as(ctx, who, request_id="req_1", client_address="192.0.2.1")
+
+
+def permissions(ctx: context.Context) -> frozenset[callers.Permission]:
+    assert ctx.actor.who is not None
+    return ctx.actor.who.permissions
+
+
+async def test_an_operator_has_one_permission_more_than_the_role_in_the_account(
+    ctx: context.Context, account_id: str
+) -> None:
+    user_id = await user(ctx, account_id, role=callers.Role.READ_ONLY)
+    before = permissions(await logged_in(ctx, account_id, user_id))
+    await operators.add(ctx, "Jo@Example.org")
+    after = permissions(await logged_in(ctx, account_id, user_id))
+    assert {one.value for one in before} == {"read", "view", "content"}
+    assert {one.value for one in after} == {"read", "view", "content", "operate"}
+    assert [one.id for one in await operators.of_installation(ctx)] == [user_id]
+
+
+async def test_an_owner_is_no_operator(ctx: context.Context, account_id: str) -> None:
+    assert callers.Permission.OPERATE not in permissions(await logged_in(ctx, account_id, await user(ctx, account_id)))
+
+
+async def test_whoever_is_no_longer_an_operator_loses_the_permission_in_open_sessions(
+    ctx: context.Context, account_id: str
+) -> None:
+    user_id = await user(ctx, account_id)
+    await operators.add(ctx, "jo@example.org")
+    session = await contexts.begin_session(ctx, await users.find(ctx, account_id, user_id))
+    assert callers.Permission.OPERATE in (await sessions.authenticate(ctx, session.token))[0].permissions
+    await operators.remove(ctx, user_id)
+    assert callers.Permission.OPERATE not in (await sessions.authenticate(ctx, session.token))[0].permissions
+
+
+async def test_an_unknown_user_does_not_become_an_operator(ctx: context.Context) -> None:
+    for email in ("nobody@example.org", "no address"):
+        with pytest.raises(errors.NotFound, match="does not exist; create or invite the user first"):
+            await operators.add(ctx, email)
+
+
+async def test_an_operator_invites_another_who_only_reads_in_the_account(ctx: context.Context, account_id: str) -> None:
+    user_id = await user(ctx, account_id)
+    await operators.add(ctx, "jo@example.org")
+    acting = context.as_operator(await logged_in(ctx, account_id, user_id))
+    invited = await operators.invite(acting, account_id, email="sam@example.org")
+    assert (invited.user.role, invited.user.joined_at) == ("read_only", None)
+    assert {one.email for one in await operators.of_installation(ctx)} == {"jo@example.org", "sam@example.org"}
+
+
+async def test_the_last_operator_who_can_log_in_stays_except_at_the_command_line(
+    ctx: context.Context, account_id: str
+) -> None:
+    user_id = await user(ctx, account_id)
+    await operators.add(ctx, "jo@example.org")
+    acting = context.as_operator(await logged_in(ctx, account_id, user_id))
+    await operators.invite(acting, account_id, email="sam@example.org")
+    with pytest.raises(errors.Conflict, match="the last active operator"):
+        await operators.remove(acting, user_id)
+    assert (await operators.remove(ctx, user_id)).email == "jo@example.org"
+    with pytest.raises(errors.NotFound, match="no such operator"):
+        await operators.remove(ctx, user_id)
+
+
+async def test_changes_are_in_the_log_of_the_installation_and_not_in_that_of_the_account(
+    ctx: context.Context, account_id: str
+) -> None:
+    user_id = await user(ctx, account_id)
+    await operators.add(ctx, "jo@example.org")
+    await operators.add(ctx, "jo@example.org")
+    await operators.remove(ctx, user_id)
+    written = await audit_log.page(ctx, audit_log.INSTALLATION, before=None, limit=10)
+    assert sorted(audit_log.text(one) for one in written) == [
+        "ended the operator role of jo@example.org",
+        "made jo@example.org an operator",
+    ]
+    own = await audit_log.page(ctx, account_id, before=None, limit=10)
+    assert not any(one.action.startswith("operator.") for one in own)
+
+
+async def test_an_owner_of_the_account_cannot_become_the_operator_by_a_password_link(
+    ctx: context.Context, account_id: str
+) -> None:
+    owner_id, operator_id = await user(ctx, account_id, "owner"), await user(ctx, account_id, "jo")
+    await operators.add(ctx, "jo@example.org")
+    owner = await logged_in(ctx, account_id, owner_id)
+    for attempt in (
+        users.create_password_link(owner, account_id, operator_id),
+        users.change_role(owner, account_id, operator_id, role=callers.Role.DEVELOPER),
+        users.disable(owner, account_id, operator_id),
+        users.remove(owner, account_id, operator_id),
+    ):
+        with pytest.raises(errors.Forbidden, match="operates the installation; only an operator can change this user"):
+            await attempt
+
+
+async def test_a_password_link_from_before_does_not_make_its_holder_an_operator(
+    ctx: context.Context, account_id: str
+) -> None:
+    owner = await logged_in(ctx, account_id, await user(ctx, account_id, "owner"))
+    link = await users.create_password_link(owner, account_id, await user(ctx, account_id, "jo"))
+    await operators.add(ctx, "jo@example.org")
+    with pytest.raises(errors.NotFound, match="invalid or has expired"):
+        await password_links.redeem(ctx, link.token, password=PASSWORD)
+    invited = await users.invite(owner, account_id, email="sam@example.org", role=callers.Role.DEVELOPER)
+    with pytest.raises(errors.Conflict, match="has not joined yet, and whoever invited this user has the link"):
+        await operators.add(ctx, "sam@example.org")
+    await password_links.redeem(ctx, invited.link_token, password=PASSWORD)
+    assert (await operators.add(ctx, "sam@example.org")).operator_since is not None
+
+
+async def make_key(
+    ctx: context.Context, account_id: str, *scopes: str, limits: callers.KeyLimits = callers.NO_LIMITS
+) -> str:
+    _, secret = await api_keys.create(
+        ctx, account_id, credential_id=None, name="ops", scopes=frozenset(scopes), limits=limits
+    )
+    return secret
+
+
+@pytest.mark.parametrize(
+    "limits", [callers.KeyLimits(networks=("192.0.2.0/24",)), callers.KeyLimits(expires_at=4_000_000_000_000_000)]
+)
+async def test_a_key_with_limits_makes_no_operator_who_would_have_none(
+    ctx: context.Context, account_id: str, limits: callers.KeyLimits
+) -> None:
+    await credentials.create(ctx, account_id, "app")
+    await user(ctx, account_id)
+    for given, is_refused in ((limits, True), (callers.NO_LIMITS, False)):
+        secret = await make_key(ctx, account_id, "operator", limits=given)
+        who = (await schemes._by_api_key(ctx, secret)).caller
+        acting = context.acting_as(ctx, who, request_id="req_1", client_address="192.0.2.1")
+        if is_refused:
+            for attempt in (
+                operators.add(context.as_operator(acting), "jo@example.org"),
+                operators.invite(context.as_operator(acting), account_id, email="sam@example.org"),
+            ):
+                with pytest.raises(errors.Forbidden, match="limits, which an operator would not have"):
+                    await attempt
+            assert await users.by_email(ctx, "sam@example.org") is None
+        else:
+            await operators.add(context.as_operator(acting), "jo@example.org")
+
+
+async def scopes_of(ctx: context.Context, secret: str) -> set[str]:
+    known = await schemes._by_api_key(ctx, secret)
+    assert known.caller.key is not None
+    return {scope.value for scope in known.caller.key.scopes}
+
+
+async def test_only_an_operator_gives_a_key_the_scope(ctx: context.Context, account_id: str) -> None:
+    await credentials.create(ctx, account_id, "app")
+    user_id = await user(ctx, account_id)
+    owner = await logged_in(ctx, account_id, user_id)
+    for scopes in (["operator"], ["*", "operator"]):
+        with pytest.raises(errors.Forbidden, match="only an operator of this installation"):
+            await make_key(owner, account_id, *scopes)
+    await operators.add(ctx, "jo@example.org")
+    acting = await logged_in(ctx, account_id, user_id)
+    assert await scopes_of(ctx, await make_key(acting, account_id, "operator", "read")) == {"operator", "read"}
+
+
+async def test_a_key_for_everything_in_the_account_does_not_operate_the_installation(
+    ctx: context.Context, account_id: str
+) -> None:
+    await credentials.create(ctx, account_id, "app")
+    assert "operator" not in await scopes_of(ctx, await make_key(ctx, account_id, "*"))
+    assert {"operator", "send", "team"} <= await scopes_of(ctx, await make_key(ctx, account_id, "*", "operator"))
+
+
+async def test_a_key_of_somebody_who_is_no_longer_an_operator_is_one_of_the_account_only(
+    ctx: context.Context, account_id: str
+) -> None:
+    await credentials.create(ctx, account_id, "app")
+    user_id = await user(ctx, account_id)
+    await user(ctx, account_id, "owner")
+    await operators.add(ctx, "jo@example.org")
+    secret = await make_key(await logged_in(ctx, account_id, user_id), account_id, "operator", "read")
+    await operators.remove(ctx, user_id)
+    assert await scopes_of(ctx, secret) == {"read"}
+    await users.disable(ctx, account_id, user_id)
+    with pytest.raises(errors.CreatorDisabled):
+        await scopes_of(ctx, secret)
+
+
+async def test_what_an_operator_does_at_the_console_names_the_role_and_knows_the_user(
+    ctx: context.Context, account_id: str
+) -> None:
+    user_id = await user(ctx, account_id)
+    await operators.add(ctx, "jo@example.org")
+    acting = context.as_operator(await logged_in(ctx, account_id, user_id))
+    await account_registry.suspend(acting, account_id, "too many complaints")
+    written = await audit_log.page(ctx, account_id, before=None, limit=10)
+    entry = next(one for one in written if one.action == "account.suspended")
+    assert (entry.actor, entry.user_id, audit_log.kind_of(entry)) == ("operator", user_id, callers.ActorKind.OPERATOR)
+    assert (entry.request_id, entry.client_address) == ("req_1", "192.0.2.1")
+
+
+async def test_an_operator_of_a_closed_account_does_not_count_as_able_to_log_in(
+    ctx: context.Context, account_id: str
+) -> None:
+    other = await account_registry.create(ctx, "Other")
+    remaining, elsewhere = await user(ctx, account_id), await user(ctx, other.id, "sam")
+    await operators.add(ctx, "jo@example.org")
+    await operators.add(ctx, "sam@example.org")
+    acting = context.as_operator(await logged_in(ctx, account_id, remaining))
+    await account_registry.close(acting, other.id)
+    with pytest.raises(errors.Conflict, match="the last active operator"):
+        await operators.remove(acting, remaining)
+    await operators.remove(acting, elsewhere)
+    assert [one.id for one in await operators.of_installation(ctx)] == [remaining]

@@ -1,0 +1,234 @@
+"""Passwords: hashed in a few threads, proven once, the same for a name that nobody has."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+
+import argon2
+import pytest
+
+from postroad import errors
+from postroad.services.people import passwords
+
+
+class Checks:
+    """Watches Argon2, and holds every check until `go` is set."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.go.set()
+        self.count = 0
+        self.at_once = 0
+        self.most_at_once = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self.count += 1
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
+        self.go.wait(60)
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self.at_once -= 1
+
+
+@pytest.fixture
+def checks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Checks]:
+    watched = Checks()
+    argon_verify = argon2.PasswordHasher.verify
+
+    def watched_verify(hasher: argon2.PasswordHasher, password_hash: str, password: bytes) -> bool:
+        with watched:
+            return argon_verify(hasher, password_hash, password)
+
+    monkeypatch.setattr(argon2.PasswordHasher, "verify", watched_verify)
+    yield watched
+    watched.go.set()
+
+
+async def verify(hasher: passwords.Passwords, password: str, password_hash: str) -> bool:
+    return await hasher.find(password, [password_hash]) is not None
+
+
+class Ticks:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def ticks() -> Ticks:
+    return Ticks()
+
+
+@pytest.fixture
+async def hasher(ticks: Ticks) -> AsyncIterator[passwords.Passwords]:
+    made = passwords.Passwords(2, clock=ticks)
+    yield made
+    await made.close()
+
+
+async def test_a_password_matches_its_own_hash_only(hasher: passwords.Passwords) -> None:
+    password_hash = await hasher.hash("correct horse")
+    assert await verify(hasher, "correct horse", password_hash)
+    assert not await verify(hasher, "correct house", password_hash)
+
+
+@pytest.mark.usefixtures("real_passwords")
+async def test_the_hash_is_argon2id_with_the_documented_cost_and_a_salt(hasher: passwords.Passwords) -> None:
+    first, second = await hasher.hash("correct horse"), await hasher.hash("correct horse")
+    assert first.startswith("$argon2id$v=19$m=19456,t=2,p=1$")
+    assert first != second
+
+
+async def test_two_ways_of_writing_one_letter_are_one_password(hasher: passwords.Passwords) -> None:
+    password_hash = await hasher.hash("caf\u00e9 caf\u00e9")
+    assert await verify(hasher, "cafe\u0301 cafe\u0301", password_hash)
+
+
+async def test_argon2_runs_once_for_a_right_pair(hasher: passwords.Passwords, checks: Checks) -> None:
+    password_hash = await hasher.hash("correct horse")
+    for _ in range(3):
+        assert await verify(hasher, "correct horse", password_hash)
+    assert checks.count == 1
+    assert hasher.is_proven("correct horse", password_hash)
+
+
+async def test_argon2_runs_every_time_for_a_wrong_pair(hasher: passwords.Passwords, checks: Checks) -> None:
+    password_hash = await hasher.hash("correct horse")
+    for _ in range(2):
+        assert not await verify(hasher, "wrong horse", password_hash)
+    assert checks.count == 2
+    assert not hasher.is_proven("wrong horse", password_hash)
+
+
+async def test_a_proof_is_for_the_pair_and_not_for_a_changed_hash(hasher: passwords.Passwords) -> None:
+    old = await hasher.hash("correct horse")
+    assert await verify(hasher, "correct horse", old)
+    new = await hasher.hash("another horse")
+    assert not hasher.is_proven("correct horse", new)
+    assert not await verify(hasher, "correct horse", new)
+
+
+async def test_a_proof_ends_ten_minutes_after_its_last_use(hasher: passwords.Passwords, ticks: Ticks) -> None:
+    password_hash = await hasher.hash("correct horse")
+    assert await verify(hasher, "correct horse", password_hash)
+    ticks.now += 599
+    assert hasher.is_proven("correct horse", password_hash)
+    ticks.now += 599
+    assert hasher.is_proven("correct horse", password_hash)
+    ticks.now += 600
+    assert not hasher.is_proven("correct horse", password_hash)
+
+
+async def test_proofs_are_bounded(hasher: passwords.Passwords, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hasher._proofs, "_max_entries", 2)
+    pairs = [(text, await hasher.hash(text)) for text in ("first horse", "second horse", "third horse")]
+    for text, password_hash in pairs:
+        assert await verify(hasher, text, password_hash)
+    assert [hasher.is_proven(*pair) for pair in pairs] == [False, True, True]
+
+
+async def test_one_pair_is_not_checked_twice_at_the_same_time(hasher: passwords.Passwords, checks: Checks) -> None:
+    password_hash = await hasher.hash("correct horse")
+    checks.go.clear()
+    waiting = [asyncio.ensure_future(verify(hasher, "correct horse", password_hash)) for _ in range(64)]
+    await asyncio.sleep(0)
+    checks.go.set()
+    assert await asyncio.gather(*waiting) == [True] * 64
+    assert checks.count == 1
+
+
+async def test_a_caller_who_goes_away_does_not_take_the_check_with_it(
+    hasher: passwords.Passwords, checks: Checks
+) -> None:
+    password_hash = await hasher.hash("correct horse")
+    checks.go.clear()
+    first, second = (asyncio.ensure_future(verify(hasher, "correct horse", password_hash)) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    checks.go.set()
+    assert await second
+    assert checks.count == 1
+
+
+async def test_fifty_checks_share_a_few_threads_and_leave_the_loop_free(
+    hasher: passwords.Passwords, checks: Checks
+) -> None:
+    password_hash = await hasher.hash("correct horse")
+    checks.go.clear()
+    waiting = [asyncio.ensure_future(verify(hasher, f"wrong {number}", password_hash)) for number in range(50)]
+    while checks.at_once < 2:
+        await asyncio.sleep(0)  # the loop turns while every thread is busy
+    assert not any(check.done() for check in waiting)
+    checks.go.set()
+    assert await asyncio.gather(*waiting) == [False] * 50
+    assert checks.most_at_once == 2
+
+
+async def test_a_full_queue_refuses_and_recovers(
+    hasher: passwords.Passwords, checks: Checks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hasher._jobs._places, "free", 3)
+    password_hash = await hasher.hash("correct horse")
+    checks.go.clear()
+    waiting = [asyncio.ensure_future(verify(hasher, f"wrong {number}", password_hash)) for number in range(3)]
+    await asyncio.sleep(0)
+    with pytest.raises(errors.ServiceUnavailable) as refusal:
+        await verify(hasher, "one too many", password_hash)
+    assert refusal.value.retry_after
+    with pytest.raises(errors.ServiceUnavailable):
+        await hasher.hash("one too many")
+    checks.go.set()
+    await asyncio.gather(*waiting)
+    assert await verify(hasher, "correct horse", password_hash)
+
+
+async def test_without_a_hash_argon2_runs_all_the_same_and_nothing_matches(
+    hasher: passwords.Passwords, checks: Checks
+) -> None:
+    assert not await verify(hasher, "correct horse", hasher.dummy_hash(""))
+    assert not await verify(hasher, "correct horse", hasher.dummy_hash(""))
+    assert checks.count == 2
+
+
+async def test_a_stand_in_costs_what_a_real_hash_costs_and_belongs_to_its_name(hasher: passwords.Passwords) -> None:
+    real = argon2.extract_parameters(await hasher.hash("correct horse"))
+    assert argon2.extract_parameters(hasher.dummy_hash("jo")) == real
+    assert hasher.dummy_hash("jo") == hasher.dummy_hash("jo") != hasher.dummy_hash("al")
+    assert not await verify(hasher, "correct horse", hasher.dummy_hash("jo"))
+
+
+@pytest.mark.parametrize("password", ["x" * 257, "x" * 1_000_000, "with\0nul", "half \ud800 pair"])
+async def test_what_can_be_no_password_is_refused_before_argon2(
+    hasher: passwords.Passwords, checks: Checks, password: str
+) -> None:
+    password_hash = await hasher.hash("correct horse")
+    assert not await verify(hasher, password, password_hash)
+    assert not hasher.is_proven(password, password_hash)
+    assert checks.count == 0
+    with pytest.raises(errors.InvalidRequest, match="password:"):
+        passwords.refuse_impossible("password", password)
+
+
+@pytest.mark.parametrize("password", ["1 char shy", "x" * 256, "pässwörter", "🐴" * 256])
+async def test_up_to_256_characters_of_any_script_are_fine(hasher: passwords.Passwords, password: str) -> None:
+    passwords.refuse_impossible("password", password)
+    assert len(password.encode()) <= 1024
+    assert await verify(hasher, password, await hasher.hash(password))
+
+
+async def test_after_the_end_nothing_is_checked(hasher: passwords.Passwords) -> None:
+    await hasher.close()
+    with pytest.raises(errors.ServiceUnavailable):
+        await hasher.hash("correct horse")
+
+
+async def test_nothing_kept_in_memory_is_a_password(hasher: passwords.Passwords) -> None:
+    password_hash = await hasher.hash("correct horse")
+    assert await verify(hasher, "correct horse", password_hash)
+    assert "horse" not in repr([vars(hasher), vars(hasher._proofs), vars(hasher._jobs)])

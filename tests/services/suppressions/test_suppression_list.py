@@ -1,0 +1,80 @@
+"""The suppression list as users manage it: paged, by account, and undone by any spelling of the address."""
+
+import functools
+
+import pytest
+
+from postroad import context, errors
+from postroad.services.accounts import account_registry as services_accounts
+from postroad.services.suppressions import suppression_list as suppressions
+from postroad.storage.mail import suppressions as stored
+from postroad.storage.people import accounts
+
+OPERATOR, ACCOUNT = stored.Source.OPERATOR, stored.Source.ACCOUNT
+add = functools.partial(suppressions.add, source=OPERATOR)
+
+
+async def listed(
+    ctx: context.Context, account_id: str, *, after: str = "", limit: int = 10, source: str | None = None
+) -> list[str]:
+    page = await suppressions.page(ctx, account_id, after=after, limit=limit, source=source)
+    return [one.email_key for one in page]
+
+
+async def test_an_address_is_put_on_found_and_taken_off_whatever_its_writing(
+    ctx: context.Context, account: accounts.Account
+) -> None:
+    added, is_new = await add(ctx, account.id, "Ada@BÜCHER.example", reason="asked to")
+    assert is_new
+    assert (added.email_key, added.source, added.reason) == ("ada@xn--bcher-kva.example", "operator", "asked to")
+    assert (added.smtp_code, added.message_id, added.created_at) == (None, None, ctx.clock())
+    assert await suppressions.page(ctx, account.id, after="", limit=10) == [added]
+    assert await suppressions.find(ctx, account.id, "ADA@Bücher.example") == added
+    assert await suppressions.remove(ctx, account.id, "ada@bücher.EXAMPLE") == added.email_key
+    assert await listed(ctx, account.id) == []
+
+
+async def test_the_first_reason_stays(ctx: context.Context, account: accounts.Account) -> None:
+    first, _ = await add(ctx, account.id, "ada@example.net", reason="first")
+    again = await add(ctx, account.id, "ADA@example.net", reason="second", source=ACCOUNT)
+    assert again == (first, False)
+
+
+async def test_the_list_is_paged_in_the_order_of_the_addresses(ctx: context.Context, account: accounts.Account) -> None:
+    for email in ("c@example.net", "a@example.net", "b@example.net"):
+        await add(ctx, account.id, email, reason="x")
+    assert await listed(ctx, account.id, limit=2) == ["a@example.net", "b@example.net"]
+    assert await listed(ctx, account.id, after="b@example.net") == ["c@example.net"]
+
+
+async def test_the_list_can_be_of_one_source(ctx: context.Context, account: accounts.Account) -> None:
+    await add(ctx, account.id, "a@example.net", reason="x")
+    await add(ctx, account.id, "b@example.net", reason="x", source=ACCOUNT)
+    assert await listed(ctx, account.id, source="account") == ["b@example.net"]
+    assert await listed(ctx, account.id, source="bounce") == []
+
+
+async def test_accounts_do_not_touch_each_others_lists(ctx: context.Context, account: accounts.Account) -> None:
+    other = await services_accounts.create(ctx, name="Other")
+    await add(ctx, other.id, "ada@example.net", reason="x")
+    assert await listed(ctx, account.id) == []
+    for verb in (suppressions.find, suppressions.remove):
+        with pytest.raises(errors.NotFound, match=r"^the address is not on the suppression list of this account$"):
+            await verb(ctx, account.id, "ada@example.net")
+    assert await listed(ctx, other.id) == ["ada@example.net"]
+
+
+async def test_what_is_no_address_or_no_sentence_is_refused(ctx: context.Context, account: accounts.Account) -> None:
+    with pytest.raises(errors.InvalidRequest, match=r"^email: 'ada@' is not an email address"):
+        await add(ctx, account.id, "ada@", reason="x")
+    with pytest.raises(errors.InvalidRequest, match=r"^reason: must be 1 to 200 characters on one line"):
+        await add(ctx, account.id, "ada@example.net", reason="two\nlines")
+    for text in ("ada@", "", "\0", "a@b\0.example"):
+        with pytest.raises(errors.NotFound):
+            await suppressions.remove(ctx, account.id, text)
+
+
+@pytest.mark.parametrize("after", ["\0", "a\0", "ada@example.net\0"])
+async def test_any_text_is_a_place_in_the_list(ctx: context.Context, account: accounts.Account, after: str) -> None:
+    await add(ctx, account.id, "ada@example.net", reason="asked to")
+    assert await listed(ctx, account.id, after=after) == ([] if after.startswith("ada@") else ["ada@example.net"])

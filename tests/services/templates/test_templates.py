@@ -1,0 +1,298 @@
+"""Templates are checked when they are saved and rendered once; no value leaves the place that it was put in."""
+
+import dataclasses
+import re
+from typing import Any
+
+import hypothesis
+import pytest
+from hypothesis import strategies
+
+from postroad import context, errors
+from postroad.model.mail import statuses
+from postroad.services.accounts import account_registry as accounts
+from postroad.services.templates import templates
+from postroad.storage.mail import templates as stored_templates
+from postroad.storage.people import accounts as stored_accounts
+from tests import accepted_mail, contexts
+from tests.compat import compat_client
+
+
+def template(subject: str = "Hello", text: str | None = None, html: str | None = None) -> stored_templates.Template:
+    return stored_templates.Template("tpl_1", "acc_1", "welcome", subject, text, html, 0, 0)
+
+
+def test_values_fill_placeholders_escaped_in_html_only() -> None:
+    rendered = templates.render(
+        template("Hi {{name}}", "{{ name }} & {{n}}", "<b>{{name}}</b>"), {"name": "<Ada> & \"Bob\" 'x'", "n": 3}
+    )
+    assert rendered.subject == "Hi <Ada> & \"Bob\" 'x'"
+    assert rendered.text == "<Ada> & \"Bob\" 'x' & 3"
+    assert rendered.html == "<b>&lt;Ada&gt; &amp; &quot;Bob&quot; &#x27;x&#x27;</b>"
+
+
+def test_a_body_that_is_not_there_stays_away() -> None:
+    assert templates.render(template(text="x"), {}) == templates.Rendered("Hello", "x", None)
+    assert templates.render(template(html="x"), {}) == templates.Rendered("Hello", None, "x")
+
+
+@pytest.mark.parametrize(
+    "value, text", [("x", "x"), ("", ""), (True, "true"), (False, "false"), (0, "0"), (-7, "-7"), (1.5, "1.5")]
+)
+def test_strings_numbers_and_booleans_are_values(value: statuses.TemplateValue, text: str) -> None:
+    assert templates.render(template(text="[{{v}}]"), {"v": value}).text == f"[{text}]"
+
+
+@pytest.mark.parametrize("value", ["{{ 7*7 }}", "{{name}}", "{% include '/etc/passwd' %}", "{{ config }}"])
+def test_a_value_is_never_rendered_again(value: str) -> None:
+    rendered = templates.render(template("{{v}}", "{{v}}", "{{v}}"), {"v": value, "name": "leaked", "config": "leaked"})
+    assert rendered.subject == rendered.text == value
+    assert rendered.html == value.replace("'", "&#x27;")
+
+
+def test_one_missing_value_is_named() -> None:
+    with pytest.raises(errors.InvalidRequest) as refusal:
+        templates.render(template("{{name}}", "{{name}} {{there}}"), {"there": "x"})
+    assert refusal.value.message == "variables: 'name' is missing"
+
+
+def test_all_missing_values_are_named_once_wherever_they_stand() -> None:
+    with pytest.raises(errors.InvalidRequest) as refusal:
+        templates.render(template("{{a}}", "{{b}} {{a}}", "{{c}}"), {"unused": 1})
+    assert refusal.value.message == "variables: 'a', 'b', 'c' are missing"
+
+
+def test_a_subject_that_is_given_replaces_the_templates_own_and_is_taken_as_it_is() -> None:
+    rendered = templates.render(template("{{gone}}", "{{name}}"), {"name": "Ada"}, subject="Offer {{today}}")
+    assert (rendered.subject, rendered.text) == ("Offer {{today}}", "Ada")
+
+
+@pytest.mark.parametrize("value", ["a\r\nBcc: v@example.net", "a\nb", "a\rb", "a\0b", "a\u2028b", "=?utf-8?q?=0D=0A?="])
+def test_a_value_cannot_break_out_of_the_subject(value: str) -> None:
+    with pytest.raises(errors.InvalidRequest):
+        templates.render(template("Hi {{name}}", "x"), {"name": value})
+
+
+@pytest.mark.parametrize("field", ["text", "html"])
+def test_a_body_takes_line_breaks_but_no_nul(field: str) -> None:
+    bodied = template(**{field: "{{v}}"})
+    assert getattr(templates.render(bodied, {"v": "a\r\nb"}), field) == "a\r\nb"
+    with pytest.raises(errors.InvalidRequest, match=r"^variables: the character U\+0000"):
+        templates.render(bodied, {"v": "a\0b"})
+
+
+@pytest.mark.parametrize("name", ["", "x" * 501])
+def test_a_rendered_subject_keeps_its_length(name: str) -> None:
+    with pytest.raises(errors.InvalidRequest, match=r"^subject: "):
+        templates.render(template("{{name}}", "x"), {"name": name})
+
+
+def test_a_small_template_cannot_blow_up() -> None:
+    bomb = template(text="{{a}}" * 50_000)
+    with pytest.raises(errors.PayloadTooLarge, match=r"^text: "):
+        templates.render(bomb, {"a": "x" * 1_000_000})
+
+
+def test_an_unprintable_number_is_refused_and_not_rendered() -> None:
+    for value in (10**5000, float("nan"), float("inf")):
+        with pytest.raises(errors.InvalidRequest, match=r"^variables: "):
+            templates.render(template(text="{{a}}"), {"a": value})
+
+
+async def test_the_names_of_a_template_are_listed_once_in_their_order(ctx: context.Context) -> None:
+    assert await templates.names(ctx, template("{{b}}", "{{a}} {{b}}", "{{c}}")) == ["b", "a", "c"]
+
+
+def test_a_draft_is_rendered_without_being_saved_and_refused_as_saving_it_would_be() -> None:
+    rendered = templates.render_draft(subject="Hi {{a}}", text="", html="<b>{{a}}</b>", variables={"a": "<"})
+    assert rendered == templates.Rendered("Hi <", None, "<b>&lt;</b>")
+    for change, sentence in (
+        ({"subject": ""}, "subject: has 0 characters"),
+        ({"html": ""}, "text: give at least one of text and html"),
+        ({"html": "{% x %}"}, "html: '{% x %}' in line 1 is not a placeholder"),
+        ({"html": "{{b}}"}, "variables: 'b' is missing"),
+    ):
+        members = {"subject": "Hi", "text": "", "html": "x", **change}
+        with pytest.raises(errors.InvalidRequest, match=f"^{re.escape(sentence)}"):
+            templates.render_draft(**members, variables={})
+
+
+@hypothesis.given(strategies.dictionaries(strategies.sampled_from("abc"), strategies.text(max_size=20)))
+def test_rendering_gives_text_or_a_refusal(values: dict[str, str]) -> None:
+    try:
+        rendered = templates.render(template("s {{a}}", "{{b}}", "<i>{{c}}</i>"), values)
+    except errors.PostroadError:
+        return
+    assert rendered.text == values["b"]
+    assert rendered.html is not None
+    assert re.fullmatch(r"<i>[^<>\"']*</i>", rendered.html)
+
+
+def test_sections_take_lists_and_objects_and_missing_names_of_all_parts_are_named() -> None:
+    order = template("{{#paid}}Paid{{/paid}}", "{{#items}}{{.}},{{/items}}", "{{#user}}{{name}}{{/user}}")
+    rendered = templates.render(order, {"paid": True, "items": ["<a>", 2], "user": {"name": "<Ada>"}})
+    assert rendered == templates.Rendered("Paid", "<a>,2,", "&lt;Ada&gt;")
+    with pytest.raises(errors.InvalidRequest, match=r"^variables: 'paid', 'items', 'user' are missing$"):
+        templates.render(order, {})
+    with pytest.raises(errors.InvalidRequest, match=r"^variables: the template takes more than 100000 steps"):
+        templates.render(template(text="{{#a}}{{#a}}{{#a}}x{{/a}}{{/a}}{{/a}}"), {"a": list(range(1, 200))})
+
+
+async def test_a_message_with_lists_is_rendered_in_a_thread(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    await templates.put(ctx, account.id, "order", subject="Order", text="{{#items}}{{.}};{{/items}}", html=None)
+    await accepted_mail.allow_sending(ctx, account.id)
+    message: dict[str, Any] = {"subject": None, "text": None, "template": "order"}
+    assert await accepted_mail.accept(ctx, account.id, **message, variables={"items": [1, 2]})
+    threads = compat_client.CountedThreads()
+    watched = dataclasses.replace(ctx, threads=threads)  # type: ignore[arg-type]
+    assert (await templates.preview(watched, account.id, "order", {"items": [1, 2]})).text == "1;2;"
+    assert (await templates.preview(watched, account.id, "order", {"items": False})).text == ""
+    assert threads.parties == [account.id]
+
+
+async def test_a_saved_template_is_found_and_sent(ctx: context.Context, account: stored_accounts.Account) -> None:
+    saved = await templates.put(ctx, account.id, "welcome", subject="Hi {{name}}", text="{{name}}!", html=None)
+    assert saved == await templates.find(ctx, account.id, "welcome")
+    await accepted_mail.allow_sending(ctx, account.id)
+    assert await accepted_mail.accept(
+        ctx, account.id, subject=None, text=None, template="welcome", variables={"name": "Ada"}
+    )
+
+
+async def test_saving_again_replaces_and_keeps_the_id(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    first = await templates.put(ctx, account.id, "welcome", subject="One", text="x", html="<p>x</p>")
+    clock.pass_seconds(60)
+    second = await templates.put(ctx, account.id, "welcome", subject="Two", text="", html="y")
+    assert (second.id, second.created_at, second.updated_at) == (first.id, first.created_at, clock.now)
+    assert (second.subject, second.text, second.html) == ("Two", None, "y")
+    assert await templates.find(ctx, account.id, "welcome") == second
+
+
+NO_TEMPLATES: list[tuple[str, dict[str, str | None]]] = [
+    ("alias", {"alias": ""}),
+    ("alias", {"alias": "a" * 65}),
+    ("alias", {"alias": "Welcome"}),
+    ("alias", {"alias": "a b"}),
+    ("alias", {"alias": "a\n"}),
+    ("alias", {"alias": "a\0"}),
+    ("alias", {"alias": "../x"}),
+    ("subject", {"subject": ""}),
+    ("subject", {"subject": "x" * 501}),
+    ("subject", {"subject": "a\nb"}),
+    ("subject", {"subject": "a\r\nBcc: x"}),
+    ("subject", {"subject": "a\0"}),
+    ("subject", {"subject": "a\u2028b"}),
+    ("subject", {"subject": "\ud800"}),
+    ("subject", {"subject": "{{ 7*7 }}"}),
+    ("subject", {"subject": "{{"}),
+    ("text", {"text": None}),
+    ("text", {"text": ""}),
+    ("text", {"text": "", "html": ""}),
+    ("text", {"text": "a\0"}),
+    ("text", {"text": "\udfff"}),
+    ("text", {"text": "{{ ''.__class__.__mro__ }}"}),
+    ("text", {"text": "{{ x|attr('__init__') }}"}),
+    ("text", {"text": "{% set f='{0.__class__}'.format %}"}),
+    ("text", {"text": '{{ env "DB_PASSWORD" }}'}),
+    ("text", {"text": "{{}}"}),
+    ("text", {"text": "{{a\n}}"}),
+    ("text", {"text": "{{#a}}"}),
+    ("html", {"html": "{{#a}}{{/b}}"}),
+    ("html", {"html": "{{#if a}}{{/if}}"}),
+    ("text", {"text": "x" * ((256 * 1024) + 1)}),
+    ("html", {"html": "a\0"}),
+    ("html", {"html": "{% include '/etc/passwd' %}"}),
+    ("html", {"html": "{{ cycler.__init__.__globals__ }"}),
+    ("html", {"html": "x" * ((256 * 1024) + 1)}),
+]
+
+
+async def test_what_breaks_a_rule_is_refused_naming_the_field(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    for field, change in NO_TEMPLATES:
+        fields: dict[str, str | None] = {"alias": "welcome", "subject": "Hello", "text": "x", "html": None, **change}
+        with pytest.raises(errors.InvalidRequest, match=rf"^{field}: "):
+            await templates.put(ctx, account.id, **fields)  # type: ignore[arg-type]
+    assert await templates.page(ctx, account.id, "", 10) == []
+
+
+async def test_the_largest_template_is_taken(ctx: context.Context, account: stored_accounts.Account) -> None:
+    body = "ü" * (256 * 1024)
+    await templates.put(ctx, account.id, "a" * 64, subject="x" * 500, text=body, html=body)
+    assert (await templates.find(ctx, account.id, "a" * 64)).html == body
+
+
+async def test_the_list_comes_in_parts_by_alias(ctx: context.Context, account: stored_accounts.Account) -> None:
+    for alias in ("c", "a_", "a-", "b"):
+        await templates.put(ctx, account.id, alias, subject=alias, text="x", html=None)
+    first = await templates.page(ctx, account.id, "", 2)
+    rest = await templates.page(ctx, account.id, first[-1].alias, 10)
+    assert [one.alias for one in first + rest] == ["a-", "a_", "b", "c"]
+    summaries = await templates.summaries(ctx, account.id, "", 10)
+    assert [(one.alias, one.has_text, one.has_html) for one in summaries] == [
+        ("a-", True, False),
+        ("a_", True, False),
+        ("b", True, False),
+        ("c", True, False),
+    ]
+
+
+async def test_a_removed_template_is_gone(ctx: context.Context, account: stored_accounts.Account) -> None:
+    await templates.put(ctx, account.id, "welcome", subject="Hello", text="x", html=None)
+    await templates.remove(ctx, account.id, "welcome")
+    with pytest.raises(errors.NotFound):
+        await templates.find(ctx, account.id, "welcome")
+    with pytest.raises(errors.NotFound):
+        await templates.remove(ctx, account.id, "welcome")
+
+
+async def test_a_preview_is_what_would_be_sent(ctx: context.Context, account: stored_accounts.Account) -> None:
+    await templates.put(ctx, account.id, "welcome", subject="Hi {{name}}", text=None, html="<b>{{name}}</b>")
+    assert await templates.preview(ctx, account.id, "welcome", {"name": "A&B"}) == templates.Rendered(
+        "Hi A&B", None, "<b>A&amp;B</b>"
+    )
+
+
+@pytest.mark.parametrize("placeholders, is_threaded", [(1_000, False), (1_001, True)])
+async def test_a_costly_preview_does_not_delay_others(
+    ctx: context.Context,
+    account: stored_accounts.Account,
+    placeholders: int,
+    is_threaded: bool,  # noqa: FBT001
+) -> None:
+    await templates.put(ctx, account.id, "welcome", subject="Hi", text="{{name}}" * placeholders, html=None)
+    threads = compat_client.CountedThreads()
+    watched = dataclasses.replace(ctx, threads=threads)  # type: ignore[arg-type]
+    rendered = await templates.preview(watched, account.id, "welcome", {"name": "A"})
+    assert rendered.text == "A" * placeholders
+    assert threads.parties == ([account.id] if is_threaded else [])
+
+
+@pytest.mark.parametrize("alias", ["theirs", "unknown", "", "Theirs", "a\0b", "%", "x" * 1000])
+async def test_a_template_that_is_unknown_or_of_another_account_does_not_exist(
+    ctx: context.Context, account: stored_accounts.Account, alias: str
+) -> None:
+    other = await accounts.create(ctx, "Other")
+    await templates.put(ctx, other.id, "theirs", subject="Secret", text="x", html=None)
+    for attempt in (
+        templates.find(ctx, account.id, alias),
+        templates.remove(ctx, account.id, alias),
+        templates.preview(ctx, account.id, alias, {}),
+    ):
+        with pytest.raises(errors.NotFound, match="no such template in this account"):
+            await attempt
+    assert await templates.page(ctx, account.id, "", 10) == []
+    assert (await templates.find(ctx, other.id, "theirs")).subject == "Secret"
+
+
+async def test_two_accounts_can_use_one_alias(ctx: context.Context, account: stored_accounts.Account) -> None:
+    other = await accounts.create(ctx, "Other")
+    await templates.put(ctx, other.id, "welcome", subject="Theirs", text="x", html=None)
+    await templates.put(ctx, account.id, "welcome", subject="Mine", text="x", html=None)
+    assert (await templates.find(ctx, account.id, "welcome")).subject == "Mine"
+    assert (await templates.find(ctx, other.id, "welcome")).subject == "Theirs"

@@ -1,0 +1,174 @@
+"""Quotas: nobody gets more than theirs, not even all at once; operators and the service are not bound."""
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable, Mapping
+
+import msgspec
+import pytest
+
+from postroad import config, context, errors
+from postroad.model.people import callers
+from postroad.services import usage_limits
+from postroad.services.domains import domain_registry as domains
+from postroad.services.people import api_keys, credentials
+from postroad.services.people import users as account_users
+from postroad.services.suppressions import suppression_csv
+from postroad.services.suppressions import suppression_list as suppressions
+from postroad.services.templates import templates
+from postroad.storage.mail import suppressions as stored_suppressions
+from postroad.storage.people import accounts as stored_accounts
+from postroad.storage.people import users
+from tests.services.audit_entries import as_user
+
+Create = Callable[[context.Context, str, int], Awaitable[object]]
+
+
+async def new_key(ctx: context.Context, account_id: str, number: int) -> str:
+    scopes = frozenset({callers.Permission.SEND})
+    key, _ = await api_keys.create(ctx, account_id, credential_id=None, name=f"key {number}", scopes=scopes)
+    return key.id
+
+
+async def new_credential(ctx: context.Context, account_id: str, number: int) -> str:
+    return (await credentials.create(ctx, account_id, f"credential {number}"))[0].id
+
+
+CREATE: Mapping[str, Create] = {
+    "domains": lambda ctx, account_id, number: domains.add(ctx, account_id, f"d{number}.example", verified=False),
+    "credentials": new_credential,
+    "api_keys": new_key,
+    "templates": lambda ctx, account_id, number: templates.put(
+        ctx, account_id, f"t{number}", subject="Hello", text="Hi", html=None
+    ),
+    "users": lambda ctx, account_id, number: account_users.invite(
+        ctx, account_id, email=f"u{number}@example.com", role=callers.Role.DEVELOPER
+    ),
+}
+
+
+def with_quota(ctx: context.Context, kind: str, quota: int) -> context.Context:
+    quotas = msgspec.structs.replace(ctx.settings.quotas, **{kind: quota})
+    return dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, quotas=quotas))
+
+
+@pytest.fixture
+async def person(ctx: context.Context, account: stored_accounts.Account, owner: users.User) -> context.Context:
+    """The owner of an account with a credential."""
+    await credentials.create(ctx, account.id, "main")
+    return as_user(ctx, owner)
+
+
+@pytest.mark.parametrize("kind", CREATE)
+async def test_parallel_requests_do_not_pass_a_quota_together(
+    person: context.Context, account: stored_accounts.Account, kind: str
+) -> None:
+    # Of credentials and users there is one already.
+    quota = 3 if kind in {"credentials", "users"} else 2
+    limited = with_quota(person, kind, quota)
+    results = await asyncio.gather(
+        *(CREATE[kind](limited, account.id, number) for number in range(6)), return_exceptions=True
+    )
+    refused = [result for result in results if isinstance(result, BaseException)]
+    verb = "revoke" if kind in {"credentials", "api_keys"} else "remove"
+    beginning = f"the quota of this account is {quota} {usage_limits.QUOTA_NAMES[kind][1]}; {verb} one"
+    assert {(type(result), str(result)[: len(beginning)]) for result in refused} == {(errors.Conflict, beginning)}
+    assert len(refused) == 4
+
+
+async def test_a_quota_binds_api_keys_too(ctx: context.Context, account: stored_accounts.Account) -> None:
+    await credentials.create(ctx, account.id, "main")
+    who = callers.Caller(
+        account_id=account.id,
+        credential_id=None,
+        scheme=callers.Scheme.API_KEY,
+        permissions=frozenset(),
+        key=callers.ApiKey("key_1", "deploy", callers.SCOPES),
+    )
+    limited = with_quota(context.acting_as(ctx, who, request_id="", client_address=""), "templates", 1)
+    await CREATE["templates"](limited, account.id, 1)
+    with pytest.raises(errors.Conflict, match=r"^the quota of this account is 1 template;"):
+        await CREATE["templates"](limited, account.id, 2)
+
+
+@pytest.mark.parametrize(
+    "kind, sentence",
+    [
+        ("domains", "1 domain; remove one"),
+        ("credentials", "1 SMTP credential; revoke one"),
+        ("suppressions", "1 suppressed address; remove one"),
+    ],
+)
+async def test_a_quota_of_one_is_written_in_the_singular(person: context.Context, kind: str, sentence: str) -> None:
+    with pytest.raises(errors.Conflict, match=f"^the quota of this account is {sentence} that you do not need"):
+        usage_limits.refuse_beyond_quota(with_quota(person, kind, 1), kind, 1)
+
+
+@pytest.mark.parametrize("kind", CREATE)
+async def test_an_operator_is_not_limited(
+    ctx: context.Context, person: context.Context, account: stored_accounts.Account, kind: str
+) -> None:
+    for number in range(3):
+        await CREATE[kind](with_quota(ctx, kind, 1), account.id, number)
+
+
+async def test_a_template_can_be_saved_again_at_the_quota(
+    person: context.Context, account: stored_accounts.Account
+) -> None:
+    limited = with_quota(person, "templates", 1)
+    for _ in range(2):
+        await CREATE["templates"](limited, account.id, 1)
+    await templates.remove(limited, account.id, "t1")
+    await CREATE["templates"](limited, account.id, 2)
+
+
+async def test_ten_revoked_credentials_or_keys_count_as_one(
+    person: context.Context, account: stored_accounts.Account
+) -> None:
+    limited = with_quota(with_quota(person, "credentials", 2), "api_keys", 1)
+    for number in range(10):
+        await api_keys.revoke(limited, account.id, await new_key(limited, account.id, number))
+        await credentials.revoke(limited, account.id, await new_credential(limited, account.id, number))
+    for create in (new_key, new_credential):
+        with pytest.raises(errors.Conflict):
+            await create(limited, account.id, 11)
+
+
+async def test_keys_that_were_revoked_with_their_credential_make_room(
+    person: context.Context, account: stored_accounts.Account
+) -> None:
+    limited = with_quota(person, "api_keys", 1)
+    (main,) = await credentials.of_account(limited, account.id)
+    await new_key(limited, account.id, 1)
+    await credentials.create(limited, account.id, "another")
+    await credentials.revoke(limited, account.id, main.id)
+    await new_key(limited, account.id, 2)
+
+
+async def test_a_full_suppression_list_takes_no_more_from_users_and_all_from_the_service(
+    ctx: context.Context, person: context.Context, account: stored_accounts.Account
+) -> None:
+    limited, own = with_quota(person, "suppressions", 2), stored_suppressions.Source.ACCOUNT
+    await suppression_csv.import_csv(limited, account.id, b"a@example.net\nb@example.net\n")
+    with pytest.raises(errors.Conflict, match="2 suppressed addresses"):
+        await suppressions.add(limited, account.id, "c@example.net", reason="asked", source=own)
+    with pytest.raises(errors.Conflict, match="2 suppressed addresses"):
+        await suppression_csv.import_csv(limited, account.id, b"c@example.net\n")
+    await suppressions.add(with_quota(ctx, "suppressions", 2), account.id, "c@example.net", reason="asked", source=own)
+    assert len(await suppressions.page(ctx, account.id, after="", limit=9)) == 3
+
+
+def test_every_quota_has_a_name_and_a_generous_default(settings: config.Settings) -> None:
+    assert msgspec.structs.asdict(settings.quotas) == {
+        "domains": 500,
+        "credentials": 500,
+        "api_keys": 1_000,
+        "templates": 1_000,
+        "webhooks": 10,
+        "users": 200,
+        "suppressions": 1_000_000,
+        "stored_megabytes": 10_240,
+        "test_megabytes": 256,
+    }
+    of_mail = {"stored_megabytes", "test_megabytes"}  # services/acceptance/test_queue_limit.py
+    assert usage_limits.QUOTA_NAMES.keys() | of_mail == msgspec.structs.asdict(settings.quotas).keys()
