@@ -80,8 +80,6 @@ def test_the_numbers_are_those_of_the_code() -> None:
         f"Respond with 2xx within {webhook_client.ATTEMPT_SECONDS:.0f} seconds",
         f"its first {webhook_client.BODY_BYTES // 1024} KB are kept",
         f"more than {webhook_signature.TOLERANCE_SECONDS} seconds away",
-        f"At most {events.SUBJECT_CHARACTERS} characters",
-        f"at most {events.RESPONSE_CHARACTERS} characters",
         f"kept for {delivery_log.LOG_SECONDS // 86_400} days",
         f"for at most {endpoints.MAX_OVERLAP_HOURS} hours each",
     ):
