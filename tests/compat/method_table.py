@@ -5,7 +5,7 @@ the methods that are answered with an error that names what is not supported, an
 ask at all; `local` has those that ask no server of the API.
 Several files may be about one package; what one of them calls working, another need not remove.
 
-`python -m tests.compat.method_table` writes the tables into docs/compatibility.md.
+`make docs-tables` writes the tables into docs/compatibility.md.
 """
 
 import tomllib
@@ -15,9 +15,6 @@ from pathlib import Path
 from typing import Any, Final
 
 FOLDER: Final = Path(__file__).parent / "methods"
-PAGE: Final = Path(__file__).parents[2] / "docs" / "compatibility.md"
-BEGIN: Final = "<!-- methods: begin; written by python -m tests.compat.method_table -->\n"
-END: Final = "<!-- methods: end -->\n"
 
 
 @dataclass(slots=True)
@@ -57,38 +54,22 @@ def _names(groups: Mapping[str, list[str]]) -> set[str]:
 
 
 def tables() -> str:
-    """The tables of all packages, as Markdown."""
+    """How many methods of each package work, and which, as Markdown."""
     packages = load().values()
     lines = [
         "| package | methods | work | not supported | make no request |",
         "|---|---|---|---|---|",
     ]
     lines += [
-        f"| {one.name} | {len(one.methods)} | {len(one.works)} | {len(one.unsupported)} | {len(one.local)} |"
-        for one in packages
+        f"| {package.name} | {len(package.methods)} | {len(package.works)} | {len(package.unsupported)} "
+        f"| {len(package.local)} |"
+        for package in packages
     ]
-    for one in packages:
-        lines += ["", f"### {one.name}", "", "| methods of | work | not supported |", "|---|---|---|"]
-        groups = sorted({_group(method) for method in one.methods})
-        for group in groups:
-            works, unsupported = (
-                ", ".join(f"`{method.rpartition('.')[2]}`" for method in sorted(some) if _group(method) == group)
-                for some in (one.works, one.unsupported)
-            )
-            if works or unsupported:
-                lines.append(f"| {f'`{group}`' if group else 'the client'} | {works or '–'} | {unsupported or '–'} |")
+    for package in packages:
+        groups: dict[str, list[str]] = {}
+        for method in sorted(package.works):
+            group, _, name = method.rpartition(".")
+            groups.setdefault(group, []).append(f"`{name}`")
+        lines += ["", f"{package.name}:", ""]
+        lines += [f"- {f'`{group}`' if group else 'the client'}: {', '.join(names)}" for group, names in groups.items()]
     return "\n".join(lines) + "\n"
-
-
-def _group(method: str) -> str:
-    return method.rpartition(".")[0]
-
-
-def page() -> str:
-    """The page as it should be."""
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    return f"{before}{BEGIN}\n{tables()}\n{END}{rest.partition(END)[2]}"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page())

@@ -231,9 +231,3 @@ async def test_django_anymail_sends_one_and_many(served: Served) -> None:
     assert len({found[1] for found in many["recipients"].values()}) == 2
     assert "elsewhere.example is not a domain of this account" in refused["error"]
     assert identified["recipients"]["ada@example.net"][0] == "queued"
-
-
-def test_the_page_has_the_tables() -> None:
-    text = method_table.PAGE.read_text()
-    assert text.count(method_table.BEGIN) == 1
-    assert text == method_table.page(), "run python -m tests.compat.method_table"

@@ -22,6 +22,7 @@ from postroad.model.events import events
 from postroad.model.people import callers
 from postroad.roles import listeners
 from postroad.telemetry import metrics
+from tests.compat import method_table
 
 ROOT: Final = Path(__file__).parents[2]
 DOCS: Final = ROOT / "docs"
@@ -217,6 +218,7 @@ def _sentences(text: str) -> list[str]:
 PARTS: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
     "api.md": {"endpoints": endpoints},
     "commands.md": {"commands": commands},
+    "compatibility.md": {"methods": method_table.tables},
     "configuration.md": {"settings": reference},
     "errors.md": {"codes": error_codes},
     "webhook-events.md": {"members": event_members, "types": event_types},
