@@ -5,6 +5,7 @@ second process: `composition.open_context(settings, clock=clock)`.
 """
 
 from collections.abc import AsyncIterator
+from typing import TypeVar
 
 import pytest
 import pytest_asyncio
@@ -20,7 +21,14 @@ from postroad.storage.people import users
 
 SECOND = 1_000_000
 SECRET_KEY = "of the tests: 7Yq0wT4nZs9Lr2Xd5Kf8Hb1Vc6Jm3Pg"
+Part = TypeVar("Part")
 PASSWORD = "correct horse battery"
+
+
+def concrete(part: object, kind: type[Part]) -> Part:
+    """A part of a context as what it is; the context knows a protocol."""
+    assert isinstance(part, kind)
+    return part
 
 
 class Clock:

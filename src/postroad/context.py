@@ -1,41 +1,127 @@
 """The frozen value that every service gets: database, settings, clock, keys.
 
-Built once at start-up (`roles/composition.py`); nothing below looks for a global. Time and randomness are members, so
-that a test can stop the clock or fix the ids.
+What it holds it knows as protocols, so that no service imports another one for it. Built once at start-up
+(`roles/composition.py`); nothing below looks for a global. Time and randomness are members, so that a test can stop the
+clock or fix the ids.
 """
-
-from __future__ import annotations
 
 import asyncio
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, Protocol
 
-from postroad import config
-from postroad.concurrency import fairness
+from postroad import config, errors
+from postroad.concurrency import caches, fairness
 from postroad.keys import installation_keys
-from postroad.model.delivery import fair_shares
-from postroad.model.people import callers
+from postroad.model.delivery import fair_shares, throttle
+from postroad.model.domains import domain_records
+from postroad.model.events import events
+from postroad.model.people import callers, identity_providers, login_rules
 from postroad.model.units import identifiers
-from postroad.network.http import guarded_client as webhooks_client
+from postroad.network.http import guarded_client
 from postroad.storage.engine import group_commit
 from postroad.storage.engine import store as storage_store
+from postroad.storage.webhook import webhooks
 from postroad.telemetry import metrics as telemetry
 
-if TYPE_CHECKING:
-    from postroad.mail import outbox as webhook_outbox
-    from postroad.mail.accept import batch, send_limits, transaction
-    from postroad.mail.accept import queue_limit as acceptance_queue_limit
-    from postroad.mail.results import outcomes
-    from postroad.services.domains import domain_dns
-    from postroad.services.people import access_cache as auth_access_cache
-    from postroad.services.people import passwords as auth_passwords
-    from postroad.services.people import sso_providers as providers
 
-AcceptCommits: TypeAlias = "group_commit.Commits[batch.Entry, transaction.Accepted]"
+class Passwords(Protocol):
+    """Hashes and checks passwords (services/people/passwords.py)."""
+
+    async def hash(self, password: str, *, party: str = "", like: str | None = None) -> str: ...
+    async def find(self, password: str, hashes: Sequence[str], *, party: str = "") -> int | None: ...
+    def is_proven(self, password: str, password_hash: str) -> bool: ...
+    def dummy_hash(self, name: str) -> str: ...
+
+
+class LastUsed(Protocol):
+    """Records when a secret, given by its kind and id, was last used."""
+
+    def note(self, used: tuple[str, str], *, now: int) -> None: ...
+    async def flush(self) -> None: ...
+
+
+class LoginFailures(Protocol):
+    """Counts failed logins; `attempt` counts one before it is checked, and returns until when it has to wait."""
+
+    async def attempt(self, counters: login_rules.Counters, *, now: int) -> int: ...
+    async def withdraw(self, counters: login_rules.Counters, *, now: int) -> None: ...
+    async def forgive(self, counters: login_rules.Counters, *, now: int) -> None: ...
+
+
+class AccessCache(Protocol):
+    """Callers and domains that were looked up before (services/people/access_cache.py)."""
+
+    @property
+    def last_used(self) -> LastUsed: ...
+    @property
+    def login_failures(self) -> LoginFailures: ...
+    @property
+    def password_checks(self) -> caches.SingleFlight: ...
+    def get_fresh(self, cache_key: Hashable, *, now: int) -> Any | None: ...  # noqa: ANN401 - facts are of many kinds
+    async def refresh(self, now: int) -> dict[Hashable, Any]: ...
+    def invalidate(self) -> None: ...
+    def digest(self, secret: str) -> bytes: ...
+
+
+class RateLimiter(Protocol):
+    """The rate of each account in this process (mail/accept/send_limits.py)."""
+
+    policy: throttle.RateLimit
+
+    def take(self, name: str, *, now: int, rate: int | None = None) -> int: ...
+    def take_up_to(self, count: int, name: str, *, now: int, rate: int | None = None) -> int: ...
+    def give_back(self, count: int, name: str, *, rate: int | None = None) -> None: ...
+    def refusal(self, name: str, *, now: int, rate: int | None = None) -> errors.RateLimited: ...
+    def learn(self, name: str, full_at: int) -> None: ...
+    def headers(self, name: str, *, now: int, rate: int | None = None) -> tuple[tuple[str, str], ...]: ...
+
+
+class QueueLimit(Protocol):
+    """Refuses mail while too much of it waits, or the disk is full (mail/accept/queue_limit.py)."""
+
+    def check(self, account_id: str, size: int, *, is_test: bool) -> None: ...
+    async def read_disk(self) -> None: ...
+
+
+class Outbox(Protocol):
+    """Writes webhook events in the transaction of what happened (mail/outbox.py)."""
+
+    async def write(
+        self,
+        tx: storage_store.Transaction,
+        happened: Sequence[events.RecipientEvent],
+        *,
+        endpoints: Mapping[str, Sequence[webhooks.Webhook]] | None = None,
+    ) -> int: ...
+    async def write_account(self, tx: storage_store.Transaction, happened: Sequence[events.AccountEvent]) -> int: ...
+
+
+class SsoProviders(Protocol):
+    """What OpenID Connect providers publish and answer (services/people/sso_providers.py)."""
+
+    async def metadata(self, registration: identity_providers.Registration) -> identity_providers.Metadata: ...
+    async def exchange(
+        self, registration: identity_providers.Registration, *, code: str, verifier: str, redirect_uri: str
+    ) -> str: ...
+    async def verify(
+        self, registration: identity_providers.Registration, text: str, *, nonce: str, groups_claim: str, now: int
+    ) -> identity_providers.Person: ...
+
+
+class DomainDns(Protocol):
+    """Queries the DNS records of sender domains (services/domains/domain_dns.py)."""
+
+    check_requested_at: caches.LruCache[tuple[str, str], int]
+
+    async def service(self) -> domain_records.Service: ...
+    async def check(
+        self, record: domain_records.Record, *, domain: str, account_id: str = ""
+    ) -> domain_records.Finding: ...
+    async def txt(self, name: str, *, party: str) -> tuple[str, ...] | None: ...
 
 
 def system_clock() -> int:
@@ -50,16 +136,17 @@ class Context:
     settings: config.Settings
     store: storage_store.Store
     keys: installation_keys.Keys
-    passwords: auth_passwords.Passwords
-    access_cache: auth_access_cache.AccessCache
-    rate_limiter: send_limits.RateLimiter
-    queue_limit: acceptance_queue_limit.QueueLimit
-    accept_commits: AcceptCommits
-    outcome_commits: group_commit.GroupCommit[Sequence[outcomes.Outcome], outcomes.RecordResult]
-    outbox: webhook_outbox.Outbox
-    webhook_client: webhooks_client.WebhookClient
-    sso_providers: providers.Providers
-    dns: domain_dns.DomainDns
+    passwords: Passwords
+    access_cache: AccessCache
+    rate_limiter: RateLimiter
+    queue_limit: QueueLimit
+    # Of entries that mail/accept/batch.py makes, and of outcomes that mail/results/outcomes.py records.
+    accept_commits: group_commit.Commits[Any, Any]
+    outcome_commits: group_commit.GroupCommit[Any, Any]
+    outbox: Outbox
+    webhook_client: guarded_client.WebhookClient
+    sso_providers: SsoProviders
+    dns: DomainDns
     clock: Callable[[], int] = system_clock
     entropy: Callable[[int], bytes] = os.urandom
     # Work that would block the event loop, by account. It needs the interpreter lock, so two threads do as much as

@@ -222,7 +222,8 @@ async def test_a_result_is_offered_until_the_store_takes_it_and_is_held_meanwhil
             held.append(len(made.held))
             if len(held) < 3:
                 raise errors.ServiceUnavailable("away", retry_after=1)
-            return await start(ended)
+            recorded: outcomes.RecordResult = await start(ended)
+            return recorded
 
         monkeypatch.setattr(
             made.ctx.outcome_commits, "start", lambda ended, **_: asyncio.ensure_future(submit_the_third_time(ended))
@@ -283,7 +284,8 @@ async def test_only_so_many_results_may_be_unrecorded_then_whoever_sends_waits(
 
         async def submit_later(ended: Sequence[outcomes.Outcome]) -> outcomes.RecordResult:
             await go_on.wait()
-            return await start(ended)
+            recorded: outcomes.RecordResult = await start(ended)
+            return recorded
 
         monkeypatch.setattr(
             made.ctx.outcome_commits, "start", lambda ended, **_: asyncio.ensure_future(submit_later(ended))

@@ -25,31 +25,6 @@ DEFERRED_INTERVAL: Final = times.HOUR
 Endpoints = Mapping[str, Sequence[webhooks.Webhook]]  # by account
 
 
-class RecipientEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened to a recipient: the event, and what it contains besides what the store has."""
-
-    key: queue.Key
-    kind: events.EventType
-    at: int
-    smtp_code: int | None = None
-    response: str = ""
-    enhanced_code: str = ""
-    cause: str = ""
-    mx_host: str = ""
-    next_attempt_at: int | None = None
-    feedback_type: str | None = None
-    source: str | None = None
-
-
-class AccountEvent(msgspec.Struct, frozen=True):
-    """What happened to an account or to one of its domains."""
-
-    account_id: str
-    kind: events.EventType
-    at: int
-    data: events.AccountData
-
-
 class _ForeignFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What only the formats of other services contain; see `events.EmailEvent`."""
 
@@ -58,7 +33,7 @@ class _ForeignFacts(msgspec.Struct, frozen=True, kw_only=True):
     message_id: str | None
 
 
-def suppressed(event: RecipientEvent, source: str) -> RecipientEvent:
+def suppressed(event: events.RecipientEvent, source: str) -> events.RecipientEvent:
     """The event of an address that was put on the suppression list with another event."""
     return msgspec.structs.replace(event, kind=events.EventType.SUPPRESSED, source=source)
 
@@ -72,7 +47,7 @@ class Outbox:
     entropy: Callable[[int], bytes]
 
     async def write(
-        self, tx: store.Transaction, happened: Sequence[RecipientEvent], *, endpoints: Endpoints | None = None
+        self, tx: store.Transaction, happened: Sequence[events.RecipientEvent], *, endpoints: Endpoints | None = None
     ) -> int:
         """Write events about recipients and return the number of their deliveries. The accounts must be locked.
 
@@ -116,7 +91,7 @@ class Outbox:
             await webhook_deliveries.insert(tx, deliveries)
         return len(deliveries)
 
-    async def write_account(self, tx: store.Transaction, happened: Sequence[AccountEvent]) -> int:
+    async def write_account(self, tx: store.Transaction, happened: Sequence[events.AccountEvent]) -> int:
         """The same for events about accounts and domains, which filters by message do not concern.
 
         What owners and operators are told of them is written with them.
@@ -139,7 +114,7 @@ class Outbox:
 
     def _members(
         self,
-        event: RecipientEvent,
+        event: events.RecipientEvent,
         about: messages.EventDetails,
         more: messages.EventContext | None,
         tags: Collection[str],
@@ -227,7 +202,9 @@ def is_wanted(endpoint: webhooks.Webhook, about: messages.EventDetails, tags: Co
     return excluding_filter(endpoint, is_test=bool(about.is_test), sender_domain=domain, tags=tags) is None
 
 
-async def _heard(tx: store.Transaction, deferred: Sequence[RecipientEvent]) -> Collection[webhook_deliveries.Heard]:
+async def _heard(
+    tx: store.Transaction, deferred: Sequence[events.RecipientEvent]
+) -> Collection[webhook_deliveries.Heard]:
     """Which endpoints have been sent which of these deferred recipients within the interval."""
     if not deferred:
         return ()
@@ -271,7 +248,7 @@ def _is_translated(endpoint: webhooks.Webhook) -> bool:
 
 def _body(
     endpoint: webhooks.Webhook,
-    event: RecipientEvent,
+    event: events.RecipientEvent,
     members: Mapping[str, Any],
     *,
     event_id: str,

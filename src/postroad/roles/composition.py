@@ -31,7 +31,7 @@ async def open_context(
     *,
     clock: Callable[[], int] = context.system_clock,
     actor: callers.Actor = callers.OPERATOR,
-    accept_commits: "context.AcceptCommits | None" = None,
+    accept_commits: batch.AcceptCommits | None = None,
     log: logs.Logger | None = None,
 ) -> AsyncIterator[context.Context]:
     """Open the database and build the context; everything is closed when the block ends.

@@ -10,7 +10,7 @@ import msgspec
 
 from postroad import config, errors
 from postroad import context as services_context
-from postroad.mail.accept import writer_protocol
+from postroad.mail.accept import batch, writer_protocol
 from postroad.model.people import callers
 from postroad.network import framing, listener
 from postroad.roles import background, composition, listeners, role, supervisor
@@ -123,7 +123,7 @@ class WriterConnection:
         """Wait until the writer has opened the store, or has disconnected."""
         await self._started.wait()
 
-    def accept_commits(self, limits: config.sections.Limits) -> services_context.AcceptCommits:
+    def accept_commits(self, limits: config.sections.Limits) -> batch.AcceptCommits:
         """Commit accepted mail through the writer instead of this process's own store."""
         assert self._channel is not None  # noqa: S101 - `connect` comes first
         self._remote_commits = writer_protocol.RemoteCommits(

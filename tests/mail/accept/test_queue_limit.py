@@ -21,15 +21,16 @@ from postroad.services.messages import queue_changes
 from postroad.storage.engine.sqlite import SqliteTransaction
 from postroad.storage.mail import queue
 from postroad.storage.people import accounts
-from tests import accepted_mail
+from tests import accepted_mail, contexts
 from tests.api import app_server
 from tests.contexts import Clock
 from tests.services import claimed_mail
 from tests.storage import samples
 
 
-async def looked(mark: queue_limit.QueueLimit) -> None:
+async def looked(known: context.QueueLimit) -> None:
     """Let it read, and wait until it has."""
+    mark = contexts.concrete(known, queue_limit.QueueLimit)
     if mark._refreshing is not None:  # what it reads may be from before
         await asyncio.wait([mark._refreshing])
     mark._refresh_at = mark._refresh_near_at = float("-inf")
@@ -94,9 +95,10 @@ async def test_an_account_that_schedules_without_end_leaves_room_for_others(
 
 async def test_it_does_not_look_again_at_once(ctx: context.Context) -> None:
     await looked(ctx.queue_limit)
-    before = ctx.queue_limit._refreshing
+    mark = contexts.concrete(ctx.queue_limit, queue_limit.QueueLimit)
+    before = mark._refreshing
     ctx.queue_limit.check("acc_1", 0, is_test=False)
-    assert ctx.queue_limit._refreshing is before
+    assert mark._refreshing is before
 
 
 async def test_a_store_that_is_away_changes_nothing(ctx: context.Context, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +212,7 @@ async def test_a_batch_stops_at_the_quota(ctx: context.Context, account: account
 
 async def test_what_is_let_in_while_it_reads_is_not_forgotten(ctx: context.Context) -> None:
     change(ctx, "quotas", stored_megabytes=1)
-    mark = ctx.queue_limit
+    mark = contexts.concrete(ctx.queue_limit, queue_limit.QueueLimit)
     mark.check("acc_1", 500_000, is_test=False)
     assert mark._refreshing is not None
     mark.check("acc_1", 500_000, is_test=False)

@@ -80,7 +80,9 @@ def ended(
 
 async def send(ctx: context.Context, account_id: str, count: int, *, bounced: int = 0) -> Sequence[bounce_guard.Notice]:
     """A message to so many, of whom the first do not exist."""
-    return (await ctx.outcome_commits.submit(ended(ctx, await claim(ctx, account_id, count), bounced=bounced))).notices
+    outcomes_of_all = ended(ctx, await claim(ctx, account_id, count), bounced=bounced)
+    recorded: outcomes.RecordResult = await ctx.outcome_commits.submit(outcomes_of_all)
+    return recorded.notices
 
 
 def triggers(notices: Sequence[bounce_guard.Notice]) -> list[tuple[Level, Trigger, Counts]]:

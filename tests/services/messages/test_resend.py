@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from postroad import context, errors
-from postroad.mail.accept import transaction
+from postroad.mail.accept import queue_limit, transaction
 from postroad.model.bounces import disposition
 from postroad.model.mail import send_request
 from postroad.model.people import callers
@@ -215,7 +215,8 @@ async def test_a_message_of_another_account_does_not_exist(
 
 
 async def test_it_counts_towards_the_storage_quota(ctx: context.Context, account: stored_accounts.Account) -> None:
-    ctx.queue_limit._refresh_at = ctx.queue_limit._refresh_near_at = float("inf")
+    mark = contexts.concrete(ctx.queue_limit, queue_limit.QueueLimit)
+    mark._refresh_at = mark._refresh_near_at = float("inf")
     first = await ended(ctx, account.id, "bob@example.net", text="x" * 700_000)
     quotas = msgspec.structs.replace(ctx.settings.quotas, stored_megabytes=2)
     msgspec.structs.force_setattr(ctx.settings, "quotas", quotas)

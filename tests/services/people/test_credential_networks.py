@@ -5,9 +5,10 @@ import pytest
 
 from postroad import context, errors
 from postroad.model.people import login_rules
-from postroad.services.people import authentication, credentials, schemes
+from postroad.services.people import authentication, credentials, passwords, schemes
 from postroad.storage.people import accounts as stored_accounts
 from postroad.storage.people import rates
+from tests import contexts
 from tests.contexts import Clock
 
 ELSEWHERE = "203.0.113.7"
@@ -21,7 +22,7 @@ def database_url(clean_sqlite_url: str) -> str:
 
 async def connect(ctx: context.Context, username: str, password: str, address: str) -> None:
     """Log in as a process does that has not seen the pair before."""
-    ctx.passwords._proofs._values.clear()
+    contexts.concrete(ctx.passwords, passwords.Passwords)._proofs._values.clear()
     ctx.access_cache.invalidate()
     await authentication.authenticate_password(ctx, username, password, client_address=address)
 

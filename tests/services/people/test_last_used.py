@@ -8,11 +8,12 @@ import pytest
 
 from postroad import context, errors
 from postroad.model.people import callers
+from postroad.services.people import access_cache, api_keys, authentication, credentials
 from postroad.services.people import access_cache as auth_last_used
-from postroad.services.people import api_keys, authentication, credentials
 from postroad.storage.engine import store
 from postroad.storage.people import accounts
 from postroad.storage.people import credentials as stored
+from tests import contexts
 from tests.contexts import SECOND, Clock
 from tests.services.people.test_schemes import basic, bearer
 
@@ -51,7 +52,7 @@ async def test_a_use_is_written_in_the_background(
     credential, password = await credentials.create(ctx, account.id, "main")
     await authentication.authenticate(ctx, basic(credential.username, password), client_address="192.0.2.1")
     assert await last_used(ctx, credential) is None
-    await ctx.access_cache.close()
+    await contexts.concrete(ctx.access_cache, access_cache.AccessCache).close()
     assert await last_used(ctx, credential) == clock.now
 
 
@@ -144,8 +145,9 @@ async def test_what_is_remembered_is_bounded(ctx: context.Context, monkeypatch: 
     monkeypatch.setattr(auth_last_used, "MAX_NOTED", 10)
     for number in range(100):
         ctx.access_cache.last_used.note((auth_last_used.USED_CREDENTIAL, str(number)), now=SECOND)
-    assert len(ctx.access_cache.last_used._noted_at) <= 10
-    assert len(ctx.access_cache.last_used._waiting) <= 10
+    recorder = contexts.concrete(ctx.access_cache.last_used, access_cache.LastUsedRecorder)
+    assert len(recorder._noted_at) <= 10
+    assert len(recorder._waiting) <= 10
 
 
 async def test_a_store_that_refuses_loses_the_note_and_nothing_else(

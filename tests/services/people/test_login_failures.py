@@ -11,6 +11,7 @@ from postroad.model.people import login_rules
 from postroad.model.units import times
 from postroad.roles import composition
 from postroad.services.people import password_checks
+from tests import contexts
 from tests.contexts import Clock
 from tests.storage import samples
 
@@ -25,7 +26,7 @@ def of_user(name: str, address: str = HERE) -> login_rules.Counters:
 
 @pytest_asyncio.fixture
 async def counted(ctx: context.Context) -> password_checks.LoginFailures:
-    return ctx.access_cache.login_failures
+    return contexts.concrete(ctx.access_cache.login_failures, password_checks.LoginFailures)
 
 
 @pytest_asyncio.fixture
@@ -33,7 +34,7 @@ async def other_process(
     settings: config.Settings, clock: Clock, ctx: context.Context
 ) -> AsyncIterator[password_checks.LoginFailures]:
     async with composition.open_context(settings, clock=clock) as opened:
-        yield opened.access_cache.login_failures
+        yield contexts.concrete(opened.access_cache.login_failures, password_checks.LoginFailures)
 
 
 async def fail(

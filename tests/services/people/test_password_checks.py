@@ -12,7 +12,8 @@ import pytest
 from postroad import context, errors
 from postroad.model.people import login_rules
 from postroad.model.units import times
-from postroad.services.people import password_checks
+from postroad.services.people import password_checks, passwords
+from tests import contexts
 from tests.contexts import Clock
 
 HERE = "192.0.2.1"
@@ -117,7 +118,7 @@ async def test_success_takes_the_failures_of_the_name_away(ctx: context.Context)
     for _ in range(3):
         for _ in range(4):
             assert not await person(ctx, "wrong horse", right)
-        ctx.passwords._proofs._values.clear()
+        contexts.concrete(ctx.passwords, passwords.Passwords)._proofs._values.clear()
         assert await person(ctx, "right horse", right)
 
 
@@ -170,7 +171,7 @@ async def test_a_check_that_a_full_queue_refused_is_not_a_failure(
     ctx: context.Context, password_hash: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as full:
-        full.setattr(ctx.passwords._jobs._places, "free", 0)
+        full.setattr(contexts.concrete(ctx.passwords, passwords.Passwords)._jobs._places, "free", 0)
         for _ in range(20):
             with pytest.raises(errors.ServiceUnavailable):
                 await person(ctx, "wrong horse", password_hash)

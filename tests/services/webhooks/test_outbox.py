@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from postroad import config, context
+from postroad.mail import outbox
 from postroad.mail.results import async_bounces, outcomes
 from postroad.model.bounces import disposition
 from postroad.model.units import identifiers
@@ -21,7 +22,7 @@ from postroad.storage.engine import store
 from postroad.storage.mail import queue, queue_views
 from postroad.storage.people import accounts as stored_accounts
 from postroad.storage.webhook import webhooks
-from tests import accepted_mail, reports, webhook_endpoints
+from tests import accepted_mail, contexts, reports, webhook_endpoints
 from tests.contexts import Clock
 from tests.services import claimed_mail
 from tests.storage import samples
@@ -42,7 +43,8 @@ async def statuses(ctx: context.Context, account_id: str, message_id: str) -> li
 
 async def events_of(ctx: context.Context, ended: Sequence[outcomes.Outcome]) -> int:
     """How many events these results make."""
-    return (await ctx.outcome_commits.submit(ended)).events
+    recorded: outcomes.RecordResult = await ctx.outcome_commits.submit(ended)
+    return recorded.events
 
 
 def all_of(
@@ -266,7 +268,7 @@ async def test_when_the_event_cannot_be_written_the_result_is_not_stored_either(
     webhook = await webhook_endpoints.subscribe(ctx, account.id)
     message_id, claimed = await claimed_mail.accepted(ctx, account.id, "ada@example.net", "bob@example.net")
     # Without chance both deliveries have one id, which the table refuses.
-    broken = dataclasses.replace(ctx.outbox, entropy=bytes)
+    broken = dataclasses.replace(contexts.concrete(ctx.outbox, outbox.Outbox), entropy=bytes)
     with pytest.raises(store.ConstraintViolated):
         async with ctx.store.transaction() as tx:
             await outcomes.record(tx, [all_of(ctx, claimed)], outbox=broken)

@@ -13,12 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from postroad import errors
-from postroad.mail import outbox as webhook_outbox
+from postroad import context, errors
 from postroad.mail.accept import refusals, send_limits, transaction
 from postroad.model.delivery import throttle
 from postroad.model.mail import send_request
-from postroad.storage.engine import store
+from postroad.storage.engine import group_commit, store
 from postroad.storage.mail import messages
 from postroad.storage.people import accounts, rates
 
@@ -89,6 +88,7 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
 
 
 Entry = transaction.Submission | Batch | RefusedSend
+AcceptCommits = group_commit.Commits[Entry, transaction.Accepted]
 
 
 def size_of(entry: Entry) -> int:
@@ -122,7 +122,7 @@ async def accept(
     entries: Sequence[Entry],
     *,
     policies: transaction.Policies,
-    outbox: webhook_outbox.Outbox,
+    outbox: context.Outbox,
 ) -> Sequence[transaction.Accepted | errors.PostroadError]:
     """Store a group; each entry gets its response or its error."""
     single = [entry for entry in entries if isinstance(entry, transaction.Submission)]
@@ -147,7 +147,7 @@ async def _accept_batch(
     *,
     locked: Mapping[str, accounts.Account],
     policies: transaction.Policies,
-    outbox: webhook_outbox.Outbox,
+    outbox: context.Outbox,
 ) -> transaction.Accepted | errors.PostroadError:
     message = batch.submissions[0].message
     # The holder of the account's lock sees every key used before.

@@ -157,7 +157,7 @@ async def accept(ctx: context.Context, entry: batch.Entry) -> transaction.Accept
     """Run the transaction, and update this process's rate bucket from its result."""
     account_id = batch.account_of(entry)
     try:
-        accepted = await ctx.accept_commits.submit(
+        accepted: transaction.Accepted = await ctx.accept_commits.submit(
             entry, party=account_id, size=batch.size_of(entry), count=batch.count_of(entry)
         )
     except send_limits.Exceeded as refusal:

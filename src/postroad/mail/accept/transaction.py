@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from postroad import errors
-from postroad.mail import outbox
+from postroad import context, errors
 from postroad.mail.accept import refusals, send_limits
 from postroad.model.delivery import providers, throttle
 from postroad.model.domains import warmup
@@ -40,12 +39,12 @@ async def _write_events(
     *,
     locked: Mapping[str, accounts.Account],
     credits_left: Mapping[str, int],
-    events_outbox: outbox.Outbox,
+    events_outbox: context.Outbox,
 ) -> None:
     """Write the events of a batch, after its messages. `locked` is how the accounts were before it."""
     naming = _subscribed(locked, events.EventType.ACCEPTED)
     happened = [
-        outbox.RecipientEvent(
+        events.RecipientEvent(
             key=(message.account_id, message.id, recipient.id),
             kind=events.EventType.ACCEPTED,
             at=message.created_at,
@@ -73,7 +72,7 @@ async def _write_low_credits(
     sent: Sequence[messages.NewMessage],
     *,
     left: int,
-    events_outbox: outbox.Outbox,
+    events_outbox: context.Outbox,
 ) -> None:
     """Write the event if credits were not low before this mail and are now."""
     now = max(message.created_at for message in sent)
@@ -84,7 +83,7 @@ async def _write_low_credits(
     used_before = used - sum(message.recipient_count for message in sent)
     if left < used and account.available >= used_before:
         data = events.CreditsData(available=left, used=used)
-        event = outbox.AccountEvent(account.id, events.EventType.CREDITS_LOW, now, data)
+        event = events.AccountEvent(account.id, events.EventType.CREDITS_LOW, now, data)
         await events_outbox.write_account(tx, [event])
 
 
@@ -189,7 +188,7 @@ async def accept(
     submissions: Sequence[Submission],
     *,
     policies: Policies,
-    outbox: outbox.Outbox,
+    outbox: context.Outbox,
     all_or_nothing: bool = False,
 ) -> Sequence[Accepted | errors.PostroadError]:
     """Store a batch; each submission gets its response or its error.

@@ -142,12 +142,12 @@ async def _record(
 
 def _events(
     handled: Sequence[Handled], key: queue.Key, *, is_suppressed: bool, now: int
-) -> list[outbox.RecipientEvent]:
+) -> list[events.RecipientEvent]:
     """The events of what was recorded of a recipient, and of its address on the suppression list."""
     happened = [
         (
             each.is_gone,
-            outbox.RecipientEvent(
+            events.RecipientEvent(
                 key=key,
                 kind=events.EventType.BOUNCED_LATER,
                 at=now,

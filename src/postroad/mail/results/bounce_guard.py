@@ -14,7 +14,6 @@ from typing import Final
 import msgspec
 
 from postroad.config import sections
-from postroad.mail import outbox
 from postroad.model.bounces import bounce_guard
 from postroad.model.events import events
 from postroad.model.people import callers
@@ -167,17 +166,17 @@ def _entry(account: accounts.Account, reason: str, *, now: int, entropy: bytes) 
     )
 
 
-def events_of(notices: Sequence[Notice], *, now: int) -> list[outbox.AccountEvent]:
+def events_of(notices: Sequence[Notice], *, now: int) -> list[events.AccountEvent]:
     """The webhook events of notices, to be written in their transaction."""
     return [_event(notice, now) for notice in notices]
 
 
-def _event(notice: Notice, now: int) -> outbox.AccountEvent:
+def _event(notice: Notice, now: int) -> events.AccountEvent:
     if notice.level is bounce_guard.Level.SUSPENDED:
         suspended = events.SuspendedAccountData(suspended_by=accounts.BOUNCE_GUARD, reason=notice.reason)
-        return outbox.AccountEvent(notice.account_id, events.EventType.ACCOUNT_SUSPENDED, now, suspended)
+        return events.AccountEvent(notice.account_id, events.EventType.ACCOUNT_SUSPENDED, now, suspended)
     warned = events.WarnedAccountData(cause=notice.trigger, **msgspec.structs.asdict(notice.counts))
-    return outbox.AccountEvent(notice.account_id, events.EventType.ACCOUNT_WARNED, now, warned)
+    return events.AccountEvent(notice.account_id, events.EventType.ACCOUNT_WARNED, now, warned)
 
 
 def report_notices(notices: Sequence[Notice], *, log: logs.Logger, counted: metrics.Metrics) -> None:

@@ -144,7 +144,7 @@ async def _keep(
     if found is not None and found.source != suppressions.Source.COMPLAINT:
         await suppressions.remove(tx, *place)
     await suppressions.add(tx, [wanted])
-    happened = outbox.RecipientEvent(
+    happened = events.RecipientEvent(
         key=(account_id, message_id, who.id),
         kind=events.EventType.COMPLAINED,
         at=now,

@@ -16,6 +16,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from postroad import context
 from postroad.mail import outbox as webhook_outbox
 from postroad.mail.results import bounce_guard as account_guard
 from postroad.model.bounces import bounce_guard, disposition, failure_causes, reasons
@@ -83,7 +84,7 @@ async def _write_events(
     deferred: Sequence[RecordedOutcome],
     suppressed: Collection[suppressions.SuppressionKey],
     locked: Mapping[str, accounts.Account],
-    outbox: webhook_outbox.Outbox,
+    outbox: context.Outbox,
 ) -> int:
     """Write the events of outcomes that are final, of those that are not, and of addresses that are suppressed since.
 
@@ -114,11 +115,11 @@ def _subscribed(
     return [outcome for outcome in outcomes if outcome.key[0] in naming] if naming else ()
 
 
-def _event(outcome: RecordedOutcome, kind: events.EventType) -> webhook_outbox.RecipientEvent:
+def _event(outcome: RecordedOutcome, kind: events.EventType) -> events.RecipientEvent:
     attempt = outcome.attempt
     if attempt is None:
         cause = _CAUSES.get(kind, "")
-        return webhook_outbox.RecipientEvent(
+        return events.RecipientEvent(
             key=outcome.key,
             kind=kind,
             at=outcome.at,
@@ -126,7 +127,7 @@ def _event(outcome: RecordedOutcome, kind: events.EventType) -> webhook_outbox.R
             response=outcome.response,
             cause=cause,
         )
-    return webhook_outbox.RecipientEvent(
+    return events.RecipientEvent(
         key=outcome.key,
         kind=kind,
         at=outcome.at,
@@ -210,7 +211,7 @@ async def record(
     tx: store.Transaction,
     batches: Sequence[Sequence[Outcome]],
     *,
-    outbox: webhook_outbox.Outbox,
+    outbox: context.Outbox,
     guard: bounce_guard.Rules | None = None,
 ) -> Sequence[RecordResult]:
     """Store the outcomes of several mail transactions.

@@ -277,3 +277,29 @@ def _schema(kind: EventType, struct: type[msgspec.Struct]) -> Schema:
         "data": {name: part for name, part in data.items() if name != "title"},
     }
     return {"$schema": DIALECT, **event, "title": kind.value}
+
+
+class RecipientEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """What happened to a recipient: the event, and what it contains besides what the store has."""
+
+    # Its account, message and recipient.
+    key: tuple[str, str, str]
+    kind: EventType
+    at: int
+    smtp_code: int | None = None
+    response: str = ""
+    enhanced_code: str = ""
+    cause: str = ""
+    mx_host: str = ""
+    next_attempt_at: int | None = None
+    feedback_type: str | None = None
+    source: str | None = None
+
+
+class AccountEvent(msgspec.Struct, frozen=True):
+    """What happened to an account or to one of its domains."""
+
+    account_id: str
+    kind: EventType
+    at: int
+    data: AccountData

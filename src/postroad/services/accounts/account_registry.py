@@ -7,7 +7,6 @@ import functools
 from typing import Final, Literal
 
 from postroad import context, errors
-from postroad.mail import outbox
 from postroad.mail.results import bounce_guard as account_guard
 from postroad.model.bounces import bounce_guard
 from postroad.model.events import events
@@ -105,7 +104,7 @@ async def suspend(ctx: context.Context, account_id: str, reason: str) -> account
         if account.status != accounts.SUSPENDED:
             data = events.SuspendedAccountData(suspended_by=accounts.OPERATOR, reason=reason)
             kind = events.EventType.ACCOUNT_SUSPENDED
-            await ctx.outbox.write_account(tx, [outbox.AccountEvent(account_id, kind, now, data)])
+            await ctx.outbox.write_account(tx, [events.AccountEvent(account_id, kind, now, data)])
     ctx.access_cache.invalidate()
     return dataclasses.replace(
         account,

@@ -11,7 +11,6 @@ from typing import Final
 import msgspec
 
 from postroad import context, errors
-from postroad.mail import outbox
 from postroad.mail.signing import domain_keys
 from postroad.model.domains import domain_records
 from postroad.model.events import events
@@ -188,7 +187,7 @@ async def _announce_failing(ctx: context.Context, tx: store.Transaction, domain:
         verified_until=times.to_wire(now + domain_records.GRACE_PERIOD),
     )
     kind = events.EventType.DOMAIN_FAILING
-    await ctx.outbox.write_account(tx, [outbox.AccountEvent(domain.account_id, kind, now, data)])
+    await ctx.outbox.write_account(tx, [events.AccountEvent(domain.account_id, kind, now, data)])
 
 
 async def _apply_change(

@@ -8,7 +8,6 @@ import dataclasses
 from typing import Final
 
 from postroad import context, errors
-from postroad.mail import outbox
 from postroad.model.domains import warmup
 from postroad.model.events import events
 from postroad.model.units import identifiers, times
@@ -138,7 +137,7 @@ async def _announce(ctx: context.Context, tx: store.Transaction, domain: domains
     await accounts.lock(tx, [domain.account_id])
     data = events.DomainData(domain_id=domain.id, domain=domain.name, verified_by=by)
     kind = events.EventType.DOMAIN_VERIFIED
-    await ctx.outbox.write_account(tx, [outbox.AccountEvent(domain.account_id, kind, now, data)])
+    await ctx.outbox.write_account(tx, [events.AccountEvent(domain.account_id, kind, now, data)])
 
 
 async def unverify(ctx: context.Context, account_id: str, domain_id: str, *, failing_before: int) -> bool:

@@ -10,10 +10,10 @@ import msgspec
 
 from postroad import config, context, errors
 from postroad.keys import encryption
-from postroad.model.people import callers
+from postroad.model.people import callers, identity_providers
 from postroad.protocol.mime import address
 from postroad.services import audit_log
-from postroad.services.people import second_factors, sso_providers
+from postroad.services.people import second_factors
 from postroad.storage.engine import store
 from postroad.storage.mail import domains
 from postroad.storage.people import accounts, credentials, sessions, sso, users
@@ -201,19 +201,19 @@ async def usable(ctx: context.Context, account_id: str) -> Connection:
     return Connection(found.row, named)
 
 
-def registration(ctx: context.Context, row: sso.Connection) -> sso_providers.Registration:
+def registration(ctx: context.Context, row: sso.Connection) -> identity_providers.Registration:
     """How Postroad is registered at the provider of a connection."""
     secret = ""
     if row.client_secret is not None:
         owner = encryption.sso_owner(row.account_id)
         secret = encryption.decrypt(ctx.keys.encryption, row.client_secret, owner=owner).decode()
-    return sso_providers.Registration(row.issuer, row.client_id, secret, is_trusted=False)
+    return identity_providers.Registration(row.issuer, row.client_id, secret, is_trusted=False)
 
 
-def installation(settings: config.Settings) -> sso_providers.Registration:
+def installation(settings: config.Settings) -> identity_providers.Registration:
     """How Postroad is registered at the provider of the installation."""
     secret = config.sso_client_secret(settings.sso)
-    return sso_providers.Registration(settings.sso.issuer, settings.sso.client_id, secret, is_trusted=True)
+    return identity_providers.Registration(settings.sso.issuer, settings.sso.client_id, secret, is_trusted=True)
 
 
 def redirect_uri(settings: config.Settings, account_id: str) -> str:

@@ -18,7 +18,7 @@ import msgspec
 
 from postroad import context, errors
 from postroad.keys import installation_keys
-from postroad.model.people import login_rules
+from postroad.model.people import identity_providers, login_rules
 from postroad.model.units import times
 from postroad.protocol.mime import address
 from postroad.services import audit_log
@@ -59,7 +59,7 @@ class Begun:
 class _Chosen(msgspec.Struct, frozen=True):
     """A connection: how we are registered there, what we ask for, and what we do with those who come."""
 
-    registration: sso_providers.Registration
+    registration: identity_providers.Registration
     scopes: str
     groups_claim: str
     plan: sso_members.Plan
@@ -70,7 +70,7 @@ class Completed(msgspec.Struct, frozen=True):
 
     attempt: Attempt
     plan: sso_members.Plan
-    person: sso_providers.Person
+    person: identity_providers.Person
 
 
 async def connection_for(ctx: context.Context, email: str) -> str:

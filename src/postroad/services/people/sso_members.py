@@ -18,12 +18,12 @@ from typing import Final
 import msgspec
 
 from postroad import config, context, errors
-from postroad.model.people import callers
+from postroad.model.people import callers, identity_providers
 from postroad.model.units import identifiers
 from postroad.protocol.mime import address
 from postroad.services import audit_log, usage_limits
 from postroad.services.people import logins as auth_logins
-from postroad.services.people import sso_connections, sso_providers
+from postroad.services.people import sso_connections
 from postroad.storage.engine import store
 from postroad.storage.people import accounts, credentials, sessions, sso, users
 
@@ -45,7 +45,7 @@ class _Arrival(msgspec.Struct, frozen=True):
     """Somebody who comes: by which connection, and with which verified email."""
 
     plan: Plan
-    person: sso_providers.Person
+    person: identity_providers.Person
     email: address.Mailbox
 
 
@@ -62,7 +62,7 @@ def plan_of_installation(settings: config.Settings) -> Plan:
     return Plan(sso.account, names, sso.role, sso.groups, bool(sso.account))
 
 
-def mailbox(plan: Plan, person: sso_providers.Person) -> address.Mailbox:
+def mailbox(plan: Plan, person: identity_providers.Person) -> address.Mailbox:
     """The email that the provider vouches for, and may. Raises Forbidden, which says what to change."""
     if person.email is None:
         raise errors.Forbidden(
@@ -79,13 +79,13 @@ def mailbox(plan: Plan, person: sso_providers.Person) -> address.Mailbox:
     return found
 
 
-def role_of(plan: Plan, person: sso_providers.Person) -> callers.Role:
+def role_of(plan: Plan, person: identity_providers.Person) -> callers.Role:
     """The role that a person's groups give, or else that of newcomers."""
     named = (role for group, role in plan.roles.items() if group in person.groups and role != config.OPERATOR)
     return callers.Role(next(named, plan.role))
 
 
-async def enter_account(ctx: context.Context, plan: Plan, person: sso_providers.Person) -> users.Login:
+async def enter_account(ctx: context.Context, plan: Plan, person: identity_providers.Person) -> users.Login:
     """The login of somebody for whom the provider of an account vouches."""
     arrival = _Arrival(plan, person, mailbox(plan, person))
     async with ctx.store.transaction() as tx:
@@ -112,7 +112,7 @@ async def enter_account(ctx: context.Context, plan: Plan, person: sso_providers.
     return _existing(login)
 
 
-async def enter_installation(ctx: context.Context, plan: Plan, person: sso_providers.Person) -> users.Login:
+async def enter_installation(ctx: context.Context, plan: Plan, person: identity_providers.Person) -> users.Login:
     """The login of somebody for whom the provider of the installation vouches."""
     arrival = _Arrival(plan, person, mailbox(plan, person))
     if sso_connections.is_break_glass(ctx, arrival.email.address):
@@ -133,7 +133,7 @@ async def enter_installation(ctx: context.Context, plan: Plan, person: sso_provi
 
 
 async def _known_member(
-    tx: store.Transaction, plan: Plan, person: sso_providers.Person, members: Sequence[users.User]
+    tx: store.Transaction, plan: Plan, person: identity_providers.Person, members: Sequence[users.User]
 ) -> users.User | None:
     """The user that the subject was bound to, if they still belong to the account."""
     known = await sso.find_identity(tx, plan.account_id, issuer=person.issuer, subject=person.subject)
@@ -164,7 +164,9 @@ async def _newcomer(
     return user
 
 
-async def _refuse_taken(tx: store.Transaction, connection: str, person: sso_providers.Person, user: users.User) -> None:
+async def _refuse_taken(
+    tx: store.Transaction, connection: str, person: identity_providers.Person, user: users.User
+) -> None:
     """Refuse an email whose user somebody else at the same provider is."""
     known = await sso.identities_of_login(tx, user.login_id) if user.login_id is not None else []
     if any(one.account_id == connection and one.issuer == person.issuer for one in known):
@@ -183,7 +185,7 @@ async def _with_own_login(ctx: context.Context, tx: store.Transaction, user: use
 
 
 async def _bind(
-    ctx: context.Context, tx: store.Transaction, connection: str, person: sso_providers.Person, user: users.User
+    ctx: context.Context, tx: store.Transaction, connection: str, person: identity_providers.Person, user: users.User
 ) -> None:
     identity = sso.Identity(connection, person.issuer, person.subject, user.login_id or "", ctx.clock())
     await sso.put_identity(tx, identity)

@@ -5,7 +5,6 @@ section 3.1.3.7).
 import base64
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 from urllib import parse
 
@@ -14,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from postroad import config, errors
 from postroad.concurrency import caches
+from postroad.model.people import identity_providers
 from postroad.network.http import guarded_client as webhook_client
 
 # ID tokens (OpenID Connect Core 1.0 section 3.1.3.7): what one must prove before anybody is logged in by it.
@@ -73,19 +73,9 @@ class Expected(msgspec.Struct, frozen=True):
     nonce: str
 
 
-class Person(msgspec.Struct, frozen=True):
-    """Whom a provider vouches for. `email` is None unless the provider says that it is verified."""
-
-    issuer: str
-    subject: str
-    email: str | None
-    has_email: bool
-    groups: tuple[str, ...]
-
-
 def read_id_token(
     text: str, keys: Sequence[Mapping[str, Any]], *, expected: Expected, groups_claim: str, now: int
-) -> Person:
+) -> identity_providers.Person:
     """The person that a token is about; `now` is in seconds. Raises TokenRefused."""
     payload = _verified(text, keys)
     try:
@@ -97,7 +87,7 @@ def read_id_token(
     if not 0 < len(claims.sub) <= MAX_SUBJECT_CHARACTERS or not claims.sub.isprintable():
         raise TokenRefused("sub is empty, too long or not printable")
     is_verified = claims.email_verified is True or (claims.email_verified is None and claims.xms_edov is True)
-    return Person(
+    return identity_providers.Person(
         issuer=claims.iss,
         subject=claims.sub,
         email=claims.email if is_verified else None,
@@ -218,18 +208,6 @@ class ProviderError(Exception):
     """The provider cannot be used now; the text says why, and quotes nothing secret."""
 
 
-class Metadata(msgspec.Struct, frozen=True):
-    """The discovery document (OpenID Connect Discovery 1.0 section 3, RFC 9207 section 3)."""
-
-    issuer: str
-    authorization_endpoint: str
-    token_endpoint: str
-    jwks_uri: str
-    end_session_endpoint: str | None = None
-    token_endpoint_auth_methods_supported: tuple[str, ...] = ("client_secret_basic",)
-    authorization_response_iss_parameter_supported: bool = False
-
-
 class _KeySet(msgspec.Struct, frozen=True):
     keys: tuple[dict[str, Any], ...]
 
@@ -240,21 +218,6 @@ class _TokenResponse(msgspec.Struct, frozen=True):
 
 class _TokenError(msgspec.Struct, frozen=True):
     error: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """How Postroad is registered at a provider; `is_trusted` for the one that the operator has chosen."""
-
-    issuer: str
-    client_id: str
-    client_secret: str = field(repr=False)
-    is_trusted: bool
-
-    @property
-    def cache_key(self) -> str:
-        """What is fetched under different rules is kept apart."""
-        return f"{self.is_trusted} {self.issuer}"
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -289,22 +252,24 @@ class Providers:
         await self._keys.close()
         await self._trusted.close()
 
-    async def metadata(self, registration: Registration) -> Metadata:
+    async def metadata(self, registration: identity_providers.Registration) -> identity_providers.Metadata:
         """What a provider says about itself. Raises ProviderError."""
 
         async def fetch(_: str) -> _Kept:
             return await self._kept(self._discover(registration))
 
-        found: Metadata = _found(await self._metadata.get_or_fetch(registration.cache_key, fetch))
+        found: identity_providers.Metadata = _found(await self._metadata.get_or_fetch(registration.cache_key, fetch))
         return found
 
-    async def check(self, registration: Registration) -> None:
+    async def check(self, registration: identity_providers.Registration) -> None:
         """Raise ProviderError unless the provider has a discovery document, and keys that we can use."""
         keys = (await self._known_keys(registration)).found
         if not any(key_fits(key, algorithm) for key in keys for algorithm in ALGORITHMS):
             raise ProviderError("the provider has no key that can verify its ID tokens")
 
-    async def verify(self, registration: Registration, text: str, *, nonce: str, groups_claim: str, now: int) -> Person:
+    async def verify(
+        self, registration: identity_providers.Registration, text: str, *, nonce: str, groups_claim: str, now: int
+    ) -> identity_providers.Person:
         """The person of an ID token. Raises ProviderError or TokenRefused."""
         expected = Expected(registration.issuer, registration.client_id, nonce)
         keys = await self._known_keys(registration)
@@ -321,7 +286,9 @@ class Providers:
         self._keys.put(registration.cache_key, kept)
         return read_id_token(text, fetched, expected=expected, groups_claim=groups_claim, now=now)
 
-    async def exchange(self, registration: Registration, *, code: str, verifier: str, redirect_uri: str) -> str:
+    async def exchange(
+        self, registration: identity_providers.Registration, *, code: str, verifier: str, redirect_uri: str
+    ) -> str:
         """The ID token for a code (RFC 6749 section 4.1.3, RFC 7636 section 4.5). Raises ProviderError."""
         metadata = await self.metadata(registration)
         fields = {
@@ -348,9 +315,9 @@ class Providers:
             raise ProviderError(f"the token endpoint responded with {status}{_said(answer)}")
         return _decoded(answer, _TokenResponse, what="the response of the token endpoint").id_token
 
-    async def _discover(self, registration: Registration) -> Metadata:
+    async def _discover(self, registration: identity_providers.Registration) -> identity_providers.Metadata:
         url = registration.issuer.removesuffix("/") + DOCUMENT
-        found = await self._document(registration, url, Metadata, what="the discovery document")
+        found = await self._document(registration, url, identity_providers.Metadata, what="the discovery document")
         if found.issuer != registration.issuer:
             raise ProviderError(
                 f"the discovery document names the issuer {found.issuer[:200]!r}; enter the issuer exactly like this"
@@ -360,7 +327,7 @@ class Providers:
                 raise ProviderError("the discovery document has an endpoint that is not an HTTPS URL")
         return found
 
-    async def _known_keys(self, registration: Registration) -> _Kept:
+    async def _known_keys(self, registration: identity_providers.Registration) -> _Kept:
         async def fetch(_: str) -> _Kept:
             return await self._kept(self._fetch_keys(registration))
 
@@ -368,11 +335,13 @@ class Providers:
         _found(kept)
         return kept
 
-    async def _fetch_keys(self, registration: Registration) -> Sequence[Mapping[str, Any]]:
+    async def _fetch_keys(self, registration: identity_providers.Registration) -> Sequence[Mapping[str, Any]]:
         metadata = await self.metadata(registration)
         return (await self._document(registration, metadata.jwks_uri, _KeySet, what="the key set")).keys[:MAX_KEYS]
 
-    async def _document(self, registration: Registration, url: str, kind: type[_Document], *, what: str) -> _Document:
+    async def _document(
+        self, registration: identity_providers.Registration, url: str, kind: type[_Document], *, what: str
+    ) -> _Document:
         try:
             body = await self._client(registration).fetch(
                 url, max_bytes=MAX_BYTES, seconds=RESPONSE_SECONDS, headers=_JSON
@@ -389,10 +358,10 @@ class Providers:
             return _Kept(None, self._clock() + FAILURE_SECONDS, str(problem))
         return _Kept(found, self._clock() + DOCUMENT_SECONDS)
 
-    def _client(self, registration: Registration) -> webhook_client.WebhookClient:
+    def _client(self, registration: identity_providers.Registration) -> webhook_client.WebhookClient:
         return self._trusted if registration.is_trusted else self._guarded
 
-    def _is_web_url(self, registration: Registration, url: str) -> bool:
+    def _is_web_url(self, registration: identity_providers.Registration, url: str) -> bool:
         """Whether a browser may be sent there."""
         scheme = parse.urlsplit(url).scheme
         return url.isascii() and url.isprintable() and scheme in {"https", parse.urlsplit(registration.issuer).scheme}
@@ -404,7 +373,7 @@ def _found(kept: _Kept) -> Any:  # noqa: ANN401 - what was fetched
     return kept.found
 
 
-def _uses_basic(registration: Registration, metadata: Metadata) -> bool:
+def _uses_basic(registration: identity_providers.Registration, metadata: identity_providers.Metadata) -> bool:
     """Whether the secret is in the header field, as it is unless the provider wants otherwise."""
     methods = metadata.token_endpoint_auth_methods_supported
     return bool(registration.client_secret) and (
@@ -412,7 +381,7 @@ def _uses_basic(registration: Registration, metadata: Metadata) -> bool:
     )
 
 
-def _basic(registration: Registration) -> str:
+def _basic(registration: identity_providers.Registration) -> str:
     """RFC 6749 section 2.3.1: both parts are form-encoded first."""
     pair = f"{parse.quote_plus(registration.client_id)}:{parse.quote_plus(registration.client_secret)}"
     return f"Basic {base64.b64encode(pair.encode()).decode()}"

@@ -10,7 +10,6 @@ import structlog
 
 from postroad import config, context
 from postroad.mail import notice_kinds, notice_outbox
-from postroad.mail import outbox as webhook_outbox
 from postroad.model.events import events
 from postroad.model.people import callers
 from postroad.model.units import times
@@ -115,9 +114,9 @@ async def test_events_of_an_account_are_told_with_them(
     verified = events.DomainData(domain_id="dom_1", domain="d.example", verified_by="dns")
     low = events.CreditsData(available=3, used=90)
     happened = [
-        webhook_outbox.AccountEvent(account.id, events.EventType.ACCOUNT_WARNED, ctx.clock(), warned),
-        webhook_outbox.AccountEvent(account.id, events.EventType.DOMAIN_VERIFIED, ctx.clock(), verified),
-        webhook_outbox.AccountEvent(account.id, events.EventType.CREDITS_LOW, ctx.clock(), low),
+        events.AccountEvent(account.id, events.EventType.ACCOUNT_WARNED, ctx.clock(), warned),
+        events.AccountEvent(account.id, events.EventType.DOMAIN_VERIFIED, ctx.clock(), verified),
+        events.AccountEvent(account.id, events.EventType.CREDITS_LOW, ctx.clock(), low),
     ]
     async with ctx.store.transaction() as tx:
         await ctx.outbox.write_account(tx, happened)
