@@ -109,7 +109,7 @@ def index() -> str:
     rows = (
         f"\n## {page.name}\n\n"
         + " ".join(
-            f"![{page.name}, {size}, {scheme}]({page.name}-{size}-{scheme}.png)" for size in SIZES for scheme in SCHEMES
+            f"![{page.name}-{size}-{scheme}]({page.name}-{size}-{scheme}.png)" for size in SIZES for scheme in SCHEMES
         )
         + "\n"
         for page in pages.PAGES
