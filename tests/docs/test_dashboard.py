@@ -98,14 +98,6 @@ def test_the_keys_are_those_that_the_dialog_shows() -> None:
     ]
 
 
-def test_the_searches_of_the_ten_tasks_are_valid() -> None:
-    tasks = rows("Task")
-    searches = [search for _, how, _ in tasks for search in CODE.findall(how)]
-    assert (len(tasks), len(searches)) == (10, 3)
-    for search in searches:
-        search_query.parse(search)
-
-
 def test_what_is_found_has_the_limits_of_the_code() -> None:
     assert (find.MAX_RESULTS, "Up to five results of each kind" in PAGE) == (5, True)
     assert f"Only the {find.EXAMINED:,} newest messages, the {find.EXAMINED:,} oldest domains" in PAGE
