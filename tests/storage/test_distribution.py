@@ -2,7 +2,7 @@
 
 There, every unique key must contain the distribution column, and a statement that does not name the account goes to
 all shards. What does not fit today is listed with its reason; a list that no longer agrees with the schema fails too.
-`docs/scaling.md` has the script for Citus.
+`distribution.sql` beside it is the script for Citus.
 """
 
 import re
@@ -15,7 +15,7 @@ import pytest
 
 from postroad.storage.engine import queries
 
-SCALING: Final = Path(__file__).parents[2] / "docs" / "scaling.md"
+SCRIPT: Final = Path(__file__).with_name("distribution.sql")
 COLUMN: Final = "account_id"
 
 # What grows with the mail, or changes with each message.
@@ -258,7 +258,7 @@ def test_the_reader_of_statements_knows_which_names_the_account(statement: str, 
 
 
 def test_the_script_for_citus_distributes_every_hot_table_and_copies_the_others() -> None:
-    (script,) = re.findall(r"```sql\n(CREATE EXTENSION citus;.*?)```", SCALING.read_text(), re.DOTALL)
+    script = SCRIPT.read_text()
     arrays = re.findall(r"unnest\(ARRAY\[(.*?)\]\)", script, re.DOTALL)
     distributed, copied = (set(re.findall(r"'(\w+)'", array)) for array in arrays)
     assert distributed == HOT
