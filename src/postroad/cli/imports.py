@@ -53,7 +53,10 @@ def _key_option(variable: str) -> Callable[[F], F]:
 async def from_resend(
     context: services_context.Context, *, account: accounts.Account, url: str, key_file: TextIO | None, dry_run: bool
 ) -> output.Report:
-    """Import domains, templates, suppressions and webhooks from Resend into an account."""
+    """Import domains, templates, suppressions and webhooks from Resend into an account.
+
+    What exists is not changed, so it can be repeated. The exit code is 1 if something could not be read.
+    """
     key = _key(key_file, RESEND_VARIABLE)
     async with _api(context, url, {"Authorization": f"Bearer {key}"}, key) as api:
         return await _run(context, account, resend.ResendReader(api), dry_run=dry_run)
@@ -78,7 +81,10 @@ async def from_postmark(
     account_key_file: TextIO | None,
     dry_run: bool,
 ) -> output.Report:
-    """Import domains, templates, suppressions and webhooks from a server of Postmark into an account."""
+    """Import domains, templates, suppressions and webhooks from a server of Postmark into an account.
+
+    What exists is not changed, so it can be repeated. The exit code is 1 if something could not be read.
+    """
     key = _key(key_file, POSTMARK_VARIABLE)
     has_account = account_key_file is not None or bool(os.environ.get(ACCOUNT_VARIABLE))
     async with contextlib.AsyncExitStack() as stack:

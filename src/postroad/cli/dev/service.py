@@ -110,7 +110,12 @@ def _address_option(name: str, default: str, text: str) -> Callable[[Decorated],
     help="Fill the demo account with a week of mail, once, and turn the bounce guard on.",
 )
 def dev(data: Path, http: config.Endpoint, smtp: config.Endpoint, sink: config.Endpoint, *, sample_week: bool) -> None:
-    """Run the whole service for development, with a demo account and without configuration."""
+    """Run the whole service for development, with a demo account and without configuration.
+
+    All mail goes to a mailbox simulator on this machine; the part before the @ decides the result: bounce, blocked,
+    defer, fail, slow, drop. The first start creates an account, a domain, a template, keys and a login; dev.json in the
+    data folder has them. Delete the folder to start again.
+    """
     folder = data_folder.DataFolder(data)
     with command.report_errors():
         folder.prepare()

@@ -37,7 +37,10 @@ class Restored:
 @click.argument("file", type=command.FILE, metavar="FILE")
 @click.option(FORCE, is_flag=True, help="Replace FILE if it exists.")
 async def backup(settings: config.Settings, *, file: Path, force: bool) -> output.Report:
-    """Write a verified backup of the database to FILE, while the service runs."""
+    """Write a verified backup of the database to FILE, while the service runs.
+
+    It does not contain the installation key.
+    """
     url, began = settings.database.url, time.monotonic()
     with backup_files.written(file, replace=force) as part:
         contents = await (_dump if _is_postgres(url) else _copy)(url, part, file=file)
@@ -48,7 +51,7 @@ async def backup(settings: config.Settings, *, file: Path, force: bool) -> outpu
 @click.argument("file", type=command.FILE, metavar="FILE")
 @click.option(FORCE, is_flag=True, help="Replace a database that is not empty; the old one is kept.")
 async def restore(settings: config.Settings, *, file: Path, force: bool) -> output.Report:
-    """Restore a backup into the database, with the delivery of all mail held."""
+    """Restore a backup into the database, with the delivery of all mail held. Stop the service first."""
     config.secret_key(settings.security)
     is_postgres = _is_postgres(settings.database.url)
     kind = await asyncio.to_thread(backup_files.kind_of, file)

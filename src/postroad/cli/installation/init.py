@@ -158,7 +158,12 @@ def init(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Set up an installation: settings, key, database, first account and domain. What exists is kept."""
+    """Set up an installation: settings, key, database, first account and domain. What exists is kept.
+
+    It asks for what the options do not give, unless there is no terminal; prints the DNS records to publish; and ends
+    with a link for the owner, who becomes the first operator. Run it again with the same options to continue after an
+    interruption.
+    """
     asks = not yes and sys.stdin.isatty()
     with command.report_errors():
         if database is not None and command.masked_address(database) != database:

@@ -87,7 +87,11 @@ def _flush_folder(folder: Path) -> None:
 @click.command("rotate", cls=command.SettingsCommand)
 @click.option("--new-key", type=command.FILE, metavar="FILE", help="File with the new key. Default: generate one.")
 async def rotate(settings: config.Settings, new_key: Path | None) -> output.Report:
-    """Replace the installation key and re-encrypt every stored secret."""
+    """Replace the installation key and re-encrypt every stored secret.
+
+    The new key is written to the file of the key, and the old one kept as FILE.previous, which backups from before
+    need. If interrupted, run it again. Then restart every process.
+    """
     if not settings.security.secret_key_file:
         raise config.ConfigError(
             "security.secret_key_file: must name the file of the installation key, which is replaced; write the key of "

@@ -31,7 +31,10 @@ _NAMES: Final = {
 @click.command("migrate", cls=command.SettingsCommand)
 @click.option("--check", is_flag=True, help="Change nothing; exit with 0 if up to date, 1 if pending, 2 if too new.")
 async def migrate(settings: config.Settings, *, check: bool) -> output.Report:
-    """Migrate the database schema to this version."""
+    """Migrate the database schema to this version.
+
+    The service does so at start, unless database.migrate_at_start is false.
+    """
     if check and not open_store.exists(settings.database.url):
         return _pending(0, migrations.known("sqlite"))
     database = await open_store.open_store(settings.database.url, connections=1)
@@ -192,7 +195,10 @@ _PARAMETERS: Final[list[click.Parameter]] = [
 
 @click.command("test", cls=command.SettingsCommand, params=_PARAMETERS)
 async def try_upstream(settings: config.Settings, *, name: str, to: str | None, sender: str) -> output.Report:
-    """Connect to an upstream and log in, and send a test message if an address is given."""
+    """Connect to an upstream and log in, and send a test message if an address is given.
+
+    Exits with 1 if it cannot be used.
+    """
     upstream = next((one for one in settings.upstreams if one.name == name), None)
     if upstream is None:
         known = ", ".join(one.name for one in settings.upstreams) or "none"

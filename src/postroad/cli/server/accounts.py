@@ -114,7 +114,7 @@ async def suspend(context: services_context.Context, named: str, reason: str) ->
 @click.command("resume", cls=command.StoreCommand)
 @NAMED
 async def resume(context: services_context.Context, named: str) -> output.Report:
-    """Resume a suspended account."""
+    """Resume a suspended account. Its counts of the bounce guard are reset."""
     account = await command.named_account(context, named)
     account = await account_registry.resume(context, account.id)
     return report(account, f"Account {account.name!r} ({account.id}) is resumed.")
@@ -178,7 +178,10 @@ async def reopen(context: services_context.Context, named: str) -> output.Report
 @NAMED
 @click.option("--yes", is_flag=True, help="Confirm the removal.")
 async def remove(context: services_context.Context, named: str, *, yes: bool) -> output.Report:
-    """Remove a closed account and delete all its data."""
+    """Remove a closed account and delete all its data.
+
+    It must have no queued mail. If interrupted, the maintenance role continues.
+    """
     account = await command.named_account(context, named)
     if not yes:
         raise errors.InvalidRequest(

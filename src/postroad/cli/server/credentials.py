@@ -95,7 +95,7 @@ async def create_key(
     approval_above: int | None,
     expires: str | None,
 ) -> output.Report:
-    """Create an API key and show it once."""
+    """Create an API key and show it once. It shares the idempotency keys of an SMTP credential."""
     limits = callers.KeyLimits(
         domains=domains,
         networks=networks,

@@ -143,7 +143,7 @@ async def show(context: services_context.Context, name: str, account: accounts.A
 @click.command("verify", cls=command.AccountCommand)
 @click.argument("name", metavar="DOMAIN")
 async def verify(context: services_context.Context, name: str, account: accounts.Account) -> output.Report:
-    """Mark a domain as verified without a DNS check."""
+    """Mark a domain as verified without a DNS check. Later checks do not change that."""
     domain = await services_domains.by_name(context, account.id, name)
     async with _name_owner_on_conflict(context, domain.account_id, name):
         domain = await services_domains.verify(context, domain.account_id, domain.id, by=domains.OPERATOR)

@@ -30,7 +30,10 @@ IDS = click.argument("ids", nargs=-1, metavar="IDS")
 async def show_list(
     context: services_context.Context, *, state: str | None, limit: int, **filters: str | None
 ) -> output.Report:
-    """List queued recipients, oldest first, with a summary."""
+    """List queued recipients, oldest first, with a summary.
+
+    A recipient is ready, waiting, scheduled, sending or held.
+    """
     chosen = await _filter(context, **filters)
     found = await queue_inspection.overview(context, chosen, state=state, limit=limit)
     return output.Report(data=queue_texts.overview_view(found), text=queue_texts.overview(found))
@@ -50,7 +53,7 @@ async def show(context: services_context.Context, name: str) -> output.Report:
 async def retry(
     context: services_context.Context, *, ids: tuple[str, ...], everything: bool, **filters: str | None
 ) -> output.Report:
-    """Schedule the next attempt of waiting recipients now."""
+    """Schedule the next attempt of waiting recipients now. It does not advance the retry schedule."""
     done = await queue_inspection.retry(context, await _selection(context, ids, filters, everything=everything))
     text = f"{output.recipients(done.changed)} scheduled for an attempt now."
     return output.Report(data={"retried": done.changed, "being_sent": done.held}, text=text + _skipped_note(done))
@@ -62,7 +65,7 @@ async def retry(
 async def cancel(
     context: services_context.Context, *, ids: tuple[str, ...], yes: bool, **filters: str | None
 ) -> output.Report:
-    """Cancel recipients: they fail without further attempts."""
+    """Cancel recipients: they fail without further attempts. Those being sent are skipped."""
     choices = await _selection(context, ids, filters)
     meant = (await queue_inspection.count(context, choices)).changed
     if meant > 1 and not yes:

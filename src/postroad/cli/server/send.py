@@ -50,7 +50,11 @@ _OPTIONS: Final[list[click.Parameter]] = [
 
 @click.command("send", cls=server_command.EitherCommand, local="postroad.cli.server.send_local.send", params=_OPTIONS)
 def send(server: api_client.Client, *, key: str | None, wait: int | None, **fields: Any) -> output.Report:
-    """Send a message. With --data or --config, a running service delivers it."""
+    """Send a message. With --data or --config, a running service delivers it.
+
+    If the connection breaks, the error names the key to pass as --key, so that a second try sends nothing twice. With
+    --wait, the exit code is 1 if a result is missing by then.
+    """
     given = f"cli-{os.urandom(16).hex()}" if key is None else checked_key(key)
     body = {name: value for name, value in message(fields).items() if value}
     try:

@@ -54,6 +54,6 @@ def add(server: api_client.Client, *, email: str, reason: str | None) -> output.
 @click.command("remove", cls=server_command.EitherCommand, local="postroad.cli.server.suppressions_local.remove")
 @click.argument("email")
 def remove(server: api_client.Client, email: str) -> output.Report:
-    """Remove an address from the suppression list of an account."""
+    """Remove an address from the suppression list of an account. It can receive the next message."""
     server.call("DELETE", f"{PATH}/{parse.quote(email, safe='')}")
     return output.Report(data={"removed": email}, text=f"{output.printable(email)} is no longer suppressed.")

@@ -74,7 +74,7 @@ async def invite(context: services_context.Context, email: str, account: account
 @click.argument("email")
 @click.option("--recovery", is_flag=True, help="Remove the second factors of the user when the link is used.")
 async def link(context: services_context.Context, email: str, account: str | None, *, recovery: bool) -> output.Report:
-    """Show a link for setting a new password. The previous link stops working."""
+    """Show a link for setting a new password. The previous link stops working; the password works until it is used."""
     user = await _find(context, email, account)
     made = await account_users.create_password_link(context, user.account_id, user.id, is_recovery=recovery)
     also = ", which also removes the second factors" if recovery else ""
@@ -206,7 +206,7 @@ def link_report(
 @click.command("add", cls=command.StoreCommand, params=[ACCOUNT])
 @click.argument("email")
 async def add_operator(context: services_context.Context, email: str, account: str | None) -> output.Report:
-    """Make a user an operator of the installation."""
+    """Make a user an operator of the installation. Check that the printed account is the right one."""
     account_id = None if account is None else (await command.named_account(context, account)).id
     user = await operators.add(context, email, account_id=account_id)
     return output.Report(
