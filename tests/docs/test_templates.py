@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from postroad.mail.accept import template_parts
+from postroad.mail.accept import rendering
 from postroad.model.mail import limits
 from postroad.protocol.text import mustache, placeholders
 from postroad.services.templates import templates
@@ -23,7 +23,7 @@ def test_the_limits_are_those_of_the_code() -> None:
     for row in (
         f"| a body | {templates.BODY_CHARACTERS:,} characters |",
         f"| nested sections | {mustache.MAX_DEPTH} |",
-        f"| other templates that a template uses | {template_parts.MAX_USED} |",
+        f"| other templates that a template uses | {rendering.MAX_USED} |",
         f"| versions that are kept | {templates.MAX_VERSIONS}, and the published one |",
         f"| variables of a message | {limits.VARIABLES} |",
         f"| lists and objects in variables | {limits.VARIABLE_DEPTH} levels, {limits.VARIABLE_VALUES:,} values |",

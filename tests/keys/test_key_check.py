@@ -26,12 +26,6 @@ async def state_of(ctx: context.Context, key: str) -> key_check.KeyState:
         return await key_check.state(tx, installation_keys.Keys.derive(key.encode()))
 
 
-async def forget_fingerprint(ctx: context.Context) -> None:
-    """As in a database of an older version."""
-    async with ctx.store.transaction() as tx:
-        await tx.run_script("DELETE FROM installation_key")
-
-
 async def test_the_first_start_stores_a_fingerprint_that_is_not_the_key(ctx: context.Context) -> None:
     async with ctx.store.reading() as tx:
         stored = await installation_key.fingerprint(tx)
@@ -57,31 +51,11 @@ async def test_another_key_is_refused_with_one_sentence_that_shows_no_key(
         assert again.keys == ctx.keys
 
 
-@pytest.mark.parametrize("secret", ["dkim", "webhook"])
-async def test_an_older_database_proves_its_key_by_a_secret(
-    ctx: context.Context, account: stored_accounts.Account, settings: config.Settings, secret: str
-) -> None:
-    if secret == "dkim":
-        await domain_keys.record(ctx, await domains.add(ctx, account.id, "example.com", verified=False))
-    else:
-        await endpoints.save(ctx, account.id, url=URL)
-    await forget_fingerprint(ctx)
-    assert await state_of(ctx, OTHER_KEY) is key_check.KeyState.WRONG
-    with pytest.raises(key_check.WrongKeyError):
-        async with composition.open_context(with_key(settings, OTHER_KEY)):
-            pass
-    async with ctx.store.reading() as tx:
-        assert await installation_key.fingerprint(tx) is None
-    async with composition.open_context(settings):
-        pass
-    async with ctx.store.reading() as tx:
-        assert await installation_key.fingerprint(tx) == ctx.keys.fingerprint
-
-
-async def test_an_older_database_without_secrets_takes_the_first_key(
+async def test_a_database_without_a_fingerprint_takes_the_first_key(
     ctx: context.Context, settings: config.Settings
 ) -> None:
-    await forget_fingerprint(ctx)
+    async with ctx.store.transaction() as tx:
+        await tx.run_script("DELETE FROM installation_key")
     assert await state_of(ctx, OTHER_KEY) is key_check.KeyState.UNUSED
     async with composition.open_context(with_key(settings, OTHER_KEY)):
         pass

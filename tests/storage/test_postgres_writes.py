@@ -9,11 +9,10 @@ import pytest
 from asyncpg import connection as asyncpg_connection
 
 from postroad import config, context
+from postroad.mail.accept import sending_rights
 from postroad.model.bounces import disposition
 from postroad.roles import composition
 from postroad.services.accounts import account_registry as accounts
-from postroad.services.accounts import credits
-from postroad.services.domains import domain_registry as domains
 from postroad.services.people import api_keys, authentication, credentials
 from postroad.storage.engine import postgres, queries
 from postroad.storage.mail import messages
@@ -132,8 +131,8 @@ async def test_what_the_first_message_of_an_account_looks_up_begins_no_transacti
     await credentials.create(ctx, shop.id, "main")
     _, secret = await api_keys.create(ctx, shop.id, credential_id=None, name="key", scopes=frozenset({"send"}))
     sent.clear()
-    await domains.sending_domain(ctx, shop.id, accepted_mail.DOMAIN)
-    await credits.is_charged(ctx, shop.id)
+    await sending_rights.sending_domain(ctx, shop.id, accepted_mail.DOMAIN)
+    await sending_rights.is_charged(ctx, shop.id)
     await authentication.authenticate(ctx, f"Bearer {secret}", client_address="192.0.2.1")
     # Whether access has changed, the domain, its owner, whether the account is charged, the key, whether it is closed.
     assert sent == ["SELECT"] * 6

@@ -20,7 +20,6 @@ def encrypt(key: bytes, secret: bytes, *, owner: str, nonce: bytes) -> bytes:
 
 
 def decrypt(key: bytes, sealed: bytes, *, owner: str) -> bytes:
-    """The secret that was encrypted for this owner."""
     version, nonce, rest = sealed[:1], sealed[1 : 1 + NONCE_BYTES], sealed[1 + NONCE_BYTES :]
     if version != VERSION or len(nonce) < NONCE_BYTES:
         raise DecryptionError(f"the secret of {owner} has an encryption format that this version does not support")
@@ -38,37 +37,30 @@ def decrypt(key: bytes, sealed: bytes, *, owner: str) -> bytes:
 
 
 def acme_account_owner(directory: str) -> str:
-    """The owner of the key of an ACME account."""
     return f"the ACME account at {directory}"
 
 
 def certificate_owner(directory: str, names: str) -> str:
-    """The owner of the private key of a certificate."""
     return f"the certificate of {names} from {directory}"
 
 
 def dkim_owner(account_id: str, domain_id: str) -> str:
-    """The owner of a DKIM key."""
     return f"dkim {account_id} {domain_id}"
 
 
 def sso_owner(account_id: str) -> str:
-    """The owner of the client secret of an account's single sign-on."""
     return f"single sign-on {account_id}"
 
 
 def totp_owner(login_id: str) -> str:
-    """The owner of the secret of an authenticator app."""
     return f"totp {login_id}"
 
 
 def webhook_owner(webhook_id: str) -> str:
-    """The owner of a webhook's signing secret."""
     return f"webhook {webhook_id}"
 
 
 def webhook_headers_owner(webhook_id: str) -> str:
-    """The owner of the header fields of a webhook's requests."""
     return f"webhook headers {webhook_id}"
 
 

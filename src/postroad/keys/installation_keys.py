@@ -41,7 +41,6 @@ class Keys:
 
     @classmethod
     def derive(cls, installation_key: bytes) -> "Keys":
-        """All derived keys."""
         return cls(
             token=_derive(installation_key, b"postroad token v1"),
             session=_derive(installation_key, b"postroad session v1"),
@@ -56,7 +55,6 @@ def _derive(installation_key: bytes, purpose: bytes) -> bytes:
 
 
 def random_text(length: int) -> str:
-    """Random letters and digits."""
     return "".join(secrets.choice(ALPHABET) for _ in range(length))
 
 
@@ -67,7 +65,6 @@ def new_api_key(mode: statuses.Mode = statuses.Mode.LIVE) -> str:
 
 
 def is_api_key(text: str) -> bool:
-    """Whether the text is a well-formed API key."""
     length = len(API_KEY_PREFIX) + SECRET_CHARACTERS + CHECKSUM_CHARACTERS
     if len(text) != length or not text.isascii() or not text.startswith(API_KEY_PREFIXES):
         return False
@@ -80,7 +77,6 @@ def is_test_key(text: str) -> bool:
 
 
 def hash_api_key(text: str) -> bytes:
-    """The stored hash of an API key."""
     return hashlib.sha256(text.encode()).digest()
 
 

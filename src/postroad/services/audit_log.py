@@ -189,7 +189,6 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def patterns(self) -> audit_log.Patterns:
-        """The same for the query."""
         return audit_log.Patterns(
             actor=containing(self.actor.lower()),
             action=_literal(self.action) + ("" if "." in self.action else ".%") if self.action else audit_log.ANYTHING,
@@ -250,7 +249,6 @@ def _literal(text: str) -> str:
 
 
 def containing(text: str) -> str:
-    """The pattern of what contains a text."""
     return f"%{_literal(text)}%" if text else audit_log.ANYTHING
 
 
@@ -271,14 +269,12 @@ def text(entry: audit_log.Entry) -> str:
 
 
 def _subject(entry: audit_log.Entry) -> str:
-    """The name of the object, formatted."""
     if entry.action not in _COUNTED:
         return entry.subject
     return _COUNT.sub(lambda found: f"{int(found[0]):,}", entry.subject)
 
 
 def _detail(entry: audit_log.Entry) -> str:
-    """The detail, with words instead of identifiers."""
     if entry.action in _ROLES:
         return entry.detail.replace("_", "-")
     if entry.action == "api_key.created":
@@ -300,7 +296,6 @@ async def actor_name(tx: store.Transaction, actor: callers.Actor) -> str:
 
 
 def _one_line(text: str) -> str:
-    """The text as one printable line."""
     return _UNSEEN.sub(" ", text)[:MAX_CHARACTERS]
 
 

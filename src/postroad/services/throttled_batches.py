@@ -16,7 +16,6 @@ MAX_PAUSE_SECONDS: Final = 1.0
 
 
 async def run_batch(ctx: context.Context, work: Callable[[store.Transaction], Awaitable[Result]]) -> Result:
-    """Run one transaction of many, then pause."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     async with ctx.store.transaction() as tx:

@@ -1,6 +1,4 @@
-"""How much an account may have, do at once, and repeat: quotas of objects, limits of costly work, and the rate of
-repetition.
-"""
+"""How much an account may have, do at once, and repeat: quotas, limits of costly work, rates of repetition."""
 
 import contextlib
 import math
@@ -58,7 +56,6 @@ async def check_suppression_quota(ctx: context.Context, account_id: str) -> None
 
 
 def refuse_beyond_quota(ctx: context.Context, kind: str, count: int) -> None:
-    """Refuse one more object when there are this many."""
     quota: int = getattr(ctx.settings.quotas, kind)
     if _binds(ctx) and count >= quota:
         limited = f"{quota} {QUOTA_NAMES[kind][0 if quota == 1 else 1]}"
@@ -80,8 +77,6 @@ def _binds(ctx: context.Context) -> bool:
 
 
 class Repeat(StrEnum):
-    """What is repeated."""
-
     RETRIES = "retries"
     RESCHEDULES = "reschedules"
     REPLAYS = "replays"

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from postroad import config, context, errors
-from postroad.mail.accept import batch, compose, submit, submit_batch, transaction, writer_protocol
+from postroad.mail.accept import batch, compose, rendering, submit, submit_batch, transaction, writer_protocol
 from postroad.model.delivery import throttle
 from postroad.model.mail import send_request
 from postroad.model.people import callers
@@ -420,7 +420,7 @@ async def test_a_batch_with_a_costly_template_takes_many_short_turns(
     shop: Shop, turns: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(submit_batch, "TURN_SECONDS", 0.0)
-    repeated = "{{name}}" * (templates.INLINE_PLACEHOLDERS + 1)
+    repeated = "{{name}}" * (rendering.INLINE_PLACEHOLDERS + 1)
     await templates.put(shop.ctx, shop.account_id, "welcome", subject="Hi", text=repeated, html=None)
     turns.clear()  # it was saved in one
     # As many as would be composed at once, and too large, so that each has to be rendered.
@@ -433,7 +433,7 @@ async def test_a_batch_with_a_costly_template_takes_many_short_turns(
 
 
 async def test_a_costly_template_of_a_single_message_is_rendered_in_a_thread(shop: Shop, turns: list[object]) -> None:
-    repeated = "{{name}}" * (templates.INLINE_PLACEHOLDERS + 1)
+    repeated = "{{name}}" * (rendering.INLINE_PLACEHOLDERS + 1)
     await templates.put(shop.ctx, shop.account_id, "welcome", subject="Hi", text=repeated, html=None)
     turns.clear()  # it was saved in one
     await accepted_mail.accept(

@@ -4,12 +4,12 @@ import msgspec
 import pytest
 
 from postroad import config, context, errors
+from postroad.mail.accept import rendering
 from postroad.roles import composition
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.domains import domain_registry as domains
 from postroad.services.messages import lookup as messages
 from postroad.services.messages import sample_send
-from postroad.services.templates import templates
 from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail
 from tests.contexts import Clock
@@ -55,7 +55,7 @@ async def test_a_template_is_tried_out_as_it_was_filled_in(
     ctx: context.Context, account: stored_accounts.Account
 ) -> None:
     await accepted_mail.allow_sending(ctx, account.id, amount=1)
-    content = templates.Rendered("Hello Ada", "Dear Ada", "<p>Dear Ada</p>")
+    content = rendering.Rendered("Hello Ada", "Dear Ada", "<p>Dear Ada</p>")
     accepted = await sample_send.send_rendered(
         ctx,
         accepted_mail.caller_of(account.id),

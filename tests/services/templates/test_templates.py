@@ -9,6 +9,7 @@ import pytest
 from hypothesis import strategies
 
 from postroad import context, errors
+from postroad.mail.accept import rendering
 from postroad.model.mail import statuses
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.templates import templates
@@ -23,7 +24,7 @@ def template(subject: str = "Hello", text: str | None = None, html: str | None =
 
 
 def test_values_fill_placeholders_escaped_in_html_only() -> None:
-    rendered = templates.render(
+    rendered = rendering.render(
         template("Hi {{name}}", "{{ name }} & {{n}}", "<b>{{name}}</b>"), {"name": "<Ada> & \"Bob\" 'x'", "n": 3}
     )
     assert rendered.subject == "Hi <Ada> & \"Bob\" 'x'"
@@ -32,71 +33,71 @@ def test_values_fill_placeholders_escaped_in_html_only() -> None:
 
 
 def test_a_body_that_is_not_there_stays_away() -> None:
-    assert templates.render(template(text="x"), {}) == templates.Rendered("Hello", "x", None)
-    assert templates.render(template(html="x"), {}) == templates.Rendered("Hello", None, "x")
+    assert rendering.render(template(text="x"), {}) == rendering.Rendered("Hello", "x", None)
+    assert rendering.render(template(html="x"), {}) == rendering.Rendered("Hello", None, "x")
 
 
 @pytest.mark.parametrize(
     "value, text", [("x", "x"), ("", ""), (True, "true"), (False, "false"), (0, "0"), (-7, "-7"), (1.5, "1.5")]
 )
 def test_strings_numbers_and_booleans_are_values(value: statuses.TemplateValue, text: str) -> None:
-    assert templates.render(template(text="[{{v}}]"), {"v": value}).text == f"[{text}]"
+    assert rendering.render(template(text="[{{v}}]"), {"v": value}).text == f"[{text}]"
 
 
 @pytest.mark.parametrize("value", ["{{ 7*7 }}", "{{name}}", "{% include '/etc/passwd' %}", "{{ config }}"])
 def test_a_value_is_never_rendered_again(value: str) -> None:
-    rendered = templates.render(template("{{v}}", "{{v}}", "{{v}}"), {"v": value, "name": "leaked", "config": "leaked"})
+    rendered = rendering.render(template("{{v}}", "{{v}}", "{{v}}"), {"v": value, "name": "leaked", "config": "leaked"})
     assert rendered.subject == rendered.text == value
     assert rendered.html == value.replace("'", "&#x27;")
 
 
 def test_one_missing_value_is_named() -> None:
     with pytest.raises(errors.InvalidRequest) as refusal:
-        templates.render(template("{{name}}", "{{name}} {{there}}"), {"there": "x"})
+        rendering.render(template("{{name}}", "{{name}} {{there}}"), {"there": "x"})
     assert refusal.value.message == "variables: 'name' is missing"
 
 
 def test_all_missing_values_are_named_once_wherever_they_stand() -> None:
     with pytest.raises(errors.InvalidRequest) as refusal:
-        templates.render(template("{{a}}", "{{b}} {{a}}", "{{c}}"), {"unused": 1})
+        rendering.render(template("{{a}}", "{{b}} {{a}}", "{{c}}"), {"unused": 1})
     assert refusal.value.message == "variables: 'a', 'b', 'c' are missing"
 
 
 def test_a_subject_that_is_given_replaces_the_templates_own_and_is_taken_as_it_is() -> None:
-    rendered = templates.render(template("{{gone}}", "{{name}}"), {"name": "Ada"}, subject="Offer {{today}}")
+    rendered = rendering.render(template("{{gone}}", "{{name}}"), {"name": "Ada"}, subject="Offer {{today}}")
     assert (rendered.subject, rendered.text) == ("Offer {{today}}", "Ada")
 
 
 @pytest.mark.parametrize("value", ["a\r\nBcc: v@example.net", "a\nb", "a\rb", "a\0b", "a\u2028b", "=?utf-8?q?=0D=0A?="])
 def test_a_value_cannot_break_out_of_the_subject(value: str) -> None:
     with pytest.raises(errors.InvalidRequest):
-        templates.render(template("Hi {{name}}", "x"), {"name": value})
+        rendering.render(template("Hi {{name}}", "x"), {"name": value})
 
 
 @pytest.mark.parametrize("field", ["text", "html"])
 def test_a_body_takes_line_breaks_but_no_nul(field: str) -> None:
     bodied = template(**{field: "{{v}}"})
-    assert getattr(templates.render(bodied, {"v": "a\r\nb"}), field) == "a\r\nb"
+    assert getattr(rendering.render(bodied, {"v": "a\r\nb"}), field) == "a\r\nb"
     with pytest.raises(errors.InvalidRequest, match=r"^variables: the character U\+0000"):
-        templates.render(bodied, {"v": "a\0b"})
+        rendering.render(bodied, {"v": "a\0b"})
 
 
 @pytest.mark.parametrize("name", ["", "x" * 501])
 def test_a_rendered_subject_keeps_its_length(name: str) -> None:
     with pytest.raises(errors.InvalidRequest, match=r"^subject: "):
-        templates.render(template("{{name}}", "x"), {"name": name})
+        rendering.render(template("{{name}}", "x"), {"name": name})
 
 
 def test_a_small_template_cannot_blow_up() -> None:
     bomb = template(text="{{a}}" * 50_000)
     with pytest.raises(errors.PayloadTooLarge, match=r"^text: "):
-        templates.render(bomb, {"a": "x" * 1_000_000})
+        rendering.render(bomb, {"a": "x" * 1_000_000})
 
 
 def test_an_unprintable_number_is_refused_and_not_rendered() -> None:
     for value in (10**5000, float("nan"), float("inf")):
         with pytest.raises(errors.InvalidRequest, match=r"^variables: "):
-            templates.render(template(text="{{a}}"), {"a": value})
+            rendering.render(template(text="{{a}}"), {"a": value})
 
 
 async def test_the_names_of_a_template_are_listed_once_in_their_order(ctx: context.Context) -> None:
@@ -105,7 +106,7 @@ async def test_the_names_of_a_template_are_listed_once_in_their_order(ctx: conte
 
 def test_a_draft_is_rendered_without_being_saved_and_refused_as_saving_it_would_be() -> None:
     rendered = templates.render_draft(subject="Hi {{a}}", text="", html="<b>{{a}}</b>", variables={"a": "<"})
-    assert rendered == templates.Rendered("Hi <", None, "<b>&lt;</b>")
+    assert rendered == rendering.Rendered("Hi <", None, "<b>&lt;</b>")
     for change, sentence in (
         ({"subject": ""}, "subject: has 0 characters"),
         ({"html": ""}, "text: give at least one of text and html"),
@@ -120,7 +121,7 @@ def test_a_draft_is_rendered_without_being_saved_and_refused_as_saving_it_would_
 @hypothesis.given(strategies.dictionaries(strategies.sampled_from("abc"), strategies.text(max_size=20)))
 def test_rendering_gives_text_or_a_refusal(values: dict[str, str]) -> None:
     try:
-        rendered = templates.render(template("s {{a}}", "{{b}}", "<i>{{c}}</i>"), values)
+        rendered = rendering.render(template("s {{a}}", "{{b}}", "<i>{{c}}</i>"), values)
     except errors.PostroadError:
         return
     assert rendered.text == values["b"]
@@ -130,12 +131,12 @@ def test_rendering_gives_text_or_a_refusal(values: dict[str, str]) -> None:
 
 def test_sections_take_lists_and_objects_and_missing_names_of_all_parts_are_named() -> None:
     order = template("{{#paid}}Paid{{/paid}}", "{{#items}}{{.}},{{/items}}", "{{#user}}{{name}}{{/user}}")
-    rendered = templates.render(order, {"paid": True, "items": ["<a>", 2], "user": {"name": "<Ada>"}})
-    assert rendered == templates.Rendered("Paid", "<a>,2,", "&lt;Ada&gt;")
+    rendered = rendering.render(order, {"paid": True, "items": ["<a>", 2], "user": {"name": "<Ada>"}})
+    assert rendered == rendering.Rendered("Paid", "<a>,2,", "&lt;Ada&gt;")
     with pytest.raises(errors.InvalidRequest, match=r"^variables: 'paid', 'items', 'user' are missing$"):
-        templates.render(order, {})
+        rendering.render(order, {})
     with pytest.raises(errors.InvalidRequest, match=r"^variables: the template takes more than 100000 steps"):
-        templates.render(template(text="{{#a}}{{#a}}{{#a}}x{{/a}}{{/a}}{{/a}}"), {"a": list(range(1, 200))})
+        rendering.render(template(text="{{#a}}{{#a}}{{#a}}x{{/a}}{{/a}}{{/a}}"), {"a": list(range(1, 200))})
 
 
 async def test_a_message_with_lists_is_rendered_in_a_thread(
@@ -253,7 +254,7 @@ async def test_a_removed_template_is_gone(ctx: context.Context, account: stored_
 
 async def test_a_preview_is_what_would_be_sent(ctx: context.Context, account: stored_accounts.Account) -> None:
     await templates.put(ctx, account.id, "welcome", subject="Hi {{name}}", text=None, html="<b>{{name}}</b>")
-    assert await templates.preview(ctx, account.id, "welcome", {"name": "A&B"}) == templates.Rendered(
+    assert await templates.preview(ctx, account.id, "welcome", {"name": "A&B"}) == rendering.Rendered(
         "Hi A&B", None, "<b>A&amp;B</b>"
     )
 

@@ -9,6 +9,7 @@ import msgspec
 from postroad import context, errors
 from postroad.compat import compatible_api
 from postroad.compat.postmark import error_shape, numbers, schemas, translation
+from postroad.mail.accept import rendering
 from postroad.model.mail import limits
 from postroad.model.people import callers
 from postroad.protocol.text import mustache, placeholders
@@ -122,7 +123,7 @@ async def validate(ctx: context.Context, request: routing.Request) -> routing.Re
     size = sum(len(source or "") for source in (body.subject, body.html_body, body.text_body))
     work = functools.partial(_validated, body)
     # A small template can loop over the values of a list in a list.
-    is_costly = size > _INLINE_CHARACTERS or templates.has_lists(body.test_render_model or {})
+    is_costly = size > _INLINE_CHARACTERS or rendering.has_lists(body.test_render_model or {})
     checked = await ctx.threads.run(request.caller.account_id, work) if is_costly else work()
     return compatible_api.respond(checked)
 

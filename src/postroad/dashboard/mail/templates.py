@@ -11,7 +11,7 @@ import msgspec
 from postroad import errors
 from postroad.dashboard.framework import forms, lists, requests
 from postroad.dashboard.mail import previews as previews_pages
-from postroad.mail.accept import validation
+from postroad.mail.accept import rendering, validation
 from postroad.model.mail import limits, statuses
 from postroad.model.people import callers
 from postroad.model.units import cursors
@@ -198,7 +198,7 @@ async def _shown(request: requests.PageRequest, draft: Draft, part: Part | None)
     try:
         rendered, problem = await _rendered(request, draft, content=SAMPLE_CONTENT), None
     except errors.PostroadError as refusal:
-        rendered, problem = templates.Rendered("", None, None), refusal.message
+        rendered, problem = rendering.Rendered("", None, None), refusal.message
     wants_text = part == "text" or (part is None and not rendered.html)
     text = (rendered.text or "")[: previews.TEXT_CHARACTERS] if wants_text else None
     values = {"problem": problem, "subject": rendered.subject, "text": text, "has_html": rendered.html is not None}
@@ -213,12 +213,12 @@ async def _shown(request: requests.PageRequest, draft: Draft, part: Part | None)
     return routing.Response(200, head + body, headers=previews.DOCUMENT_HEADERS, content_type=previews.DOCUMENT_TYPE)
 
 
-async def _rendered(request: requests.PageRequest, draft: Draft, *, content: str | None) -> templates.Rendered:
+async def _rendered(request: requests.PageRequest, draft: Draft, *, content: str | None) -> rendering.Rendered:
     """The draft with its test values, in a thread: it may have many placeholders, or loop over lists."""
     variables = _variables(draft.values)
     validation.check_variables("values", variables)
     template = await templates.prepare(request.ctx, request.account_id, draft.content())
-    work = functools.partial(templates.render, template, variables, content=content)
+    work = functools.partial(rendering.render, template, variables, content=content)
     return await request.ctx.threads.run(request.account_id, work)
 
 

@@ -18,17 +18,15 @@ from postroad.mail.accept import (
     batch,
     compose,
     refusals,
+    rendering,
     send_limits,
-    template_parts,
+    sending_rights,
     transaction,
     validation,
 )
 from postroad.model.mail import send_request, statuses
 from postroad.model.people import callers
 from postroad.model.units import identifiers
-from postroad.services.accounts import credits
-from postroad.services.domains import domain_registry
-from postroad.services.templates import templates
 from postroad.storage.engine import store
 from postroad.storage.mail import domains, messages
 from postroad.storage.mail import templates as stored_templates
@@ -146,10 +144,10 @@ async def admit(
     _check_mode(checked, who)
     if who.key is not None:
         send_limits.check_key_content(who.key.limits, checked)
-    domain = await domain_registry.sending_domain(ctx, who.account_id, checked.sender.domain)
+    domain = await sending_rights.sending_domain(ctx, who.account_id, checked.sender.domain)
     size = checked.size + batch.RECIPIENT_BYTES * len(checked.recipients)
     ctx.queue_limit.check(who.account_id, size, is_test=who.is_test)
-    is_charged = not who.is_test and await credits.is_charged(ctx, who.account_id)
+    is_charged = not who.is_test and await sending_rights.is_charged(ctx, who.account_id)
     return _identity(ctx, who, info, checked, domain, is_charged=is_charged, place=place)
 
 
@@ -189,7 +187,7 @@ async def compose_fields(
     rendered = checked
     if template is not None:
         work = functools.partial(render, checked, template)
-        is_costly = templates.is_costly(template) or templates.has_lists(checked.variables)
+        is_costly = rendering.is_costly(template) or rendering.has_lists(checked.variables)
         rendered = await run(ctx, identity.account_id, work, threaded=is_costly)
     # A template may repeat a value: a small request can become a large message.
     large = is_large or len(rendered.text or "") + len(rendered.html or "") > INLINE_CHARACTERS
@@ -246,12 +244,12 @@ async def find_template(
         template = await stored_templates.by_alias(tx, account_id, checked.template)
         if template is None:
             raise errors.InvalidRequest(f"template: {checked.template!r} does not exist in this account")
-        return await template_parts.load(tx, template)
+        return await rendering.load_parts(tx, template)
 
 
 def render(checked: validation.CheckedSend, template: stored_templates.Template) -> validation.CheckedSend:
     """The message with subject and bodies from its template."""
-    rendered = templates.render(template, checked.variables, subject=checked.subject)
+    rendered = rendering.render(template, checked.variables, subject=checked.subject)
     return msgspec.structs.replace(checked, subject=rendered.subject, text=rendered.text, html=rendered.html)
 
 

@@ -19,10 +19,9 @@ from typing import Final
 import msgspec
 
 from postroad import context, errors
-from postroad.mail.accept import approval_limit, batch, compose, submit, transaction, validation
+from postroad.mail.accept import approval_limit, batch, compose, rendering, submit, transaction, validation
 from postroad.model.mail import send_request, statuses
 from postroad.model.people import callers
-from postroad.services.templates import templates
 from postroad.storage.mail import messages
 from postroad.storage.mail import templates as stored_templates
 
@@ -188,8 +187,8 @@ async def _compose_all(
     submissions: dict[int, transaction.Submission] = {}
     left = collections.deque(admitted)
     used = {one.alias: one for _, _, one, _ in admitted if one is not None}
-    threaded = threaded or any(map(templates.is_costly, used.values()))
-    threaded = threaded or any(templates.has_lists(checked.variables) for _, checked, _, _ in admitted)
+    threaded = threaded or any(map(rendering.is_costly, used.values()))
+    threaded = threaded or any(rendering.has_lists(checked.variables) for _, checked, _, _ in admitted)
     while left:
         work = functools.partial(_compose, left, submissions, refused)
         await submit.run(ctx, who.account_id, work, threaded=threaded)

@@ -11,12 +11,11 @@ from typing import Final
 import msgspec
 
 from postroad import context, errors
-from postroad.mail.accept import compose, mime_validation, submit, transaction, validation
+from postroad.mail.accept import compose, mime_validation, sending_rights, submit, transaction, validation
 from postroad.model.mail import send_request, statuses
 from postroad.model.people import callers
 from postroad.model.units import times
 from postroad.protocol.mime import address, builder, message_parser, seven_bit
-from postroad.services.domains import domain_registry
 
 # From a validated MIME message to everything that is stored.
 #
@@ -253,7 +252,7 @@ async def _check_envelope_domain(ctx: context.Context, checked: mime_validation.
     if domain is None or domain == checked.sender.domain:
         return
     try:
-        await domain_registry.sending_domain(ctx, account_id, domain)
+        await sending_rights.sending_domain(ctx, account_id, domain)
     except errors.Forbidden:
         raise errors.Forbidden(
             f"MAIL FROM: this account cannot send from {domain}; set the envelope sender to an address at "

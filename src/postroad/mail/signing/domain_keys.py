@@ -144,7 +144,7 @@ async def keys(ctx: context.Context, domain: domains.Domain) -> list[domains.Dki
         if not found and generated is not None:
             await insert_generation(ctx, tx, domain, generated, selector=new_selector(ctx), status=_CURRENT)
         elif not any(key.algorithm == domains.DkimAlgorithm.ED25519 and key.status == _CURRENT for key in found):
-            await key_check.require_current(ctx, tx)
+            await key_check.require_current(ctx.keys, tx)
             await domains.insert_dkim_keys(tx, _ed25519_beside(ctx, domain, _signing(found)))
         return await domains.dkim_keys(tx, domain.account_id, domain.id)
 
@@ -174,7 +174,7 @@ async def insert_generation(
     status: domains.DkimStatus,
 ) -> None:
     """Store a generated RSA key with an Ed25519 key beside it."""
-    await key_check.require_current(ctx, tx)
+    await key_check.require_current(ctx.keys, tx)
     private_key, public_key = generated
     made = domains.DkimKey(
         account_id=domain.account_id,

@@ -90,8 +90,6 @@ class _ResolvedHost(msgspec.Struct, frozen=True):
 
 
 class WebhookClient:
-    """Checks URLs and posts to them."""
-
     def __init__(self, settings: config.Settings) -> None:
         webhooks = settings.webhooks
         self._resolver = resolver.Resolver(
@@ -130,7 +128,6 @@ class WebhookClient:
             return failure(FailureCode.TIMEOUT, f"no complete response within {ATTEMPT_SECONDS:g} seconds")
 
     async def close(self) -> None:
-        """Close open connections."""
         await self._found.close()
         await self._client.close()
 
@@ -254,7 +251,6 @@ def _complete(found: http_client.Response, *, max_bytes: int) -> bytes:
 
 
 def failure(code: FailureCode, sentence: str) -> WebhookResponse:
-    """No usable response."""
     return WebhookResponse(error=f"{code}: {sentence}")
 
 

@@ -20,14 +20,12 @@ _MADE_HARMLESS: Final = re.compile(_BEGINNING.format("'"))
 
 
 def lines(rows: Iterable[Sequence[str | int]]) -> bytes:
-    """Rows as CSV text."""
     text = io.StringIO(newline="")
     csv.writer(text).writerows([_harmless(cell) for cell in row] for row in rows)
     return text.getvalue().encode()
 
 
 def plain(cell: str) -> str:
-    """The original text of a cell."""
     return _MADE_HARMLESS.sub("", cell)
 
 

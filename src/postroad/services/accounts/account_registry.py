@@ -1,6 +1,4 @@
-"""Accounts: create, find, rename, limit, suspend and resume, close and remove. A suspended account can read, but not
-send.
-"""
+"""Accounts: create, find, rename, limit, suspend and resume, close and remove."""
 
 import dataclasses
 import functools
@@ -59,7 +57,6 @@ async def create(ctx: context.Context, name: str) -> accounts.Account:
 
 
 async def find(ctx: context.Context, account_id: str) -> accounts.Account:
-    """One account."""
     if not identifiers.is_identifier(account_id, identifiers.ACCOUNT):
         raise not_found()
     async with ctx.store.reading() as tx:
@@ -82,7 +79,6 @@ async def page(ctx: context.Context, after: str, limit: int) -> list[accounts.Ac
 
 
 async def rename(ctx: context.Context, account_id: str, name: str) -> accounts.Account:
-    """Give an account another name."""
     limits.check_label("name", name)
     async with ctx.store.transaction() as tx:
         account = await lock(tx, account_id)
@@ -116,7 +112,6 @@ async def suspend(ctx: context.Context, account_id: str, reason: str) -> account
 
 
 async def resume(ctx: context.Context, account_id: str) -> accounts.Account:
-    """Allow an account to send again."""
     async with ctx.store.transaction() as tx:
         account = await lock(tx, account_id)
         _refuse_closed(account)
@@ -186,7 +181,6 @@ def suspended_until(ctx: context.Context, account: accounts.Account) -> int | No
 
 
 async def sending(ctx: context.Context, account: accounts.Account) -> Sending:
-    """The account's state with the bounce guard."""
     settings = ctx.settings.bounce_guard
     after_day = times.day_of(ctx.clock()) - settings.days
     async with ctx.store.reading() as tx:
@@ -218,12 +212,10 @@ def _state(account: accounts.Account, counts: bounce_guard.Counts, guard: bounce
 
 
 def not_found() -> errors.NotFound:
-    """The error for an unknown account id."""
     return errors.NotFound("the account does not exist")
 
 
 async def lock(tx: store.Transaction, account_id: str) -> accounts.Account:
-    """An account, locked for a change of its state."""
     if not identifiers.is_identifier(account_id, identifiers.ACCOUNT):
         raise not_found()
     await credentials.bump_access_version(tx)
@@ -258,7 +250,6 @@ MAX_RECIPIENTS: Final = 1_000_000_000
 async def change_limits(
     ctx: context.Context, account_id: str, *, request_rate: int | None, recipients_per_day: int | None
 ) -> accounts.Account:
-    """Set both limits of an account."""
     _check_limits("request_rate", request_rate, limit=MAX_RATE)
     _check_limits("recipients_per_day", recipients_per_day, limit=MAX_RECIPIENTS)
     async with ctx.store.transaction() as tx:
@@ -272,7 +263,6 @@ async def change_limits(
 
 
 def limits_text(account: accounts.Account) -> str:
-    """The limits of an account in words."""
     rate, daily = account.request_rate, account.recipients_per_day
     rate_text = "the default rate" if rate is None else f"{rate:,} sends per second"
     return f"{rate_text} and {'no daily limit' if daily is None else f'{daily:,} recipients per day'}"

@@ -55,22 +55,7 @@ async def add(ctx: context.Context, account_id: str, amount: int, note: str | No
     return dataclasses.replace(account, available=account.available + amount)
 
 
-async def is_charged(ctx: context.Context, account_id: str) -> bool:
-    """Whether mail of an account costs credits now."""
-    if not ctx.settings.credits.enabled:  # nothing to look up
-        return False
-    known = await ctx.access_cache.refresh(ctx.clock())
-    fact = ("charged", account_id)
-    charged: bool | None = known.get(fact)
-    if charged is None:
-        async with ctx.store.looking_up() as tx:
-            account = await stored_accounts.by_id(tx, account_id)
-        known[fact] = charged = account is None or needs_credits(ctx, account)
-    return charged
-
-
 def needs_credits(ctx: context.Context, account: stored_accounts.Account) -> bool:
-    """Whether an account needs credits to send."""
     return ctx.settings.credits.enabled and not account.unlimited
 
 
@@ -126,7 +111,6 @@ LEDGER_PAGE_ROWS: Final = 1_000
 
 
 async def export_ledger(ctx: context.Context, account_id: str) -> AsyncGenerator[bytes, None]:
-    """The whole ledger, streamed."""
     balances = _Balances()
     rows: list[Sequence[str | int]] = [LEDGER_COLUMNS]
     after = ""
@@ -142,13 +126,10 @@ async def export_ledger(ctx: context.Context, account_id: str) -> AsyncGenerator
 
 
 class _Balances:
-    """Running sums of the entries."""
-
     def __init__(self) -> None:
         self._available = self._reserved = 0
 
     def cells(self, entry: stored_accounts.LedgerEntry) -> Sequence[str | int]:
-        """The row of the next entry."""
         self._available += entry.available
         self._reserved += entry.reserved
         return (

@@ -80,7 +80,6 @@ async def page(ctx: context.Context, *, search: str, state: str, after: str, lim
 
 
 async def details(ctx: context.Context, account_id: str) -> AccountDetails:
-    """One account."""
     account = await account_registry.find(ctx, account_id)
     now = ctx.clock()
     async with ctx.store.scanning() as tx:

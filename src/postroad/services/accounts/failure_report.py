@@ -34,18 +34,14 @@ class FailureGroup(msgspec.Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """All of them."""
         return self.bounced + self.failed
 
     @property
     def described(self) -> failure_causes.FailureCause:
-        """The cause for people."""
         return failure_causes.describe(self.cause, self.provider)
 
 
 class FailureReport(msgspec.Struct, frozen=True):
-    """Groups, largest first, and their sums."""
-
     groups: list[FailureGroup]
     bounced: int
     failed: int
@@ -53,7 +49,6 @@ class FailureReport(msgspec.Struct, frozen=True):
 
 
 async def read(ctx: context.Context, account_id: str, chosen: chart_ranges.Range) -> FailureReport:
-    """The failures of a range."""
     async with ctx.store.scanning(account_id) as tx:
         recent = await _counts(tx, account_id, chosen.from_hour, chosen.until_hour)
         before = await _counts(tx, account_id, chosen.compared_from, chosen.compared_until)

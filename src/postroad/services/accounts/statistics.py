@@ -1,8 +1,8 @@
 """Statistics of an account: series for charts, results by provider, the queue, and the latest failures.
 
-Nothing here scans mail. Charts use hourly counts recorded with the mail itself (storage/mail/mail_counts.py); the rest are
-index lookups: the cost does not grow with the number of messages. What counts do not have, results by tag and by sender
-domain, comes from a bounded sample.
+Nothing here scans mail. Charts use hourly counts recorded with the mail itself (`storage/mail/mail_counts.py`); the
+rest are index lookups: the cost does not grow with the number of messages. What counts do not have, results by tag and
+by sender domain, comes from a bounded sample.
 """
 
 import collections
@@ -195,8 +195,6 @@ class Series(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Results at one mailbox provider."""
-
     name: str
     delivered: int
     bounced: int
@@ -205,7 +203,6 @@ class Provider:
 
     @property
     def refused(self) -> int:
-        """Recipients that it refused finally."""
         return self.bounced + self.failed
 
     @property
@@ -248,7 +245,6 @@ async def overview(
     chosen: chart_ranges.Range,
     narrowing: Narrowing = ALL_MAIL,
 ) -> Overview:
-    """The current state of an account's mail, and the results of a range."""
     now = ctx.clock()
     counts = await read_counts(ctx, account_id, chosen, narrowing)
     async with ctx.store.scanning(account_id) as tx:
@@ -315,7 +311,6 @@ async def read_counts(
 
 
 async def daily_recipients(ctx: context.Context, account_id: str) -> float:
-    """Recipients a day, over the last days."""
     async with ctx.store.reading() as tx:
         counts = await mail_counts.hourly_since(
             tx, account_id, from_hour=mail_counts.hour_of(ctx.clock()) + 1 - 24 * USUAL_DAYS
@@ -349,7 +344,6 @@ async def _newest_deliveries(tx: store.Transaction, account_id: str) -> list[sto
 
 
 def total(sums: Sequence[mail_counts.BucketTotal]) -> Totals:
-    """The sum of hourly counts."""
     return Totals(*(sum(getattr(one, name) for one in sums) for name in _COUNTED))
 
 

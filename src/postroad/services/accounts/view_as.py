@@ -64,7 +64,6 @@ async def account_of(ctx: context.Context, look: ViewAs) -> accounts.Account | N
 
 
 def write(ctx: context.Context, look: ViewAs) -> str:
-    """The value for the browser."""
     return tokens.write_value(ctx, look, purpose=PURPOSE)
 
 

@@ -1,4 +1,4 @@
-"""DNS checks of sender domains: each record is queried, results are stored and applied; due domains are checked again."""
+"""DNS checks of sender domains: each record is queried, and its result stored and applied; due domains again."""
 
 import asyncio
 import dataclasses

@@ -1,6 +1,4 @@
-"""Queries for the DNS records of sender domains, the values that this installation expects, and the evaluation of SPF
-as receivers do it.
-"""
+"""DNS queries about sender domains: their records, the values expected of them, and SPF evaluated as receivers do."""
 
 import asyncio
 from collections.abc import Sequence
@@ -113,7 +111,6 @@ class Search:
         return spf_record.allows_network(term, addresses, wanted)
 
     async def _hosts(self, domain: str) -> tuple[str, ...]:
-        """The mail hosts of a domain."""
         if domain not in self._mail_hosts:
             answer = await self._dns.mx(domain)
             if isinstance(answer, resolver.Failure):
@@ -182,8 +179,6 @@ MAX_FOUND: Final = 5
 
 
 class DomainDns:
-    """Queries records; one instance per process."""
-
     def __init__(self, settings: config.Settings) -> None:
         _refuse_impossible(settings.domains.spf)
         self._settings = settings

@@ -8,6 +8,7 @@ import dataclasses
 from typing import Final
 
 from postroad import context, errors
+from postroad.mail.accept import sending_rights
 from postroad.model.domains import warmup
 from postroad.model.events import events
 from postroad.model.units import identifiers, times
@@ -23,7 +24,7 @@ async def warmup_view(ctx: context.Context, domain: domains.Domain) -> warmup.Vi
     if domain.warm or not ctx.settings.warmup.enabled:
         return None
     async with ctx.store.reading() as tx:
-        state = await _warmup_state(ctx, tx, domain)
+        state = await sending_rights.warmup_state(ctx, tx, domain)
     return warmup.view(state, ctx.settings.warmup.recipients_per_day)
 
 
@@ -32,21 +33,8 @@ async def warmup_calendar(ctx: context.Context, domain: domains.Domain) -> list[
     if domain.warm or not ctx.settings.warmup.enabled:
         return None
     async with ctx.store.reading() as tx:
-        state = await _warmup_state(ctx, tx, domain)
+        state = await sending_rights.warmup_state(ctx, tx, domain)
     return warmup.calendar(state, ctx.settings.warmup.recipients_per_day) or None
-
-
-async def is_free_of_warmup(ctx: context.Context, tx: store.Transaction, domain: domains.Domain) -> bool:
-    """Whether a domain needs no warm-up."""
-    if domain.warm or not ctx.settings.warmup.enabled:
-        return True
-    return warmup.cap(await _warmup_state(ctx, tx, domain), ctx.settings.warmup.recipients_per_day) is None
-
-
-async def _warmup_state(ctx: context.Context, tx: store.Transaction, domain: domains.Domain) -> warmup.State:
-    key = (domain.account_id, domain.name)
-    stored = (await domains.warmups(tx, [key])).get(key)
-    return warmup.at(stored, now=ctx.clock(), caps=ctx.settings.warmup.recipients_per_day)
 
 
 # How the audit log describes who verified a domain.
@@ -89,7 +77,6 @@ async def of_account(
 
 
 async def find(ctx: context.Context, account_id: str, domain_id: str) -> domains.Domain:
-    """One domain of an account."""
     _check_id(domain_id)
     async with ctx.store.reading() as tx:
         return await _existing(tx, account_id, domain_id)
@@ -133,7 +120,6 @@ async def verify(ctx: context.Context, account_id: str, domain_id: str, *, by: s
 
 
 async def _announce(ctx: context.Context, tx: store.Transaction, domain: domains.Domain, *, by: str, now: int) -> None:
-    """Write the event of a verification."""
     await accounts.lock(tx, [domain.account_id])
     data = events.DomainData(domain_id=domain.id, domain=domain.name, verified_by=by)
     kind = events.EventType.DOMAIN_VERIFIED
@@ -153,27 +139,6 @@ async def unverify(ctx: context.Context, account_id: str, domain_id: str, *, fai
             )
     ctx.access_cache.invalidate()
     return is_changed
-
-
-async def sending_domain(ctx: context.Context, account_id: str, name: str) -> domains.Domain:
-    """The domain, if the account may send from it; otherwise raises Forbidden."""
-    known = await ctx.access_cache.refresh(ctx.clock())
-    fact = ("domain", account_id, name)
-    domain: domains.Domain | None = known.get(fact)
-    if domain is None:
-        async with ctx.store.looking_up() as tx:
-            domain = await domains.by_name(tx, account_id, name)
-            owner = await domains.verified_owner(tx, name)
-            is_free = domain is not None and await is_free_of_warmup(ctx, tx, domain)
-        if domain is None:
-            raise errors.Forbidden(f"from: {name} is not a domain of this account; add the domain first")
-        if owner not in (None, account_id):
-            raise errors.Forbidden(f"from: {name} is verified by another account; it cannot be used here")
-        # A domain that has completed its warm-up counts as warm, and its mail skips the check.
-        known[fact] = domain = dataclasses.replace(domain, warm=int(is_free))
-    if domain.verified_at is None and ctx.settings.domains.require_verified:
-        raise errors.Forbidden(f"from: {name} is not verified yet; publish its DKIM record, then check the domain")
-    return domain
 
 
 async def set_warm(ctx: context.Context, account_id: str, domain_id: str, *, warm: bool) -> domains.Domain:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from postroad import context, errors
-from postroad.mail.accept import approval_limit, submit, submit_batch, template_parts
+from postroad.mail.accept import approval_limit, rendering, submit, submit_batch
 from postroad.model.mail import send_request, statuses
 from postroad.model.people import callers
 from postroad.model.units import identifiers
@@ -64,7 +64,6 @@ async def approve(ctx: context.Context, account_id: str, approval_id: str) -> ap
 
 
 async def reject(ctx: context.Context, account_id: str, approval_id: str) -> approvals.Approval:
-    """Refuse it for good."""
     found = await _find(ctx, account_id, approval_id)
     waiting = (approvals.State.PENDING,)
     async with ctx.store.transaction() as tx:
@@ -124,7 +123,7 @@ async def _refuse_changed_templates(ctx: context.Context, found: approvals.Appro
     async with ctx.store.reading() as tx:
         for alias in sorted(aliases):
             template = await templates.by_alias(tx, found.account_id, alias)
-            used = () if template is None else (template, *(await template_parts.load(tx, template)).used)
+            used = () if template is None else (template, *(await rendering.load_parts(tx, template)).used)
             if any(one.updated_at > found.created_at for one in used):
                 raise errors.Conflict(
                     f"the template {alias} was changed after this request; reject it, and repeat it with a new key"

@@ -49,8 +49,6 @@ SUPPRESSION_REASON: Final = "suppressed by a bulk action"
 
 
 class Action(StrEnum):
-    """What is done with the messages."""
-
     RETRY = "retry"
     CANCEL = "cancel"
     RESEND = "resend"
@@ -94,7 +92,6 @@ class Report(msgspec.Struct):
     unchanged: Counter[str] = msgspec.field(default_factory=Counter)
 
     def add(self, changed: int, unchanged: Counter[str]) -> None:
-        """Count a step."""
         self.changed += changed
         self.unchanged.update(unchanged)
 

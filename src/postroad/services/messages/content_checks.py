@@ -30,16 +30,12 @@ _ONE_CLICK: Final = "list-unsubscribe=one-click"
 
 
 class Level(StrEnum):
-    """How a finding is shown."""
-
     GOOD = "good"
     WARN = "warn"
     BAD = "bad"
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One result of a check: a sentence or two."""
-
     level: Level
     text: str
 
@@ -52,7 +48,6 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 def check_header(headers: Sequence[tuple[str, str]], origin: Origin) -> list[Finding]:
-    """The findings, in the order of the page."""
     fields: dict[str, list[str]] = {}
     for name, value in headers:
         fields.setdefault(name.lower(), []).append(value)
@@ -144,19 +139,15 @@ _UNSUBSCRIBE_TEXT: Final = re.compile(
 
 
 class CheckedLink(msgspec.Struct, frozen=True):
-    """A link and its problems, as sentences."""
-
     link: html_usage.Link
     problems: list[str]
 
 
 def check_links(link: html_usage.Link) -> CheckedLink:
-    """The problems of a link."""
     return CheckedLink(link, list(_problems(link)))
 
 
 def is_unsubscribe(link: html_usage.Link) -> bool:
-    """Whether a link looks like one to unsubscribe."""
     return _UNSUBSCRIBE_TEXT.search(link.text) is not None or _UNSUBSCRIBE_TEXT.search(link.url) is not None
 
 
@@ -261,7 +252,6 @@ def feature_keys() -> frozenset[str]:
 
 
 def features_updated() -> str:
-    """The date of the data."""
     return _data().updated
 
 
@@ -335,7 +325,6 @@ async def of_message(ctx: context.Context, account_id: str, message_id: str) -> 
 
 
 async def run(ctx: context.Context, account_id: str, preview: previews.Preview, origin: Origin) -> Report:
-    """Check a message."""
     report = await ctx.threads.run(account_id, lambda: check(preview, origin))
     return msgspec.structs.replace(report, spam=await _spam(ctx, account_id, preview.reading.content))
 
@@ -354,7 +343,6 @@ async def _spam(ctx: context.Context, account_id: str, raw: bytes) -> spamd.Verd
 
 
 def check(preview: previews.Preview, origin: Origin) -> Report:
-    """The same, at once."""
     usage = html_usage.scan(preview.html or "", feature_keys())
     return Report(
         headers=check_header(preview.headers, origin),

@@ -102,14 +102,12 @@ class Inbox:
         return [received for received in self._messages.values() if sent_as(keys, received) == message_id]
 
     def find(self, message_id: str) -> CapturedMessage:
-        """One message."""
         try:
             return self._messages[message_id]
         except KeyError:
             raise errors.NotFound("no such message in the inbox") from None
 
     def clear(self) -> None:
-        """Remove all messages."""
         self._messages.clear()
         self._octets = 0
 

@@ -50,8 +50,6 @@ STALLED_SECONDS: Final = 60.0
 
 
 class _Step(msgspec.Struct, frozen=True):
-    """What is written in one step, by message id."""
-
     messages: Sequence[stored_messages.Message]
     results: Mapping[str, list[stored_messages.RecipientResult]]
     tags: Mapping[tuple[str, str], set[str]]

@@ -1,4 +1,4 @@
-"""Messages of an account: details, raw content, list, search and count, also for those who may not see what they say."""
+"""Messages of an account: details, raw content, list, search and count, with or without what they say."""
 
 import asyncio
 import contextlib
@@ -164,8 +164,6 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class SearchPage(Page):
-    """A page of search results, and the search."""
-
     query: search_query.Query
 
 
@@ -222,7 +220,6 @@ async def check_change(ctx: context.Context, who: callers.Caller, message_id: st
 
 
 async def details(ctx: context.Context, account_id: str, message_id: str) -> Details:
-    """One message with everything but its content."""
     async with ctx.store.reading() as tx:
         message, reached = await find_in(tx, account_id, message_id)
         stored = await stored_messages.response(tx, account_id, message_id)
@@ -426,7 +423,6 @@ class Neighbours(msgspec.Struct, frozen=True):
 
 
 async def find_neighbours(ctx: context.Context, account_id: str, filters: Filters, message_id: str) -> Neighbours:
-    """The neighbours of a message of the account."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(NEIGHBOURS_SECONDS):
             newer, older = [
@@ -437,11 +433,9 @@ async def find_neighbours(ctx: context.Context, account_id: str, filters: Filter
     return Neighbours()
 
 
-# Messages without their content, for those who may see what became of them and not what they say.
-
-# That is the role `analyst` (model/people/callers.py), and an operator who looks at an account. Addresses and tags stay: states
-# and statistics are about them. Searches for hidden words are refused, because their results would tell them one by
-# one.
+# Messages without their content, for those who may see what became of them and not what they say: the role `analyst`
+# (model/people/callers.py), and an operator who views an account. Addresses and tags stay: states and statistics are
+# about them. Searches for hidden words are refused, because their results would tell them one by one.
 
 HIDDEN_SUBJECT: Final = "Subject hidden"
 # The filters whose results depend on content; words of the subject have no name.
@@ -449,7 +443,6 @@ _FILTERS: Final = frozenset({None, "metadata"})
 
 
 def message_without_content(row: stored_messages.Message) -> stored_messages.Message:
-    """A message without its subject and metadata."""
     return dataclasses.replace(row, subject=HIDDEN_SUBJECT, metadata=None)
 
 
@@ -474,7 +467,6 @@ def check_search_without_content(text: str) -> search_query.Query:
 
 
 def can_search_without_content(text: str) -> bool:
-    """Whether a search is one that may be used."""
     try:
         check_search_without_content(text)
     except search_query.QueryError:

@@ -1,4 +1,4 @@
-"""What a preview shows of a message: header, text, HTML in a frame, attachments, source, remote images; and downloads."""
+"""What a preview shows of a message: header, text, HTML in a frame, attachments, source, images; and downloads."""
 
 import asyncio
 import binascii
@@ -80,8 +80,6 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A file to be saved."""
-
     filename: str
     content_type: str
     body: bytes = field(repr=False)
@@ -101,7 +99,6 @@ async def of_message(ctx: context.Context, account_id: str, message_id: str) -> 
 
 
 def of_bytes(raw: bytes) -> Preview:
-    """The preview of raw bytes."""
     reading = preview_parser.read(raw)
     plain, markup = _shown_part(reading, "text/plain"), _shown_part(reading, "text/html")
     text, text_cut = _text(reading, plain)

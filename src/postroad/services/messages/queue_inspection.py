@@ -50,7 +50,6 @@ class Conditions(msgspec.Struct, frozen=True):
 
 
 async def read_conditions(ctx: context.Context, tx: store.Transaction, *, now: int) -> Conditions:
-    """The conditions at present."""
     reported = await processes.queues_since(tx, now - ALIVE_MICROSECONDS)
     changed = stored_holds.overrides_in_force(await stored_holds.listed_overrides(tx), now=now)
     paused = [
@@ -156,7 +155,6 @@ async def filter_by_id(ctx: context.Context, text: str) -> queue_views.Filter:
 
 
 async def overview(ctx: context.Context, chosen: queue_views.Filter, *, state: str | None, limit: int) -> Overview:
-    """The waiting recipients."""
     now = ctx.clock()
     async with ctx.store.scanning() as tx:
         page = await queue_views.page(tx, chosen, state=state, limit=limit)
@@ -168,7 +166,6 @@ async def overview(ctx: context.Context, chosen: queue_views.Filter, *, state: s
 
 
 async def trace(ctx: context.Context, text: str) -> MessageTrace:
-    """Everything about a message, or about one recipient of it."""
     chosen = await filter_by_id(ctx, text)
     account_id, message_id = str(chosen.account_id), str(chosen.message_id)
     now = ctx.clock()

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from postroad import context, errors
-from postroad.mail.accept import submit, transaction
+from postroad.mail.accept import rendering, sending_rights, submit, transaction
 from postroad.model.mail import send_request, statuses
 from postroad.model.people import callers
 from postroad.model.units import times
 from postroad.services.domains import domain_registry as domains
-from postroad.services.templates import templates
 
 SENDER: Final = "hello"
 # An account with more domains than this chooses its sender itself.
@@ -63,7 +62,7 @@ async def send(
 
 
 async def send_rendered(
-    ctx: context.Context, who: callers.Caller, content: templates.Rendered, *, sender: str, to: str, request_id: str
+    ctx: context.Context, who: callers.Caller, content: rendering.Rendered, *, sender: str, to: str, request_id: str
 ) -> transaction.Accepted:
     """Send a rendered template, to see it in a mailbox."""
     request = send_request.SendRequest(
@@ -91,7 +90,7 @@ async def senders(ctx: context.Context, account_id: str, allowed: Sequence[str] 
     for name in names:
         if len(found) < limit:
             with contextlib.suppress(errors.Forbidden):
-                found.append(f"{SENDER}@{(await domains.sending_domain(ctx, account_id, name)).name}")
+                found.append(f"{SENDER}@{(await sending_rights.sending_domain(ctx, account_id, name)).name}")
     return found
 
 

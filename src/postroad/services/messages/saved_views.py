@@ -21,7 +21,6 @@ NAME_CHARACTERS: Final = 40
 
 
 async def of_account(ctx: context.Context, account_id: str) -> list[message_search.SavedView]:
-    """The views of an account by name."""
     async with ctx.store.reading() as tx:
         return await message_search.saved_views(tx, account_id)
 

@@ -1,4 +1,4 @@
-"""The certificates of listeners: read from files or ordered from an authority (ACME), renewed, and shown to operators."""
+"""The certificates of listeners: read from files or ordered from an authority (ACME), renewed, shown to operators."""
 
 import asyncio
 import contextlib
@@ -145,7 +145,6 @@ class ListenerCertificate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def of_listeners(ctx: context.Context) -> list[ListenerCertificate]:
-    """The certificates of the listeners that use TLS."""
     found = []
     for listener in config.LISTENERS:
         if config.section_of(ctx.settings, listener).tls_certificate:
@@ -156,7 +155,6 @@ async def of_listeners(ctx: context.Context) -> list[ListenerCertificate]:
 
 
 async def seconds_left(ctx: context.Context) -> dict[tuple[str, ...], float]:
-    """How long the certificate of each listener is valid."""
     now = ctx.clock()
     return {
         (one.listener,): (one.expires_at - now) / times.SECOND
@@ -286,7 +284,7 @@ class Renewer:
         client = acme_client.AcmeClient(directory, key, ca_file=self._settings.ca_file)
         uri = await asyncio.to_thread(client.register, self._settings.email)
         async with self._ctx.store.transaction() as tx:
-            await key_check.require_current(self._ctx, tx)
+            await key_check.require_current(self._ctx.keys, tx)
             await certificates.put_account(tx, certificates.AcmeAccount(directory, self._seal(key, owner), uri))
         return client
 
@@ -315,7 +313,7 @@ class Renewer:
         now, expires_at = self._ctx.clock(), server_tls.describe(chain.encode()).expires_at * times.SECOND
         due_at = host_records.renew_at(issued_at=now, expires_at=expires_at)
         async with self._ctx.store.transaction() as tx:
-            await key_check.require_current(self._ctx, tx)
+            await key_check.require_current(self._ctx.keys, tx)
             await certificates.put(
                 tx,
                 self._key,

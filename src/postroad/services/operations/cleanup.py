@@ -129,8 +129,6 @@ MAX_REMOVED_ENDPOINTS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """How many rows a sweep deleted, and the accounts that may send again."""
-
     idempotency_keys: int
     sessions: int
     provider_queues: int

@@ -28,8 +28,6 @@ SEVERITY: Final = (OPEN, "slowed", PAUSED, "blocked")
 
 
 class Destination(msgspec.Struct, frozen=True):
-    """A provider queue: the limits of the settings, an operator's change, and what workers report."""
-
     name: str
     settings: Mapping[str, int]
     override: delivery_controls.Override | None
@@ -61,7 +59,6 @@ async def listed(ctx: context.Context) -> list[Destination]:
 
 
 async def find(ctx: context.Context, name: str) -> Destination:
-    """One provider queue, which need not have any mail now."""
     name = _checked(ctx, name)
     return _destination(ctx, name, *await _read(ctx))
 
@@ -85,7 +82,6 @@ def _destination(
 
 
 def of_settings(settings: config.Settings, name: str) -> Mapping[str, int]:
-    """The limits that the settings give a provider queue."""
     upstream = next((one for one in settings.upstreams if one.provider_queue == name), None)
     label = name if name in providers.PROVIDERS else providers.OTHERS
     limits = upstream or getattr(settings.providers, label)
@@ -118,7 +114,6 @@ async def set_limits(
 
 
 async def restore(ctx: context.Context, name: str) -> Destination:
-    """Use the settings again."""
     return await _end(ctx, _checked(ctx, name), "provider.restored", None)
 
 

@@ -65,7 +65,6 @@ class Gauges:
 
 
 def _gauges(shown: metrics.Metrics) -> Sequence[metrics.Gauge]:
-    """The gauges from the database."""
     mail = (shown.queue, shown.oldest, shown.overdue, shown.provider_queues)
     others = (shown.low_credits, shown.certificates, shown.database_bytes, shown.database_free_bytes)
     return (*mail, shown.webhook_backlog, shown.webhook_overdue, shown.stored_bytes, shown.near_quota, *others)

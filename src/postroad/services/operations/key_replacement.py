@@ -40,7 +40,6 @@ async def rotate(ctx: context.Context, *, old: bytes, new: bytes) -> int:
 
 
 async def _reencrypt(ctx: context.Context, tx: store.Transaction, table: str, following: installation_keys.Keys) -> int:
-    """Encrypt all secrets of a table with the new key, page by page."""
     place, count = installation_key.ENCRYPTED_TABLES[table], 0
     while rows := await installation_key.encrypted_page(tx, table, after=place, limit=PAGE_ROWS):
         changed = []

@@ -31,8 +31,6 @@ Work = Callable[[Report], Awaitable[Any]]
 
 
 class Jobs:
-    """The jobs that this process runs."""
-
     def __init__(self, log: logs.Logger) -> None:
         self._log = log
         self._flights = caches.SingleFlight(MAX_RUNNING, what="jobs")
@@ -70,7 +68,6 @@ class Jobs:
             self._log.exception("operator_job_failed", job_id=job.id, kind=job.kind)
 
     async def close(self) -> None:
-        """End the jobs of this process."""
         await self._flights.cancel()
 
 
@@ -99,13 +96,11 @@ async def _run(ctx: context.Context, job: processes.Job, work: Work) -> None:
 
 
 async def listed(ctx: context.Context) -> list[processes.Job]:
-    """The newest jobs."""
     async with ctx.store.reading() as tx:
         return await processes.latest_jobs(tx, limit=LISTED)
 
 
 async def find(ctx: context.Context, job_id: str) -> processes.Job:
-    """One job."""
     found = None
     if identifiers.is_identifier(job_id, identifiers.JOB):
         async with ctx.store.reading() as tx:
@@ -130,8 +125,6 @@ CONSISTENCY_SUBJECT: Final = "the whole database"
 
 
 class ConsistencyReport(msgspec.Struct, frozen=True):
-    """What was examined, and every violation."""
-
     counts: consistency.Counts
     findings: list[consistency.Finding]
 

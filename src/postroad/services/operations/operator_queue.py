@@ -95,7 +95,6 @@ class Summary(msgspec.Struct, frozen=True):
 
     @property
     def recipients(self) -> int:
-        """All that wait."""
         return sum(one.recipients for one in self.totals)
 
     def of_selection(self, chosen: queue_views.Selection) -> int:
@@ -109,11 +108,9 @@ class Summary(msgspec.Struct, frozen=True):
         return self.recipients
 
     def by_state(self) -> dict[str, int]:
-        """How many are in each state."""
         return {state: sum(one.recipients for one in self.totals if one.state == state) for state in queue_views.STATES}
 
     def by_age(self) -> dict[str, int]:
-        """How many are of each age."""
         return {name: sum(one.recipients for one in self.totals if one.age == place) for place, name in enumerate(AGES)}
 
 
@@ -121,13 +118,10 @@ NOTHING: Final = Summary(None, (), (), {}, (), (), (), ())
 
 
 def explain(one: queue_views.ReasonTotal) -> str:
-    """A cause in one sentence."""
     return reasons.explain(one.reason) if one.reason else "no attempt was made yet"
 
 
 class QueueSummary:
-    """The last count of this process."""
-
     def __init__(self) -> None:
         self._flights = caches.SingleFlight(1, what="counts of the queue")
         self._valid_until = float("-inf")
@@ -153,7 +147,6 @@ class QueueSummary:
         return self.last
 
     async def close(self) -> None:
-        """Stop counting."""
         await self._flights.cancel()
 
     async def _renew(self, ctx: context.Context) -> None:
@@ -198,8 +191,6 @@ _ACTIONS: Final[Mapping[Action, tuple[str, str]]] = {
 async def start(
     ctx: context.Context, jobs: operator_jobs.Jobs, action: Action, chosen: queue_views.Selection
 ) -> stored_jobs.Job:
-    """Start the job."""
-
     async def work(report: operator_jobs.Report) -> dict[str, int]:
         return await _walk(ctx, action, chosen, report)
 
@@ -252,7 +243,6 @@ async def _count(ctx: context.Context, action: Action, chosen: queue_views.Selec
 
 
 def scope(chosen: queue_views.Selection) -> str:
-    """A selection in words."""
     mail = f"mail to {chosen.domain}" if chosen.domain else "all mail"
     return f"{mail} of account {chosen.account_id}" if chosen.account_id else mail
 

@@ -1,4 +1,4 @@
-"""How the installation is, and what the operator API and console of a process share: jobs, checks, counts of the queue."""
+"""How the installation is, and what the operator API and console of a process share: jobs, checks, queue counts."""
 
 import asyncio
 import contextlib
@@ -61,7 +61,6 @@ class CheckRun(msgspec.Struct, frozen=True):
 
 
 async def read_health(ctx: context.Context) -> Health:
-    """The state at present."""
     now = ctx.clock()
     async with ctx.store.scanning() as tx:
         running = await stored_processes.seen_since(tx, now - LISTED)
@@ -104,11 +103,9 @@ class Checks:
 
     @property
     def is_running(self) -> bool:
-        """Whether a run is in progress."""
         return "checks" in self._flights
 
     async def close(self) -> None:
-        """Stop checking."""
         await self._flights.cancel()
 
     async def _renew(self, ctx: context.Context) -> None:
@@ -121,14 +118,11 @@ class Checks:
 
 
 class OperatorState(msgspec.Struct, frozen=True):
-    """The jobs of the process, the last run of its checks and its last count of the queue."""
-
     jobs: operator_jobs.Jobs
     checks: Checks = msgspec.field(default_factory=Checks)
     queue: operator_queue.QueueSummary = msgspec.field(default_factory=operator_queue.QueueSummary)
 
     async def close(self) -> None:
-        """End work in progress."""
         await self.checks.close()
         await self.queue.close()
         await self.jobs.close()

@@ -54,12 +54,10 @@ class Window(msgspec.Struct, frozen=True):
 
 
 def content(settings: config.Settings) -> Group:
-    """The content of messages."""
     return Group(partitions.CONTENT, settings.retention.body_days)
 
 
 def mail(settings: config.Settings) -> Group:
-    """Messages with everything that belongs to them."""
     return Group(partitions.MAIL, settings.retention.message_days)
 
 

@@ -41,8 +41,6 @@ UsedSecret = tuple[str, str]
 
 
 class LastUsedRecorder:
-    """The uses that this process has seen."""
-
     def __init__(self, database: store.Store) -> None:
         self._database = database
         self._noted_at: dict[UsedSecret, int] = {}
@@ -75,7 +73,6 @@ class LastUsedRecorder:
                         await _TOUCH[kind](tx, used_id, now=now)
 
     async def close(self) -> None:
-        """Write the collected uses now."""
         self._closing.set()
         if self._writer is not None:
             await asyncio.wait([self._writer])
@@ -142,7 +139,6 @@ class AccessCache:
         return hashlib.blake2b(secret.encode(errors="surrogatepass"), key=self._key, digest_size=KEY_BYTES).digest()
 
     async def close(self) -> None:
-        """Finish background work."""
         await self.password_checks.close()
         await self.login_failures.close()
         await self._version_checks.close()

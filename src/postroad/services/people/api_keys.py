@@ -55,7 +55,6 @@ def checked_limits(limits: callers.KeyLimits, *, now: int) -> callers.KeyLimits:
 
 
 def _names(member: str, names: tuple[str, ...], normal: Callable[[str, str], str]) -> tuple[str, ...]:
-    """Names in normal form, each once."""
     if len(names) > MAX_LIMIT_NAMES:
         raise errors.InvalidRequest(f"{member}: has {len(names)} entries; at most {MAX_LIMIT_NAMES} are allowed")
     return tuple(dict.fromkeys(normal(f"{member}[{index}]", name) for index, name in enumerate(names)))
@@ -184,7 +183,6 @@ async def change(
 
 
 async def revoke(ctx: context.Context, account_id: str, key_id: str) -> None:
-    """Revoke a key."""
     if not identifiers.is_identifier(key_id, identifiers.API_KEY):
         raise _unknown()
     async with ctx.store.transaction() as tx:
@@ -207,7 +205,6 @@ def _changed_limits(limits: callers.KeyLimits, changes: Mapping[str, Any], *, no
 
 
 def _differences(before: stored_credentials.ApiKey, after: stored_credentials.ApiKey) -> str:
-    """The names of the members that differ."""
     names = [member for member in ("name", "scopes") if getattr(before, member) != getattr(after, member)]
     names += [
         member
@@ -218,7 +215,6 @@ def _differences(before: stored_credentials.ApiKey, after: stored_credentials.Ap
 
 
 def _scope_words(scopes: frozenset[str]) -> str:
-    """Scopes as they are stored."""
     if not scopes or not scopes <= set(SCOPE_WORDS):
         raise errors.InvalidRequest(f"scopes: must be one or more of {', '.join(SCOPE_WORDS)}")
     named = [scope.value for scope in callers.Scope if scope in scopes]

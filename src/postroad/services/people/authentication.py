@@ -25,7 +25,6 @@ _HOW_TO: Final = "send 'Basic' with an SMTP username and password, or 'Bearer' w
 
 
 async def authenticate(ctx: context.Context, authorization_field: str | None, *, client_address: str) -> callers.Caller:
-    """The caller of an `Authorization` header."""
     if authorization_field is None:
         raise errors.Unauthorized(f"Authorization: missing; {_HOW_TO}")
     fact = ("caller", ctx.access_cache.digest(authorization_field))
@@ -237,7 +236,6 @@ async def change_password(
 
 
 async def me(ctx: context.Context, who: callers.Caller) -> tuple[users.User, accounts.Account]:
-    """The user and the account of a token."""
     async with ctx.store.reading() as tx:
         user = await users.by_id(tx, who.user_id) if who.user_id is not None else None
         account = await accounts.by_id(tx, who.account_id)
@@ -262,8 +260,6 @@ USERS_PART: Final = 2
 
 
 class ManagementRate:
-    """The buckets of this process."""
-
     def __init__(self, policy: throttle.RateLimit, *, clock: Callable[[], int]) -> None:
         part = throttle.RateLimit(rate=math.ceil(policy.rate / USERS_PART), burst=math.ceil(policy.burst / USERS_PART))
         self._of_user = send_limits.RateLimiter(part, refuse=_rate_refusal)

@@ -1,6 +1,4 @@
-"""SMTP credentials, generated and shown once; and who created credentials and API keys, and what becomes of them
-without that person.
-"""
+"""SMTP credentials, generated and shown once; and who created credentials and API keys."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -28,8 +26,6 @@ from postroad.storage.people import rates, users
 
 
 class SecretsAction(StrEnum):
-    """What happens to the API keys and SMTP credentials that a removed person created."""
-
     HAND_OVER = "hand_over"
     REVOKE = "revoke"
 
@@ -52,7 +48,6 @@ async def creator_of(ctx: context.Context, tx: store.Transaction, account_id: st
 
 
 async def secrets_created_by(ctx: context.Context, user: users.User) -> CreatedSecrets:
-    """What a user created."""
     async with ctx.store.scanning(user.account_id) as tx:
         return await _created(tx, user)
 
@@ -150,7 +145,6 @@ async def of_account(
 
 
 async def find(ctx: context.Context, account_id: str, credential_id: str) -> stored_api_keys.Credential:
-    """One active credential of an account."""
     _check_id(credential_id)
     async with ctx.store.reading() as tx:
         credential = await stored_api_keys.by_id(tx, account_id, credential_id)

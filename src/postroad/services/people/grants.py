@@ -36,7 +36,6 @@ def check_key(
 
 
 def may_operate(who: callers.Caller) -> bool:
-    """Whether a caller operates the installation."""
     scopes = frozenset[callers.Scope]() if who.key is None else who.key.scopes
     return callers.Permission.OPERATE in who.permissions or callers.Scope.OPERATOR in scopes
 
@@ -77,7 +76,6 @@ def check_owner(actor: callers.Actor, role: str | None) -> None:
 
 
 def only_owners() -> errors.Forbidden:
-    """The refusal of what concerns owners."""
     return errors.Forbidden("only an owner of this account, logged in as a user, can add, change or remove owners")
 
 

@@ -93,15 +93,12 @@ async def after_change(ctx: context.Context, tx: store.Transaction, login_id: st
 
 
 class LoggedIn(msgspec.Struct, frozen=True):
-    """A new session, the user that it acts for, and the account."""
-
     session: people_sessions.Session
     user: users.User
     account: accounts.Account
 
     @property
     def token(self) -> str:
-        """The token of the session."""
         return self.session.token
 
     @property
@@ -216,7 +213,6 @@ def audit_failure(ctx: context.Context, people: Sequence[users.User]) -> None:
 
 
 def refusal() -> errors.Unauthorized:
-    """The error for every login that is refused."""
     return errors.Unauthorized("wrong email or password")
 
 

@@ -18,7 +18,6 @@ from postroad.storage.people import accounts, credentials, sessions, sso, users
 
 
 async def of_installation(ctx: context.Context) -> list[users.User]:
-    """The operators, the first ones first."""
     async with ctx.store.reading() as tx:
         return await users.operators(tx)
 

@@ -41,8 +41,6 @@ _PURPOSE: Final = "passkey"
 
 
 class Ceremony(StrEnum):
-    """What a challenge is for."""
-
     REGISTER = "register"
     LOG_IN = "log in"
     SECOND_FACTOR = "second factor"
@@ -64,18 +62,15 @@ class Challenge(msgspec.Struct, frozen=True):
 
     @property
     def hash(self) -> bytes:
-        """What is stored of it."""
         return hashlib.sha256(self.value).digest()
 
 
 def new_challenge(ctx: context.Context, ceremony: Ceremony, subject: str, *, user_handle: bytes = b"") -> Challenge:
-    """A new challenge."""
     until = ctx.clock() // times.SECOND + CHALLENGE_SECONDS
     return Challenge(ctx.entropy(CHALLENGE_BYTES), ceremony, subject, until, user_handle)
 
 
 def write_challenge(ctx: context.Context, challenge: Challenge) -> str:
-    """The challenge as text for a cookie."""
     return tokens.write_value(ctx, challenge, purpose=_PURPOSE)
 
 
@@ -102,7 +97,6 @@ def encode(value: bytes) -> str:
 
 
 def challenge_expired() -> errors.InvalidRequest:
-    """The error for an answer to no challenge of ours."""
     return errors.InvalidRequest("this request for a passkey has expired or was used; try again")
 
 
@@ -285,7 +279,6 @@ async def check(
 
 
 async def remove(ctx: context.Context, login: users.Login, passkey_id: str) -> stored_second_factors.Passkey:
-    """Remove a passkey of a login."""
     async with ctx.store.transaction() as tx:
         await credentials.bump_access_version(tx)
         found = [one for one in await stored_second_factors.passkeys(tx, login.id) if one.id == passkey_id]

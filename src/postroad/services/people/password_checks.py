@@ -1,6 +1,4 @@
-"""The only way to check a presented password, for every interface; failures are counted for all processes and hosts
-together.
-"""
+"""The only way to check a presented password; failures are counted for all processes and hosts together."""
 
 import asyncio
 import enum
@@ -166,8 +164,6 @@ class _Counted(msgspec.Struct, frozen=True):
 
 
 class LoginFailures:
-    """The counters."""
-
     def __init__(self, database: store.Store, *, max_counters: int = MAX_COUNTERS) -> None:
         self._clear_at: caches.LruCache[login_rules.Counter, int] = caches.LruCache(max_counters)
         self._commits: group_commit.GroupCommit[_Item, _Counted] = group_commit.GroupCommit(
@@ -187,7 +183,6 @@ class LoginFailures:
         await self._change(_Item(_Change.FORGIVE, counters, now))
 
     async def close(self) -> None:
-        """Finish what is being counted."""
         await self._commits.close()
 
     async def _change(self, item: _Item) -> int:

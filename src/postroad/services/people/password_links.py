@@ -150,7 +150,6 @@ def unseal(ctx: context.Context, user_id: str, sealed: str) -> str:
 
 
 def url(settings: config.Settings, token: str) -> str:
-    """The URL of a link."""
     base = config.public_url(settings) or config.local_url(settings)
     return f"{base.rstrip('/')}/password/{token}"
 
@@ -164,7 +163,6 @@ async def _person(ctx: context.Context, tx: store.Transaction, link: sessions.Pa
 
 
 def _acting(ctx: context.Context, user: users.User) -> context.Context:
-    """The holder of the link acts as its user."""
     return dataclasses.replace(
         ctx, actor=dataclasses.replace(ctx.actor, kind=callers.ActorKind.PERSON, user_id=user.id)
     )

@@ -52,8 +52,6 @@ def refuse_impossible(field: str, password: str) -> None:
 
 
 class Passwords:
-    """The hasher of this process, and its cache of correct pairs."""
-
     def __init__(self, threads: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._hasher = argon2.PasswordHasher(
             time_cost=PASSES,
@@ -87,7 +85,6 @@ class Passwords:
         return next((hashes.index(one) for one in matched if one is not None), None)
 
     def is_proven(self, password: str, password_hash: str) -> bool:
-        """Whether the pair was verified recently."""
         return _is_text(password) and self._is_proven(self._digest(password, password_hash))
 
     def dummy_hash(self, name: str) -> str:
@@ -99,7 +96,6 @@ class Passwords:
         return f"$argon2id$v=19$m={MEMORY_KIBIBYTES},t={PASSES},p={PARALLELISM}${salt}${tag}"
 
     async def close(self) -> None:
-        """Stop the threads; queued checks never run."""
         self._threads.close()
         await self._jobs.close()
 
@@ -177,7 +173,6 @@ MIN_CHARACTERS: Final = 10
 
 
 def check_new(field: str, password: str, *, email: str) -> None:
-    """Refuse a password that its user should not choose."""
     refuse_impossible(field, password)
     if len(password) < MIN_CHARACTERS:
         raise errors.InvalidRequest(f"{field}: at least {MIN_CHARACTERS} characters")

@@ -61,7 +61,6 @@ def refuse_malformed(presented: http_values.Basic | http_values.Bearer) -> None:
 async def authenticate(
     ctx: context.Context, presented: http_values.Basic | http_values.Bearer, *, client_address: str
 ) -> AuthenticatedCaller:
-    """The caller, or Unauthorized."""
     match presented:
         case http_values.Basic():
             return await _of_open_account(ctx, await _by_password(ctx, presented, client_address=client_address))
@@ -81,7 +80,6 @@ async def _of_open_account(ctx: context.Context, known: AuthenticatedCaller) -> 
 
 
 def with_limits(who: model_caller.Caller, account: accounts.Account | None) -> model_caller.Caller:
-    """The caller with the limits of its account."""
     rate = None if account is None else account.request_rate
     return who if rate == who.request_rate else dataclasses.replace(who, request_rate=rate)
 
@@ -216,7 +214,6 @@ def permissions_of(user: users.User) -> frozenset[model_caller.Permission]:
 
 
 def wrong_password() -> errors.Unauthorized:
-    """The refusal of a password."""
     # While throttled, the right password is refused too; whoever corrected it has to learn why.
     return errors.Unauthorized(
         "Authorization: wrong username or password, or the credential is revoked; after several failures, also "

@@ -1,6 +1,4 @@
-"""Second factors of a login: whether one is required and proved, recovery codes, and the login that waits for its
-second factor.
-"""
+"""Second factors of a login: whether one is required and proved, recovery codes, and logins that wait for theirs."""
 
 import contextlib
 import functools
@@ -78,7 +76,6 @@ MAX_CODE_CHARACTERS: Final = 40
 
 
 def is_required(ctx: context.Context, user: users.User, account: accounts.Account) -> bool:
-    """Whether this user of this account needs a second factor."""
     is_operator = user.operator_since is not None
     return account.second_factor_since is not None or (is_operator and ctx.settings.security.operator_second_factor)
 
@@ -89,19 +86,16 @@ def suffice(methods: str) -> bool:
 
 
 async def of_login(ctx: context.Context, login_id: str) -> second_factors.Factors:
-    """The second factors of a login."""
     async with ctx.store.reading() as tx:
         return await second_factors.of_login(tx, login_id)
 
 
 async def users_with(ctx: context.Context, account_id: str) -> set[str]:
-    """The users of an account who have a second factor."""
     async with ctx.store.reading() as tx:
         return await second_factors.users_with(tx, account_id)
 
 
 async def login_of(ctx: context.Context, login_id: str) -> users.Login:
-    """The login of a session."""
     async with ctx.store.reading() as tx:
         login = await users.login_by_id(tx, login_id)
     if login is None:
@@ -181,7 +175,6 @@ async def begin_totp(ctx: context.Context, login: users.Login) -> str:
 
 
 async def remove_totp(ctx: context.Context, login: users.Login) -> None:
-    """Remove the authenticator app of a login."""
     async with ctx.store.transaction() as tx:
         await credentials.bump_access_version(tx)
         if not await second_factors.remove_totp(tx, login.id):

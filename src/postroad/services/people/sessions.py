@@ -1,6 +1,4 @@
-"""Sessions of users: a token in the cookie of a browser, or one for the API; begun, listed with device and network,
-ended.
-"""
+"""Sessions of users: a token in the cookie of a browser, or one for the API; begun, listed and ended."""
 
 import dataclasses
 import hashlib
@@ -176,7 +174,6 @@ def csrf_token(ctx: context.Context, session: Session) -> str:
 
 
 def is_csrf_token(ctx: context.Context, session: Session, given: str) -> bool:
-    """Whether a form belongs to this session."""
     keys = (ctx.keys.session, *(previous.session for previous in ctx.keys.previous))
     return any(hmac.compare_digest(_csrf_token(key, session).encode(), given.encode()) for key in keys)
 

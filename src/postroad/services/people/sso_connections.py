@@ -1,6 +1,4 @@
-"""The single sign-on of an account: its provider and email domains, and who may come in without it where passwords are
-off.
-"""
+"""The single sign-on of an account: its provider and email domains, and who may come in without it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -44,12 +42,10 @@ async def admits(ctx: context.Context, tx: store.Transaction, user: users.User, 
 
 
 def sso_required() -> errors.Forbidden:
-    """The error for somebody with the right password."""
     return errors.Forbidden("passwords are switched off here; log in with single sign-on")
 
 
 def is_break_glass(ctx: context.Context, email: str) -> bool:
-    """Whether this is the email of the operator for emergencies."""
     return bool(ctx.settings.sso.break_glass) and address.key_of(ctx.settings.sso.break_glass) == address.key_of(email)
 
 
@@ -129,14 +125,12 @@ class Connection(msgspec.Struct, frozen=True):
 
 
 async def find(ctx: context.Context, account_id: str) -> Connection | None:
-    """The connection of an account."""
     async with ctx.store.reading() as tx:
         row = await sso.of_account(tx, account_id)
         return None if row is None else Connection(row, await sso.domains(tx, account_id))
 
 
 async def save(ctx: context.Context, account_id: str, draft: Draft) -> Connection:
-    """Create or change the connection of an account."""
     names = _check(ctx, draft)
     now = ctx.clock()
     async with ctx.store.transaction() as tx:

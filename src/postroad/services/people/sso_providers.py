@@ -1,6 +1,4 @@
-"""OpenID Connect providers: their documents and keys, the exchange of a code, and what an ID token must prove (Core 1.0
-section 3.1.3.7).
-"""
+"""OpenID Connect providers: their documents and keys, the exchange of a code, and ID tokens (Core 1.0)."""
 
 import base64
 import time
@@ -247,7 +245,6 @@ class Providers:
         self._keys: caches.TtlCache[_Kept] = caches.TtlCache(max_entries=MAX_PROVIDERS, clock=clock)
 
     async def close(self) -> None:
-        """Close open connections."""
         await self._metadata.close()
         await self._keys.close()
         await self._trusted.close()

@@ -44,7 +44,6 @@ class Claims(msgspec.Struct, frozen=True):
 
 
 def claims_for(user: users.User, *, now: int, seconds: int, token_id: str) -> Claims:
-    """The claims of a new token for a user."""
     issued = now // times.SECOND
     return Claims(
         sub=user.id,
@@ -58,7 +57,6 @@ def claims_for(user: users.User, *, now: int, seconds: int, token_id: str) -> Cl
 
 
 def sign(claims: Claims, key: bytes) -> str:
-    """The token as text."""
     payload = msgspec.to_builtins(claims)
     del payload["nbf"]
     return jwt.encode(payload, key, algorithm=ALGORITHM)
@@ -99,7 +97,6 @@ def _decoded(text: str, key: bytes, previous: Sequence[bytes]) -> dict[str, Any]
 
 
 def refusal() -> errors.Unauthorized:
-    """The error for every invalid token."""
     return errors.Unauthorized("Authorization: the token is invalid or has expired; log in again")
 
 

@@ -35,8 +35,6 @@ _TAKEN: Final = "email: this address already belongs to a user of this account"
 
 @dataclass(frozen=True, slots=True)
 class NewInvitation:
-    """A new user, and the token of the link for setting the password."""
-
     user: users.User
     link_token: str = field(repr=False)
     expires_at: int
@@ -84,7 +82,6 @@ async def of_account(ctx: context.Context, account_id: str) -> list[users.User]:
 
 
 async def find(ctx: context.Context, account_id: str, user_id: str) -> users.User:
-    """One user of an account."""
     async with ctx.store.reading() as tx:
         user = await users.by_id(tx, user_id) if identifiers.is_identifier(user_id, identifiers.USER) else None
     if user is None or user.account_id != account_id:

@@ -32,7 +32,6 @@ class QueuedCount(msgspec.Struct, frozen=True):
 
 
 def scope(hold: delivery_controls.Hold) -> str:
-    """What is held, in words."""
     mail = f"mail to {hold.domain}" if hold.domain else "all mail"
     return f"{mail} of account {hold.account_id}" if hold.account_id else mail
 

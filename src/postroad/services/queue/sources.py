@@ -1,6 +1,4 @@
-"""Source addresses, as operators see and change them: states, warm-up, attempts by provider; and pauses of blocked
-ones.
-"""
+"""Source addresses, as operators see and change them: states, warm-up, attempts by provider; pauses of blocked ones."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,7 +48,6 @@ class SourceView(msgspec.Struct, frozen=True):
 
 
 async def listed(ctx: context.Context) -> list[SourceView]:
-    """The source addresses of the settings."""
     now = ctx.clock()
     async with ctx.store.reading() as tx:
         states = delivery_controls.source_states_in_force(await delivery_controls.listed_source_states(tx), now=now)
@@ -59,7 +56,6 @@ async def listed(ctx: context.Context) -> list[SourceView]:
 
 
 async def find(ctx: context.Context, name: str) -> SourceView:
-    """One source address."""
     name = _checked(ctx, name)
     return next(one for one in await listed(ctx) if one.source.name == name)
 

@@ -28,8 +28,6 @@ _SEVERITY: Final = {**processes.QUEUE_SEVERITY, PAUSED_BY_OPERATOR: 3}
 
 
 class Code(StrEnum):
-    """Why a recipient is not delivered yet."""
-
     READY = "ready"  # it is next
     QUEUED = "queued"  # others are before it
     SENDING = "sending"  # an attempt is under way
@@ -97,7 +95,6 @@ class WaitReason:
 
 
 def worst_statuses(reported: list[processes.QueueStatus]) -> Mapping[str, processes.QueueStatus]:
-    """The worst reported status of each provider queue."""
     return {status.name: status for status in sorted(reported, key=lambda status: _SEVERITY[status.state])}
 
 
@@ -141,7 +138,6 @@ def ahead_in_words(number: int) -> str:
 
 
 def explain_final(recipient: messages.Recipient) -> str:
-    """The result of a final recipient."""
     response = last_response(recipient.last_smtp_code, recipient.last_smtp_response)
     ended = recipient.delivered_at or recipient.bounced_at
     when = f" at {times.to_wire(ended)}" if ended else ""

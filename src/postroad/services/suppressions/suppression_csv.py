@@ -63,7 +63,6 @@ class Imported(msgspec.Struct, frozen=True):
 
 
 async def export(ctx: context.Context, account_id: str) -> AsyncGenerator[bytes, None]:
-    """The whole list, streamed."""
     page = await suppression_list.page(ctx, account_id, after="", limit=PAGE_ROWS)
     yield csv_rows.lines([COLUMNS, *map(_cells, page)])
     while len(page) == PAGE_ROWS:

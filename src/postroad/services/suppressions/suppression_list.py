@@ -31,7 +31,6 @@ async def page(
 
 
 async def count(ctx: context.Context, account_id: str) -> int:
-    """How many addresses are on the list."""
     async with ctx.store.reading() as tx:
         return await suppressions.count(tx, account_id)
 

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from postroad import context, errors
-from postroad.mail.accept import template_parts
+from postroad.mail.accept import rendering
 from postroad.model.mail import limits
 from postroad.services import audit_log
 from postroad.services.people import grants
@@ -55,7 +55,7 @@ async def save(ctx: context.Context, account_id: str, alias: str, content: templ
         template = await stored.by_alias(tx, account_id, alias)
         if template is None:
             raise templates.not_found()
-        await template_parts.load(tx, templates.with_content(template, content, uses=uses))
+        await rendering.load_parts(tx, templates.with_content(template, content, uses=uses))
         number = await templates.record_version(ctx, tx, template, content, is_published=False)
         await audit_log.write(ctx, tx, account_id, "template.draft_saved", alias)
         saved = await stored.version(tx, template, number)
@@ -91,7 +91,6 @@ async def history(ctx: context.Context, account_id: str, alias: str) -> list[sto
 
 
 async def find(ctx: context.Context, account_id: str, alias: str, number: int) -> stored.Version:
-    """One version of a template."""
     template = await templates.find(ctx, account_id, alias)
     async with ctx.store.reading() as tx:
         version = await stored.version(tx, template, number)

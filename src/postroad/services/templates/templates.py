@@ -1,20 +1,16 @@
-"""Templates: a subject and bodies in the language of `protocol/text/mustache.py`, identified by an alias within an account.
+"""Templates of an account: a subject and bodies in the language of `protocol/text/mustache.py`, under an alias.
 
 A template is validated when it is saved, so that its author finds a mistake and not a sender. Rendering inserts values
-once: HTML-escaped in `html`, unchanged in `text` and in the subject, where a line break is refused.
+
 """
 
 import dataclasses
-import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-import msgspec
-
 from postroad import context, errors
-from postroad.mail.accept import template_parts, validation
+from postroad.mail.accept import rendering, validation
 from postroad.model.mail import statuses
 from postroad.model.units import identifiers
 from postroad.protocol.text import mustache, placeholders
@@ -121,58 +117,14 @@ async def _add_version(
 T = TypeVar("T")
 # Text and HTML of this length fit into one management request together, and no newsletter comes near it.
 BODY_CHARACTERS: Final = 256 * 1024
-# Parsing and filling in this many placeholders takes about two milliseconds.
-INLINE_PLACEHOLDERS: Final = 1_000
-# Neither can be stored as text or sent as mail: NUL, and unpaired surrogates.
-_UNSENDABLE: Final = re.compile("[\\0\ud800-\udfff]")
-
-
-class Rendered(msgspec.Struct, frozen=True):
-    """A rendered template."""
-
-    subject: str
-    text: str | None
-    html: str | None
-
-
-def render(
-    template: templates.Template,
-    variables: Mapping[str, statuses.TemplateValue],
-    *,
-    subject: str | None = None,
-    content: str | None = None,
-) -> Rendered:
-    """Render a template. A given subject replaces the template's own and is used unchanged.
-
-    `content` is what a layout is shown with; without it, a layout cannot be rendered.
-    """
-    template_parts.check_layout(template)
-    parsed = mustache.parse(template.subject) if subject is None else placeholders.Template((subject,), ())
-    bodies = {field: _with_parts(template, field, content) for field in ("text", "html")}
-    rendered = Rendered(**_render_all({"subject": (parsed, {}), **bodies}, variables))
-    validation.check_subject(rendered.subject)
-    return rendered
-
-
-def has_lists(variables: Mapping[str, statuses.TemplateValue]) -> bool:
-    """Whether a template may loop over values, which can take a tenth of a second and is known only afterwards."""
-    return any(isinstance(value, list | dict) for value in variables.values())
-
-
-def is_costly(template: templates.Template) -> bool:
-    """Whether rendering it takes so long that other requests should not wait for it, however little it becomes."""
-    sources = [source or "" for one in (template, *template.used) for source in (one.text, one.html)]
-    # Parts in parts multiply: a path of them passes each template once, or soon gets too deep.
-    repeats = math.prod(max(1, source.count("{{>")) for source in sources)
-    return sum(source.count("{{") for source in sources) * repeats > INLINE_PLACEHOLDERS
 
 
 def render_draft(
     *, subject: str, text: str | None, html: str | None, variables: Mapping[str, statuses.TemplateValue]
-) -> Rendered:
+) -> rendering.Rendered:
     """Render a template that is not saved yet, without a layout; fails as saving it, or sending with it, would."""
     check(subject=subject, text=text, html=html)
-    return render(templates.Template("", "", "", subject, text or None, html or None, 0, 0), variables)
+    return rendering.render(templates.Template("", "", "", subject, text or None, html or None, 0, 0), variables)
 
 
 async def names(ctx: context.Context, template: templates.Template) -> list[str]:
@@ -228,7 +180,7 @@ async def save(
                 f"alias: the template '{alias}' already exists; choose another alias, or edit that one"
             )
         template = with_content(existing or empty, content, uses=uses)
-        await template_parts.load(tx, template)
+        await rendering.load_parts(tx, template)
         before = existing or dataclasses.replace(empty, version=0)
         number = await record_version(ctx, tx, before, content, is_published=True)
         saved = await templates.put(tx, dataclasses.replace(template, version=number, updated_at=now))
@@ -243,13 +195,13 @@ async def prepare(ctx: context.Context, account_id: str, content: Content, *, al
 
     def check_all() -> templates.Template:
         check(subject=content.subject, text=content.text, html=content.html)
-        used = template_parts.aliases(text=content.text, html=content.html, layout=content.layout)
+        used = rendering.used_aliases(text=content.text, html=content.html, layout=content.layout)
         return dataclasses.replace(template, uses=f" {' '.join(used)} " if used else None)
 
     checked = await _run(ctx, template, check_all)
     async with ctx.store.reading() as tx:
-        loaded = await template_parts.load(tx, checked)
-    await _run(ctx, loaded, lambda: template_parts.check_layout(loaded))
+        loaded = await rendering.load_parts(tx, checked)
+    await _run(ctx, loaded, lambda: rendering.check_layout(loaded))
     return loaded
 
 
@@ -266,7 +218,6 @@ def with_content(template: templates.Template, content: Content, *, uses: str | 
 
 
 async def find(ctx: context.Context, account_id: str, alias: str) -> templates.Template:
-    """One template of an account."""
     _refuse_impossible(alias)
     async with ctx.store.reading() as tx:
         template = await templates.by_alias(tx, account_id, alias)
@@ -279,7 +230,7 @@ async def find_with_parts(ctx: context.Context, account_id: str, alias: str) -> 
     """One template of an account, with all that it needs to be rendered."""
     template = await find(ctx, account_id, alias)
     async with ctx.store.reading() as tx:
-        return await template_parts.load(tx, template)
+        return await rendering.load_parts(tx, template)
 
 
 async def page(ctx: context.Context, account_id: str, after: str, limit: int) -> list[templates.Template]:
@@ -295,7 +246,6 @@ async def summaries(ctx: context.Context, account_id: str, after: str, limit: in
 
 
 async def remove(ctx: context.Context, account_id: str, alias: str) -> None:
-    """Remove a template."""
     _refuse_impossible(alias)
     grants.check_template(ctx.actor)
     async with ctx.store.transaction() as tx:
@@ -312,87 +262,24 @@ async def remove(ctx: context.Context, account_id: str, alias: str) -> None:
 
 async def preview(
     ctx: context.Context, account_id: str, alias: str, variables: Mapping[str, statuses.TemplateValue]
-) -> Rendered:
-    """Render one template of an account."""
+) -> rendering.Rendered:
     template = await find_with_parts(ctx, account_id, alias)
     validation.check_variables("variables", variables)
-    return await _run(ctx, template, lambda: render(template, variables), is_long=has_lists(variables))
+    return await _run(
+        ctx, template, lambda: rendering.render(template, variables), is_long=rendering.has_lists(variables)
+    )
 
 
 async def _run(
     ctx: context.Context, template: templates.Template, work: Callable[[], T], *, is_long: bool = False
 ) -> T:
     """Do what parses or renders a template, in a thread if that takes long."""
-    if is_long or is_costly(template):
+    if is_long or rendering.is_costly(template):
         return await ctx.threads.run(template.account_id, work)
     return work()
 
 
-def _with_parts(
-    template: templates.Template, field: str, content: str | None
-) -> tuple[mustache.AnyTemplate, Mapping[str, str]] | None:
-    """The outermost template of a body, which is the layout if there is one, and the sources of what it uses."""
-    source: str | None = getattr(template, field)
-    if source is None:
-        return None
-    parts: dict[str, str] = {one.alias: getattr(one, field) or "" for one in template.used}
-    if outer := parts.get(template.layout or ""):
-        return mustache.parse(outer), {**parts, template_parts.CONTENT: source}
-    parsed = mustache.parse(source)
-    if template_parts.CONTENT in mustache.parts_of(parsed):
-        if content is None:
-            raise errors.InvalidRequest(f"template: {template.alias!r} is a layout; send a template that uses it")
-        parts[template_parts.CONTENT] = content
-    return parsed, parts
-
-
-def _render_all(
-    parsed: Mapping[str, tuple[mustache.AnyTemplate, Mapping[str, str]] | None],
-    variables: Mapping[str, statuses.TemplateValue],
-) -> dict[str, Any]:
-    """The rendered parts. Values that are missing anywhere are named together, before any other error."""
-    rendered: dict[str, str | None] = {}
-    missing: dict[str, None] = {}
-    refusal: errors.PostroadError | None = None
-    for field, found in parsed.items():
-        try:
-            rendered[field] = None if found is None else _render(field, *found, variables)
-        except placeholders.MissingValues as problem:
-            missing |= dict.fromkeys(problem.names)
-        except errors.PostroadError as problem:
-            refusal = refusal or problem
-    if missing:
-        listed = ", ".join(f"'{name}'" for name in missing)
-        raise errors.InvalidRequest(f"variables: {listed} {'is' if len(missing) == 1 else 'are'} missing")
-    if refusal:
-        raise refusal
-    return rendered
-
-
-def _render(
-    field: str,
-    template: mustache.AnyTemplate,
-    parts: Mapping[str, str],
-    variables: Mapping[str, statuses.TemplateValue],
-) -> str:
-    try:
-        if isinstance(template, placeholders.Template):
-            text = template.render(variables, escape_html=field == "html")
-        else:
-            text = template.render(variables, escape_html=field == "html", parts=parts)
-    except placeholders.RenderedTooLarge as problem:
-        raise errors.PayloadTooLarge(f"{field}: {problem}") from None
-    except placeholders.MissingValues:
-        raise
-    except placeholders.TemplateError as problem:
-        raise errors.InvalidRequest(f"variables: {problem}") from None
-    if unsendable := _UNSENDABLE.search(text):
-        raise errors.InvalidRequest(f"variables: the character U+{ord(unsendable[0]):04X} is not allowed in mail")
-    return text
-
-
 def check(*, subject: str, text: str | None, html: str | None) -> None:
-    """Validate what is to be saved."""
     validation.check_subject(subject)
     if not text and not html:
         raise errors.InvalidRequest("text: give at least one of text and html")
@@ -403,7 +290,7 @@ def check(*, subject: str, text: str | None, html: str | None) -> None:
 def _check_source(field: str, source: str) -> None:
     if len(source) > BODY_CHARACTERS:
         raise errors.InvalidRequest(f"{field}: at most {BODY_CHARACTERS} characters")
-    if unsendable := _UNSENDABLE.search(source):
+    if unsendable := rendering.UNSENDABLE.search(source):
         raise errors.InvalidRequest(f"{field}: the character U+{ord(unsendable[0]):04X} is not allowed in mail")
     try:
         template = mustache.parse(source)
@@ -419,5 +306,4 @@ def _refuse_impossible(alias: str) -> None:
 
 
 def not_found() -> errors.NotFound:
-    """No template of the account has this alias."""
     return errors.NotFound("no such template in this account")

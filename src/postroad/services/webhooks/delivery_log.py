@@ -39,7 +39,6 @@ class Entry(msgspec.Struct, frozen=True):
 
     @property
     def status(self) -> Status:
-        """The status of the delivery."""
         return _STATUSES[self.delivery.state]
 
 
@@ -51,8 +50,6 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class _Wanted(msgspec.Struct, frozen=True):
-    """The filters of a page."""
-
     message_id: str | None
     status: Status | None
     before: str
@@ -121,7 +118,6 @@ async def of_message(ctx: context.Context, account_id: str, message_id: str, *, 
 
 
 async def find(ctx: context.Context, account_id: str, delivery_id: str, *, webhook_id: str | None = None) -> Entry:
-    """One entry of the log."""
     if not identifiers.is_identifier(delivery_id, identifiers.WEBHOOK_DELIVERY):
         raise _not_found()
     now = ctx.clock()
@@ -215,7 +211,6 @@ async def _choose(
 async def _entries(
     tx: store.Transaction, webhook: stored.Webhook, found: Sequence[webhook_deliveries.Delivery], *, now: int
 ) -> list[Entry]:
-    """Deliveries with their attempts."""
     by_delivery: dict[str, list[webhook_deliveries.Attempt]] = {one.id: [] for one in found}
     for attempt in await webhook_deliveries.attempts_of_deliveries(
         tx, webhook.account_id, webhook.id, list(by_delivery)

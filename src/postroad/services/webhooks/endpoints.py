@@ -48,7 +48,6 @@ async def of_account(ctx: context.Context, account_id: str) -> list[webhooks.Web
 
 
 async def find(ctx: context.Context, account_id: str, webhook_id: str | None = None) -> webhooks.Webhook | None:
-    """An endpoint of the account."""
     async with ctx.store.reading() as tx:
         return await find_in(tx, account_id, webhook_id)
 
@@ -166,7 +165,6 @@ async def lock(tx: store.Transaction, account_id: str, webhook_id: str | None = 
 
 
 def not_found() -> errors.NotFound:
-    """The error for an id that is not one of the account's endpoints."""
     return errors.NotFound("no such webhook in this account")
 
 
@@ -273,7 +271,7 @@ async def _log_saved(ctx: context.Context, tx: store.Transaction, webhook: webho
 async def _add_secret(
     ctx: context.Context, tx: store.Transaction, webhook: webhooks.Webhook, *, version: int, now: int
 ) -> str:
-    await key_check.require_current(ctx, tx)
+    await key_check.require_current(ctx.keys, tx)
     secret = signed_requests.new_secret()
     row = webhooks.Secret(
         account_id=webhook.account_id,

@@ -1,4 +1,4 @@
-"""One request to an endpoint: signed with its secrets, with its own header fields, sent through the SSRF guard, timed."""
+"""One request to an endpoint: signed, with the header fields of the endpoint, sent through the SSRF guard, timed."""
 
 import base64
 import re
@@ -64,7 +64,6 @@ def encrypt_headers(ctx: context.Context, fields: HeaderFields, *, webhook_id: s
 
 
 def decrypt_headers(ctx: context.Context, webhook: webhooks.Webhook) -> list[tuple[str, str]]:
-    """The header fields of an endpoint."""
     if webhook.request_headers is None:
         return []
     owner = encryption.webhook_headers_owner(webhook.id)
@@ -130,7 +129,7 @@ def attempt_row(key: webhook_deliveries.Key, number: int, attempted: AttemptResu
 # Every signature needs the secret, so it is encrypted and not hashed. Decryption takes microseconds; nothing decrypted
 # is kept.
 
-SECRET_PREFIX: Final = "whsec_"
+SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - the beginning of every secret
 # 43 characters of 62 are 256 bits, as much as the signature's hash can use (RFC 2104 section 3). One more makes them
 # whole base64, which libraries for Standard Webhooks and Svix decode.
 SECRET_CHARACTERS: Final = 44
@@ -139,7 +138,6 @@ HINT_CHARACTERS: Final = 4
 
 
 def new_secret() -> str:
-    """A new secret."""
     return SECRET_PREFIX + installation_keys.random_text(SECRET_CHARACTERS)
 
 
@@ -149,7 +147,6 @@ def secret_hint(secret: str) -> str:
 
 
 def encrypt_secret(ctx: context.Context, secret: str, *, webhook_id: str) -> bytes:
-    """The ciphertext of a secret."""
     nonce = ctx.entropy(encryption.NONCE_BYTES)
     return encryption.encrypt(
         ctx.keys.encryption, secret.encode(), owner=encryption.webhook_owner(webhook_id), nonce=nonce
@@ -157,5 +154,4 @@ def encrypt_secret(ctx: context.Context, secret: str, *, webhook_id: str) -> byt
 
 
 def decrypt_secret(ctx: context.Context, row: webhooks.Secret) -> str:
-    """The secret of a row."""
     return encryption.decrypt(ctx.keys.encryption, row.secret, owner=encryption.webhook_owner(row.webhook_id)).decode()

@@ -24,7 +24,7 @@ class Template:
     layout: str | None = None
     # The aliases of layout and parts, each between spaces.
     uses: str | None = None
-    # The templates of `uses`, and those that they use: not a column, but read with `mail/accept/template_parts.py`.
+    # The templates of `uses`, and those that they use: not a column, but read with `mail/accept/rendering.py`.
     used: "tuple[Template, ...]" = ()
 
 

@@ -28,7 +28,6 @@ _DER: Final = serialization.Encoding.DER
 
 
 async def certificates(given: findings.Subject) -> Sequence[findings.Finding]:
-    """The certificates of the listeners with TLS."""
     sections = list(dict.fromkeys(one.section for one in connections.LISTENERS))
     used = [one for one in sections if connections.has_certificate(given.settings, one)]
     if not used:

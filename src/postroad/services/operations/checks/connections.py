@@ -15,8 +15,6 @@ from postroad.storage.operations import certificates
 
 
 class Protocol(Enum):
-    """What a listener speaks."""
-
     HTTP = "http"
     SMTP = "smtp"
     SMTP_TLS = "smtp with implicit TLS"
@@ -31,7 +29,6 @@ class Listener(msgspec.Struct, frozen=True):
 
     @property
     def section(self) -> str:
-        """The section of its settings."""
         return self.setting.partition(".")[0]
 
     def endpoint(self, settings: config.Settings) -> config.Endpoint | None:

@@ -39,12 +39,10 @@ PARTITION_ADVICE: Final = (
 
 
 async def database(given: findings.Subject) -> Sequence[findings.Finding]:
-    """The database is reachable, and its schema fits."""
     return [given.database]
 
 
 async def key(given: findings.Subject) -> Sequence[findings.Finding]:
-    """The installation key decrypts the secrets in the database."""
     try:
         keys = installation_keys.Keys.derive(config.secret_key(given.settings.security))
     except config.ConfigError as problem:
@@ -199,7 +197,6 @@ async def sample(given: findings.Subject) -> None:
 
 
 async def second_factors_of_operators(given: findings.Subject) -> Sequence[findings.Finding]:
-    """Every operator needs a second factor."""
     if given.settings.security.operator_second_factor:
         return [findings.ok("a second factor is required for operators")]
     if given.store is None:
@@ -217,7 +214,6 @@ async def second_factors_of_operators(given: findings.Subject) -> Sequence[findi
 
 
 async def single_sign_on(given: findings.Subject) -> Sequence[findings.Finding]:
-    """The provider can be reached from this host."""
     if not given.settings.sso.issuer:
         return [findings.skipped("sso.issuer is empty")]
     found = await _provider(given.settings)

@@ -99,7 +99,6 @@ class Subject:
 
     @property
     def here(self) -> Sequence[processes.Process]:
-        """The processes on this host."""
         return [one for one in self.running if one.host == self.short_name]
 
     def runs_here(self, role: str) -> bool:
@@ -117,7 +116,6 @@ def _is_translated(address: str) -> bool:
 
 
 async def of_context(ctx: context.Context) -> Subject:
-    """The installation of a running process."""
     return await _examine(ctx.settings, ctx.store, ctx.clock)
 
 

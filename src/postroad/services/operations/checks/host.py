@@ -33,7 +33,6 @@ _ALWAYS: Final = ("api", "delivery", "maintenance", "webhooks")
 
 
 async def settings(given: findings.Subject) -> Sequence[findings.Finding]:
-    """No setting is unsafe."""
     unsafe = [findings.warning(text) for text in config.warnings(given.settings)]
     return unsafe or [findings.ok("no setting is unsafe")]
 

@@ -31,7 +31,6 @@ class Monitor:
         self._states: dict[str, findings.State] = {}
 
     async def run(self) -> None:
-        """One round of checks."""
         given = await findings.of_context(self._ctx)
         scopes = tuple(table.Scope) if _is_first(given) else (table.Scope.HOST,)
         results = await table.run(given, scopes=scopes)
@@ -62,7 +61,6 @@ class Monitor:
         return worse
 
     async def _pause_listed(self, results: Sequence[table.Result]) -> None:
-        """Pause the source addresses that a blocklist names."""
         listed = dict(each.listed for one in results for each in one.findings if each.listed is not None)
         if not listed:
             return

@@ -47,7 +47,6 @@ async def hostname(given: findings.Subject) -> Sequence[findings.Finding]:
 
 
 async def resolver_works(given: findings.Subject) -> Sequence[findings.Finding]:
-    """The name servers answer."""
     servers = ", ".join(given.settings.delivery.resolvers) or "the name servers of the system"
     answer = await given.dns.mx(ROOT)
     if isinstance(answer, resolver.Failure):

@@ -75,7 +75,6 @@ CHECKS: Final[Mapping[str, Check]] = {
 
 
 def worst(states: Iterable[check_findings.State]) -> check_findings.State:
-    """The worst of some states."""
     return max(states, key=_RANKS.__getitem__)
 
 

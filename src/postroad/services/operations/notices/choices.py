@@ -44,7 +44,6 @@ async def of_user(ctx: context.Context, user: users.User) -> dict[str, notice_ki
 
 
 async def choose(ctx: context.Context, user: users.User, kind: str, choice: notice_kinds.Choice) -> None:
-    """Change how a person gets a kind."""
     if kind not in notice_kinds.KINDS or notice_kinds.KINDS[kind].is_security:
         raise errors.InvalidRequest(f"kind: {kind!r} is not a kind of mail that can be chosen")
     async with ctx.store.transaction() as tx:

@@ -1,6 +1,4 @@
-"""Sends notices: finds out who gets each, renders what is due from the templates in `texts/`, one by one or as a
-digest.
-"""
+"""Sends notices: finds out who gets each, renders it from the templates in `texts/`, one by one or as a digest."""
 
 import functools
 import html
@@ -47,8 +45,6 @@ _LINKED: Final = re.compile(r"(?<=\w)(?:@(?=\w)|\.(?=[^\W\d]))|:(?=//)")
 
 
 class Rendered(msgspec.Struct, frozen=True):
-    """A mail."""
-
     subject: str
     text: str
     html: str
@@ -62,7 +58,6 @@ class Footer(msgspec.Struct, frozen=True):
 
 
 def render(kind: str, values: Mapping[str, str], *, link: str, footer: Footer) -> Rendered:
-    """A notice as a mail."""
     shown = cleaned(kind, values)
     subject, body = _template(kind)
     text = mustache.parse(body).render(shown, escape_html=False)
@@ -112,7 +107,6 @@ def _laid_out(subject: str, text: str, *, link: str, footer: Footer) -> Rendered
 
 
 def _template(kind: str) -> tuple[str, str]:
-    """The subject and the body of a template."""
     subject, _, body = _source(f"{kind}.txt").partition("\n\n")
     return subject.removeprefix(_SUBJECT), body
 

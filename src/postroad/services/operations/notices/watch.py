@@ -26,7 +26,6 @@ MAX_ROWS: Final = 1_000
 
 
 async def look(ctx: context.Context) -> None:
-    """Write the notices that are due."""
     now = ctx.clock()
     async with ctx.store.scanning() as tx:
         found = [

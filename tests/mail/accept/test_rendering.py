@@ -3,7 +3,7 @@
 import pytest
 
 from postroad import context, errors
-from postroad.mail.accept import template_parts
+from postroad.mail.accept import rendering
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.templates import templates
 from postroad.storage.people import accounts as stored_accounts
@@ -29,7 +29,7 @@ async def shop(ctx: context.Context, account: stored_accounts.Account) -> None:
 async def test_a_template_is_rendered_in_its_layout(ctx: context.Context, account: stored_accounts.Account) -> None:
     await shop(ctx, account)
     rendered = await templates.preview(ctx, account.id, "order", {"name": "<Ada>", "shop": "Tea"})
-    assert rendered == templates.Rendered(
+    assert rendered == rendering.Rendered(
         "Hi <Ada>",
         "Dear <Ada>--\nThe Tea team\n",
         "<body>\n  <p>\n  &lt;Ada&gt;</p><i>Tea</i></body>",
@@ -70,7 +70,7 @@ async def test_a_layout_is_not_sent_and_shown_with_a_sample(
         await templates.preview(ctx, account.id, "base", {"shop": "Tea"})
     content = templates.Content("-", "a {{> content}}", None)
     draft = await templates.prepare(ctx, account.id, content)
-    assert templates.render(draft, {}, content="sample").text == "a sample"
+    assert rendering.render(draft, {}, content="sample").text == "a sample"
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ async def test_parts_that_repeat_each_other_are_rendered_in_a_thread(
         await templates.put(ctx, account.id, f"p{number}", subject="-", text=f"{{{{> p{number - 1}}}}}" * 8, html=None)
     async with ctx.store.reading() as tx:
         deep, flat = [
-            await template_parts.load(tx, await templates.find(ctx, account.id, alias)) for alias in ("p8", "p1")
+            await rendering.load_parts(tx, await templates.find(ctx, account.id, alias)) for alias in ("p8", "p1")
         ]
-    assert templates.is_costly(deep)
-    assert not templates.is_costly(flat)
+    assert rendering.is_costly(deep)
+    assert not rendering.is_costly(flat)
