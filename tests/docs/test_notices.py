@@ -38,9 +38,9 @@ def test_the_table_lists_the_kinds() -> None:
 
 def test_the_example_is_what_operators_get() -> None:
     footer = sender.Footer(f"{BASE_URL}/profile#mail", f"{BASE_URL}/notices/token")
-    values = test_rendering.COMMON | test_rendering.VALUES[kinds.CHECK_FAILED]
-    link = BASE_URL + kinds.KINDS[kinds.CHECK_FAILED].path.format_map(values)
-    rendered = rendering.render(kinds.CHECK_FAILED, values, link=link, footer=footer)
+    values = test_rendering.COMMON | test_rendering.VALUES[notice_kinds.CHECK_FAILED]
+    link = BASE_URL + notice_kinds.KINDS[notice_kinds.CHECK_FAILED].path.format_map(values)
+    rendered = sender.render(notice_kinds.CHECK_FAILED, values, link=link, footer=footer)
     assert EXAMPLE.findall(PAGE) == [f"Subject: {rendered.subject}\n\n{rendered.text}"]
 
 
