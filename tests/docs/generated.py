@@ -163,13 +163,12 @@ def all_metrics() -> str:
 def endpoints() -> str:
     """Every endpoint below /v1 with its summary."""
     paths = openapi.document(listeners.ROUTES, version=postroad.__version__)["paths"]
-    rows = [
-        [f"`{method.upper()} {path}`", operation["summary"]]
+    return "".join(
+        f"- `{method.upper()} {path}`: {operation['summary']}\n"
         for path, item in paths.items()
         for method, operation in item.items()
         if path.startswith("/v1/")
-    ]
-    return _table(["Endpoint", "Purpose"], rows)
+    )
 
 
 def permissions() -> str:
