@@ -22,6 +22,7 @@ from postroad.model.events import events
 from postroad.model.people import callers
 from postroad.roles import listeners
 from postroad.telemetry import metrics
+from tests.api.operator import conftest as operator_routes
 from tests.compat import method_table
 
 ROOT: Final = Path(__file__).parents[2]
@@ -162,7 +163,15 @@ def all_metrics() -> str:
 
 def endpoints() -> str:
     """Every endpoint below /v1 with its summary."""
-    paths = openapi.document(listeners.ROUTES, version=postroad.__version__)["paths"]
+    return _endpoints(openapi.document(listeners.ROUTES, version=postroad.__version__)["paths"])
+
+
+def operator_endpoints() -> str:
+    """Every endpoint below /v1/operator with its summary."""
+    return _endpoints(openapi.document(operator_routes.ALL_ROUTES, version=postroad.__version__)["paths"])
+
+
+def _endpoints(paths: Mapping[str, Mapping[str, Mapping[str, str]]]) -> str:
     return "".join(
         f"- `{method.upper()} {path}`: {operation['summary']}\n"
         for path, item in paths.items()
@@ -222,6 +231,7 @@ PARTS: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
     "errors.md": {"codes": error_codes},
     "webhook-events.md": {"members": event_members, "types": event_types},
     "metrics.md": {"metrics": all_metrics},
+    "operator.md": {"endpoints": operator_endpoints},
     "roles.md": {"permissions": permissions, "roles": roles, "scopes": scopes},
 }
 

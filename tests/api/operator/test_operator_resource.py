@@ -58,7 +58,7 @@ def test_every_route_requires_the_role_or_the_scope() -> None:
 
 
 def test_every_endpoint_is_documented_and_no_other() -> None:
-    documented = re.findall(r"^\| `([A-Z]+ /v1/operator/[^`]+)` \|", PAGE, re.MULTILINE)
+    documented = re.findall(r"^- `([A-Z]+ /v1/operator/[^`]+)`: ", PAGE, re.MULTILINE)
     assert sorted(documented) == sorted(f"{route.method} {route.path}" for route in ALL)
 
 
