@@ -3,6 +3,9 @@
 import ast
 import contextlib
 import functools
+import importlib
+import inspect
+import pkgutil
 import re
 from importlib import resources
 from pathlib import Path
@@ -12,6 +15,7 @@ import asyncpg
 import pytest
 
 import postroad
+from postroad import storage
 from postroad.storage.engine import open_store, queries
 from postroad.storage.engine.sqlite import SqliteStore
 from postroad.storage.engine.store import ConstraintViolated, Store
@@ -21,18 +25,20 @@ from postroad.storage.people import users
 SOURCE = Path(postroad.__file__).parent
 # These run statements; everybody else asks for queries by their names.
 ENGINES = {
-    SOURCE / "storage" / f"{name}.py"
-    for name in (
-        "sqlite",
-        "sqlite_connection",
-        "sqlite_backup",
-        "postgres",
-        "postgres_backup",
-        "postgres_connections",
-        "postgres_wakeups",
-    )
+    SOURCE / "storage" / "engine" / f"{name}.py"
+    for name in ("sqlite", "sqlite_backup", "postgres", "postgres_backup", "postgres_connections", "queries")
 }
 ASKING = {"fetch", "fetch_one", "fetch_many", "execute", "execute_many", "execute_later"}
+# The declarations, and how they ask.
+DECLARING = {
+    "row": "fetch_one",
+    "rows": "fetch",
+    "count": "fetch_one",
+    "exists": "fetch_one",
+    "change": "execute",
+    "changes": "execute",
+    "changed": "execute",
+}
 # A name that is put together in the code, and what it can become.
 COMPOSED = {
     "account_removal.{}": [f"account_removal.{table}" for table in (*retention.ACCOUNT_TABLES, "idempotency_keys")],
@@ -135,13 +141,18 @@ SAMPLES: dict[str, Any] = {"text": "x", "int8": 1, "int4": 1, "bytea": b"x"}
 def asked() -> list[tuple[str, str]]:
     """The name of each query that the code asks, and the method that asks it."""
     return [(name, "execute") for name in users.OF_A_LOGIN] + [
-        (name, node.func.attr)
+        (name, DECLARING.get(node.func.attr, node.func.attr))
         for path in set(SOURCE.rglob("*.py")) - ENGINES
-        if any(f".{method}(" in (text := path.read_text(encoding="utf-8")) for method in ASKING)
+        if "tx." in (text := path.read_text(encoding="utf-8")) or "queries." in text
         for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ASKING
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and asks(node.func)
         for name in (names_of(node.args[0]) if node.args else ())
     ]
+
+
+def asks(function: ast.Attribute) -> bool:
+    is_declaration = isinstance(function.value, ast.Name) and function.value.id == "queries"
+    return function.attr in (DECLARING if is_declaration else ASKING)
 
 
 def names_of(argument: ast.expr) -> list[str]:
@@ -171,6 +182,22 @@ def test_queries_of_batches_take_arrays_on_postgres() -> None:
         for name in queries.parse(file.name.partition(".")[0], file.read_text(encoding="utf-8"))
     }
     assert sorted({name for name, method in asked() if method in BATCHED} - overrides) == []
+
+
+def test_a_declaration_has_a_parameter_for_every_placeholder() -> None:
+    declared = [
+        function
+        for module in pkgutil.walk_packages(storage.__path__, "postroad.storage.")
+        for function in vars(importlib.import_module(module.name)).values()
+        if hasattr(function, "query")
+    ]
+    assert len(declared) > 200
+    for dialect in DIALECTS:
+        known = queries.load(dialect)
+        for function in declared:
+            places = {int(place) for place in re.findall(r"\$(\d+)", known[function.query])}
+            parameters = len(inspect.signature(function).parameters) - 1
+            assert places == set(range(1, parameters + 1)), function.query
 
 
 def test_every_query_is_described() -> None:

@@ -10,6 +10,7 @@ from postroad.model.units import identifiers
 from postroad.protocol.reports import tls_report
 from postroad.services.operations import cleanup, operator_jobs
 from postroad.services.queue import holds
+from postroad.storage.engine import store
 from postroad.storage.mail import mail_counts, messages, tls_policies
 from postroad.storage.operations import processes
 from postroad.storage.people import accounts as stored_accounts
@@ -102,20 +103,20 @@ async def test_policies_of_destinations_go_when_they_expire_and_reports_after_th
     assert (swept.mta_sts_policies, swept.tls_reports) == (0, 0)
 
 
-@pytest.mark.parametrize("count", [messages.IDEMPOTENCY_SWEEP_ROWS, 2 * messages.IDEMPOTENCY_SWEEP_ROWS + 1])
+@pytest.mark.parametrize("count", [store.SWEEP_ROWS, 2 * store.SWEEP_ROWS + 1])
 async def test_many_rows_go_in_several_batches(ctx: context.Context, clock: contexts.Clock, count: int) -> None:
     await insert_keys(ctx, count, expires_at=clock.now)
     async with ctx.store.transaction() as tx:
-        assert await messages.sweep_idempotency_keys(tx, now=clock.now) == messages.IDEMPOTENCY_SWEEP_ROWS
-    assert (await cleanup.sweep(ctx)).idempotency_keys == count - messages.IDEMPOTENCY_SWEEP_ROWS
+        assert await messages.sweep_idempotency_keys(tx, now=clock.now) == store.SWEEP_ROWS
+    assert (await cleanup.sweep(ctx)).idempotency_keys == count - store.SWEEP_ROWS
 
 
 async def test_one_sweep_ends_even_when_there_is_always_more(
     ctx: context.Context, clock: contexts.Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cleanup, "MAX_BATCHES", 2)
-    await insert_keys(ctx, 3 * messages.IDEMPOTENCY_SWEEP_ROWS, expires_at=clock.now)
-    assert (await cleanup.sweep(ctx)).idempotency_keys == 2 * messages.IDEMPOTENCY_SWEEP_ROWS
+    await insert_keys(ctx, 3 * store.SWEEP_ROWS, expires_at=clock.now)
+    assert (await cleanup.sweep(ctx)).idempotency_keys == 2 * store.SWEEP_ROWS
 
 
 async def test_the_key_of_a_message_goes_after_a_day_and_the_message_stays(

@@ -175,9 +175,9 @@ async def sweep(ctx: context.Context) -> SweepResult:
         idempotency_keys=await _in_batches(
             ctx,
             lambda tx: stored_messages.sweep_idempotency_keys(tx, now=now),
-            rows=stored_messages.IDEMPOTENCY_SWEEP_ROWS,
+            rows=store.SWEEP_ROWS,
         ),
-        sessions=await _in_batches(ctx, lambda tx: stored_sessions.sweep(tx, now=now), rows=stored_sessions.SWEEP_ROWS),
+        sessions=await _in_batches(ctx, lambda tx: stored_sessions.sweep(tx, now=now), rows=store.SWEEP_ROWS),
         provider_queues=forgotten,
         holds=removed_holds,
         webhook_deliveries=await _sweep_log(ctx, before=now - delivery_log.LOG_SECONDS * times.SECOND),
@@ -185,47 +185,45 @@ async def sweep(ctx: context.Context) -> SweepResult:
         previous_keys=keys,
         accounts=await account_registry.continue_removals(ctx),
         rates=await _in_batches(
-            ctx, lambda tx: stored_rates.sweep(tx, before=now - throttle.MAX_CLOCK_SKEW), rows=stored_rates.SWEEP_ROWS
+            ctx, lambda tx: stored_rates.sweep(tx, before=now - throttle.MAX_CLOCK_SKEW), rows=store.SWEEP_ROWS
         ),
-        bounce_guard_days=await _in_batches(
-            ctx, functools.partial(_sweep_days, ctx), rows=mail_counts.GUARD_SWEEP_ROWS
-        ),
+        bounce_guard_days=await _in_batches(ctx, functools.partial(_sweep_days, ctx), rows=store.SWEEP_ROWS),
         hourly_counts=await _in_batches(
             ctx,
             lambda tx: mail_counts.sweep_hourly(tx, until_hour=mail_counts.hour_of(now) - HOURLY_COUNTS_HOURS),
-            rows=mail_counts.HOURLY_SWEEP_ROWS,
+            rows=store.SWEEP_ROWS,
         ),
         failure_counts=await _in_batches(
             ctx,
             lambda tx: mail_counts.sweep_failures(tx, until_hour=mail_counts.hour_of(now) - HOURLY_COUNTS_HOURS),
-            rows=mail_counts.FAILURE_SWEEP_ROWS,
+            rows=store.SWEEP_ROWS,
         ),
         source_counts=await _in_batches(
             ctx,
             lambda tx: mail_counts.sweep_sources(tx, until_day=times.day_of(now) - SOURCE_COUNTS_DAYS),
-            rows=mail_counts.SOURCE_SWEEP_ROWS,
+            rows=store.SWEEP_ROWS,
         ),
         audit_log=await _in_batches(
             ctx,
             lambda tx: storage_audit_log.sweep(tx, before=now - ctx.settings.dashboard.audit_log_days * times.DAY),
-            rows=storage_audit_log.SWEEP_ROWS,
+            rows=store.SWEEP_ROWS,
         ),
         password_links=await _in_batches(
-            ctx, lambda tx: stored_sessions.sweep_links(tx, now=now), rows=stored_sessions.LINK_SWEEP_ROWS
+            ctx, lambda tx: stored_sessions.sweep_links(tx, now=now), rows=store.SWEEP_ROWS
         ),
         pending_logins=await _in_batches(
-            ctx, lambda tx: stored_sessions.sweep_pending(tx, now=now), rows=stored_sessions.PENDING_SWEEP_ROWS
+            ctx, lambda tx: stored_sessions.sweep_pending(tx, now=now), rows=store.SWEEP_ROWS
         ),
         mta_sts_policies=await _in_batches(
-            ctx, lambda tx: tls_policies.sweep_policies(tx, now=now), rows=tls_policies.POLICY_SWEEP_ROWS
+            ctx, lambda tx: tls_policies.sweep_policies(tx, now=now), rows=store.SWEEP_ROWS
         ),
         login_failures=await _in_batches(
-            ctx, lambda tx: stored_rates.sweep_failures(tx, now=now), rows=stored_rates.FAILURE_SWEEP_ROWS
+            ctx, lambda tx: stored_rates.sweep_failures(tx, now=now), rows=store.SWEEP_ROWS
         ),
         known_networks=await _in_batches(
             ctx,
             lambda tx: stored_rates.sweep_networks(tx, before=now - KNOWN_NETWORK_DAYS * times.DAY),
-            rows=stored_rates.NETWORK_SWEEP_ROWS,
+            rows=store.SWEEP_ROWS,
         ),
         approval_bodies=await _in_batches(
             ctx,
@@ -238,13 +236,13 @@ async def sweep(ctx: context.Context) -> SweepResult:
         tls_reports=await _in_batches(
             ctx,
             lambda tx: tls_policies.sweep_reports(tx, until_day=times.day_of(now) - TLS_REPORT_DAYS),
-            rows=tls_policies.REPORT_SWEEP_ROWS,
+            rows=store.SWEEP_ROWS,
         ),
         notices=await _in_batches(
-            ctx, lambda tx: notices.sweep(tx, before=now - NOTICE_DAYS * times.DAY), rows=notices.SWEEP_ROWS
+            ctx, lambda tx: notices.sweep(tx, before=now - NOTICE_DAYS * times.DAY), rows=store.SWEEP_ROWS
         ),
         notice_mails=await _in_batches(
-            ctx, lambda tx: notices.sweep_mails(tx, before=now - NOTICE_DAYS * times.DAY), rows=notices.SWEEP_ROWS
+            ctx, lambda tx: notices.sweep_mails(tx, before=now - NOTICE_DAYS * times.DAY), rows=store.SWEEP_ROWS
         ),
     )
     # The longest work comes last, after the idempotency keys that refer to messages. Bodies are deleted before their

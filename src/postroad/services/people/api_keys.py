@@ -141,7 +141,7 @@ def mode_of(key: stored_credentials.ApiKey) -> statuses.Mode:
 
 
 async def of_account(
-    ctx: context.Context, account_id: str, *, after: str = "", limit: int = stored_credentials.MAX_KEYS
+    ctx: context.Context, account_id: str, *, after: str = "", limit: int = stored_credentials.MAX_ROWS
 ) -> list[stored_credentials.ApiKey]:
     """A page of an account's keys, including revoked ones, oldest first. A key is revoked with its credential."""
     async with ctx.store.scanning(account_id) as tx:

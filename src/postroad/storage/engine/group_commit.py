@@ -221,25 +221,22 @@ class GroupCommit(Commits[Item, Result]):
 # to the owner, once. The owner bounds how many items may wait. `close` waits for a limited time and then drops the
 # rest.
 
-RetriedItem = TypeVar("RetriedItem")
-RetriedResult = TypeVar("RetriedResult")
-
 FIRST_WAIT_SECONDS: Final = 0.1
 MAX_WAIT_SECONDS: Final = 5.0
 # An outage fails hundreds of items again and again: the owner is notified once per interval, with their number.
 REPORT_INTERVAL_SECONDS: Final = 1.0
 
 
-class _PendingItem(msgspec.Struct, Generic[RetriedItem], eq=False):
+class _PendingItem(msgspec.Struct, Generic[Item], eq=False):
     """An item that is not recorded yet; `party` and `count` as in a call, `wait` is the delay before its next retry."""
 
-    item: RetriedItem
+    item: Item
     party: str
     count: int
     wait: float
 
 
-class RetryingCommits(Generic[RetriedItem, RetriedResult]):
+class RetryingCommits(Generic[Item, Result]):
     """Submits items to a group commit until they are recorded.
 
     `settled` gets an item and its result, or the exception that prevented it, while the item still counts as waiting.
@@ -248,9 +245,9 @@ class RetryingCommits(Generic[RetriedItem, RetriedResult]):
 
     def __init__(
         self,
-        commits: GroupCommit[RetriedItem, RetriedResult],
+        commits: GroupCommit[Item, Result],
         *,
-        settled: Callable[[RetriedItem, RetriedResult | Exception], None],
+        settled: Callable[[Item, Result | Exception], None],
         refused: Callable[[int, errors.PostroadError], None],
     ) -> None:
         self._commits = commits
@@ -258,7 +255,7 @@ class RetryingCommits(Generic[RetriedItem, RetriedResult]):
         self._refused = refused
         self._waiting = 0
         # For each item that was refused at least once: its next retry, or the last one.
-        self._retries: dict[_PendingItem[RetriedItem], asyncio.TimerHandle] = {}
+        self._retries: dict[_PendingItem[Item], asyncio.TimerHandle] = {}
         self._report_at = float("-inf")
         self._has_given_up = False
         self._all_settled = asyncio.Event()
@@ -274,7 +271,7 @@ class RetryingCommits(Generic[RetriedItem, RetriedResult]):
         """Whether an item that the store refused is waiting."""
         return bool(self._retries)
 
-    def submit(self, item: RetriedItem, *, party: str = "", count: int = 1) -> None:
+    def submit(self, item: Item, *, party: str = "", count: int = 1) -> None:
         """Record an item that is as much work as `count` ordinary ones; it is submitted when this returns."""
         self._waiting += 1
         self._all_settled.clear()
@@ -292,7 +289,7 @@ class RetryingCommits(Generic[RetriedItem, RetriedResult]):
                 timer.cancel()
         return self._waiting
 
-    def _attempt(self, pending: _PendingItem[RetriedItem]) -> None:
+    def _attempt(self, pending: _PendingItem[Item]) -> None:
         try:
             recorded = self._commits.start(pending.item, party=pending.party, count=pending.count)
         except store.UNAVAILABLE as trouble:
@@ -300,8 +297,8 @@ class RetryingCommits(Generic[RetriedItem, RetriedResult]):
         else:
             recorded.add_done_callback(functools.partial(self._on_done, pending))
 
-    def _on_done(self, pending: _PendingItem[RetriedItem], recorded: asyncio.Future[RetriedResult]) -> None:
-        outcome: RetriedResult | Exception
+    def _on_done(self, pending: _PendingItem[Item], recorded: asyncio.Future[Result]) -> None:
+        outcome: Result | Exception
         try:
             outcome = recorded.result()
         except store.UNAVAILABLE as trouble:
@@ -314,7 +311,7 @@ class RetryingCommits(Generic[RetriedItem, RetriedResult]):
         finally:
             self._forget(pending)
 
-    def _retry_later(self, pending: _PendingItem[RetriedItem], trouble: errors.PostroadError) -> None:
+    def _retry_later(self, pending: _PendingItem[Item], trouble: errors.PostroadError) -> None:
         if self._has_given_up:
             return
         loop = asyncio.get_running_loop()
@@ -324,7 +321,7 @@ class RetryingCommits(Generic[RetriedItem, RetriedResult]):
             self._report_at = loop.time() + REPORT_INTERVAL_SECONDS
             self._refused(self._waiting, trouble)
 
-    def _forget(self, pending: _PendingItem[RetriedItem]) -> None:
+    def _forget(self, pending: _PendingItem[Item]) -> None:
         self._retries.pop(pending, None)
         self._waiting -= 1
         if not self._waiting:

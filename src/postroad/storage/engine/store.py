@@ -18,6 +18,8 @@ from postroad import errors
 Row = Sequence[Any]
 # Of four scans, one party gets three: however many pages and exports an account opens, there is one for the next.
 SCAN_ALPHA: Final = 2.0
+# Of a sweep: so few that it delays a send no longer than another send does.
+SWEEP_ROWS: Final = 1_000
 # What a store raises when it cannot be reached, is full or is too slow: the next transaction would fail as well.
 UNAVAILABLE: Final = (errors.ServiceUnavailable, errors.TemporaryFailure)
 

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 
 # Fifty recipients for five days have fewer, unless their sender retries again and again.
 MAX_OF_MESSAGE: Final = 2_000
@@ -89,14 +89,12 @@ async def conversations(
     return {(row[0], row[1]): row[2] for row in rows}
 
 
-async def of_message(tx: store.Transaction, account_id: str, message_id: str) -> list[Attempt]:
-    """The latest MAX_OF_MESSAGE attempts of one message, recipient by recipient, in order."""
-    return [Attempt(*row) for row in await tx.fetch("attempts.of_message", account_id, message_id, MAX_OF_MESSAGE)]
-
-
-async def latest_refused(tx: store.Transaction, account_id: str, *, limit: int) -> list[FinalRefusal]:
-    """The latest final refusals of an account's mail, newest first."""
-    return [FinalRefusal(*row) for row in await tx.fetch("attempts.latest_refused", account_id, limit)]
+@queries.rows("attempts.of_message", Attempt)
+async def of_message(
+    tx: store.Transaction, account_id: str, message_id: str, *, limit: int = MAX_OF_MESSAGE
+) -> list[Attempt]: ...
+@queries.rows("attempts.latest_refused", FinalRefusal)
+async def latest_refused(tx: store.Transaction, account_id: str, *, limit: int) -> list[FinalRefusal]: ...
 
 
 async def latest_ends(
@@ -113,12 +111,10 @@ async def last_ends(tx: store.Transaction, account_id: str, message_ids: Sequenc
     return {row[0]: row[1] for row in rows}
 
 
+@queries.rows("attempts.refusal_examples", RefusalExample)
 async def refusal_examples(
     tx: store.Transaction, account_id: str, *, started_from: int, started_until: int, limit: int
-) -> list[RefusalExample]:
-    """The latest final refusals between two times, newest first."""
-    rows = await tx.fetch("attempts.refusal_examples", account_id, started_from, started_until, limit)
-    return [RefusalExample(*row) for row in rows]
+) -> list[RefusalExample]: ...
 
 
 class AsyncBounce(msgspec.Struct, frozen=True):
@@ -142,9 +138,8 @@ class ReportedRecipient(msgspec.Struct, frozen=True):
     status: str
 
 
-async def addressees(tx: store.Transaction, account_id: str, message_id: str) -> list[ReportedRecipient]:
-    """The recipients of one message."""
-    return [ReportedRecipient(*row) for row in await tx.fetch("async_bounces.addressees", account_id, message_id)]
+@queries.rows("async_bounces.addressees", ReportedRecipient)
+async def addressees(tx: store.Transaction, account_id: str, message_id: str) -> list[ReportedRecipient]: ...
 
 
 async def insert_async_bounces(tx: store.Transaction, bounces: Sequence[AsyncBounce]) -> None:
@@ -152,9 +147,8 @@ async def insert_async_bounces(tx: store.Transaction, bounces: Sequence[AsyncBou
     await tx.execute_many("async_bounces.insert", [msgspec.structs.astuple(bounce) for bounce in bounces])
 
 
-async def async_bounces(tx: store.Transaction, account_id: str, message_id: str) -> list[AsyncBounce]:
-    """The reports about one message, by recipient and time."""
-    return [AsyncBounce(*row) for row in await tx.fetch("async_bounces.of_message", account_id, message_id)]
+@queries.rows("async_bounces.of_message", AsyncBounce)
+async def async_bounces(tx: store.Transaction, account_id: str, message_id: str) -> list[AsyncBounce]: ...
 
 
 # The newest recipients of an account's mail, one by one: for what no count has, such as a tag or the time of delivery.

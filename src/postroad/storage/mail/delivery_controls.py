@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from postroad.model.delivery import providers
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 from postroad.storage.mail import queue
 
 # What the operator holds back: all mail, an account, a recipient domain, or a domain of an account.
@@ -59,9 +59,8 @@ def holds_covering(found: Holds, queue_key: str) -> Hold | None:
     return next((found[key] for key in keys if key in found), None)
 
 
-async def listed_holds(tx: store.Transaction) -> list[Hold]:
-    """All holds, oldest first, released ones included."""
-    return [Hold(*row) for row in await tx.fetch("holds.listed")]
+@queries.rows("holds.listed", Hold)
+async def listed_holds(tx: store.Transaction) -> list[Hold]: ...
 
 
 async def holds_in_force(tx: store.Transaction) -> Holds:
@@ -79,9 +78,8 @@ async def release_hold(tx: store.Transaction, hold: Hold, *, now: int) -> bool:
     return await tx.execute("holds.release", hold.account_id, hold.domain, now) == 1
 
 
-async def sweep_holds(tx: store.Transaction, *, released_before: int) -> int:
-    """Delete holds that were released before a time."""
-    return await tx.execute("holds.sweep", released_before)
+@queries.changes("holds.sweep")
+async def sweep_holds(tx: store.Transaction, *, released_before: int) -> int: ...
 
 
 async def held_counts(tx: store.Transaction, hold: Hold, *, queued_before: int) -> list[tuple[str, int]]:
@@ -166,9 +164,8 @@ def overrides_covering(found: Overrides, provider_queue: str) -> Override | None
     return (found.get(provider_queue) or found.get(providers.label_of(provider_queue))) if found else None
 
 
-async def listed_overrides(tx: store.Transaction) -> list[Override]:
-    """All changes, by name."""
-    return [Override(*row) for row in await tx.fetch("provider_overrides.listed")]
+@queries.rows("provider_overrides.listed", Override)
+async def listed_overrides(tx: store.Transaction) -> list[Override]: ...
 
 
 async def put_override(tx: store.Transaction, override: Override) -> None:
@@ -181,14 +178,11 @@ async def put_override(tx: store.Transaction, override: Override) -> None:
     await tx.execute("provider_overrides.put", *msgspec.structs.astuple(override), reason, last)
 
 
-async def remove_override(tx: store.Transaction, name: str) -> bool:
-    """Use the settings again; False when nothing was changed."""
-    return await tx.execute("provider_overrides.remove", name) == 1
-
-
-async def sweep_overrides(tx: store.Transaction, *, before: int) -> int:
-    """Delete changes whose time was over then."""
-    return await tx.execute("provider_overrides.sweep", before)
+# Use the settings again; False when nothing was changed.
+@queries.changed("provider_overrides.remove")
+async def remove_override(tx: store.Transaction, name: str) -> bool: ...
+@queries.changes("provider_overrides.sweep")
+async def sweep_overrides(tx: store.Transaction, *, before: int) -> int: ...
 
 
 class SourceStatus(StrEnum):
@@ -219,9 +213,8 @@ def source_states_in_force(found: Iterable[SourceState], *, now: int) -> Sequenc
     return [one for one in found if one.until is None or one.until > now]
 
 
-async def listed_source_states(tx: store.Transaction) -> list[SourceState]:
-    """All of them, by source address."""
-    return [SourceState(*row) for row in await tx.fetch("source_states.listed")]
+@queries.rows("source_states.listed", SourceState)
+async def listed_source_states(tx: store.Transaction) -> list[SourceState]: ...
 
 
 async def put_source_state(tx: store.Transaction, state: SourceState) -> None:
@@ -234,6 +227,5 @@ async def remove_source_state(tx: store.Transaction, source: str, provider: str,
     return sum([await tx.execute("source_states.remove", source, provider, state.value) for state in states])
 
 
-async def sweep_source_states(tx: store.Transaction, *, before: int) -> int:
-    """Delete those whose time was over then."""
-    return await tx.execute("source_states.sweep", before)
+@queries.changes("source_states.sweep")
+async def sweep_source_states(tx: store.Transaction, *, before: int) -> int: ...

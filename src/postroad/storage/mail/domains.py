@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from postroad.model.domains import warmup
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 
 # Every list has a limit; callers page through longer ones.
 MAX_ROWS: Final = 10_000
@@ -41,32 +41,19 @@ async def insert(tx: store.Transaction, domain: Domain) -> bool:
     return await tx.execute("domains.insert", *row) == 1
 
 
-async def by_name(tx: store.Transaction, account_id: str, name: str) -> Domain | None:
-    """One domain of an account by its name."""
-    row = await tx.fetch_one("domains.by_name", account_id, name)
-    return Domain(*row) if row else None
-
-
-async def by_id(tx: store.Transaction, account_id: str, domain_id: str) -> Domain | None:
-    """One domain of an account."""
-    row = await tx.fetch_one("domains.by_id", account_id, domain_id)
-    return Domain(*row) if row else None
-
-
-async def of_account(tx: store.Transaction, account_id: str, *, after: str = "", limit: int = MAX_ROWS) -> list[Domain]:
-    """An account's domains, oldest first."""
-    return [Domain(*row) for row in await tx.fetch("domains.of_account", account_id, after, limit)]
-
-
-async def verified_owner(tx: store.Transaction, name: str) -> str | None:
-    """The account that has verified a name."""
-    row = await tx.fetch_one("domains.verified_owner", name)
-    return str(row[0]) if row else None
-
-
-async def verify(tx: store.Transaction, account_id: str, domain_id: str, *, by: str, now: int) -> bool:
-    """Mark a domain as verified by `OPERATOR` or `DNS`; False when it was already, by the same or by an operator."""
-    return await tx.execute("domains.verify", account_id, domain_id, now, by) == 1
+@queries.row("domains.by_name", Domain)
+async def by_name(tx: store.Transaction, account_id: str, name: str) -> Domain | None: ...
+@queries.row("domains.by_id", Domain)
+async def by_id(tx: store.Transaction, account_id: str, domain_id: str) -> Domain | None: ...
+@queries.rows("domains.of_account", Domain)
+async def of_account(
+    tx: store.Transaction, account_id: str, *, after: str = "", limit: int = MAX_ROWS
+) -> list[Domain]: ...
+@queries.row("domains.verified_owner", str)
+async def verified_owner(tx: store.Transaction, name: str) -> str | None: ...
+# Mark a domain as verified by `OPERATOR` or `DNS`; False when it was already, by the same or by an operator.
+@queries.changed("domains.verify")
+async def verify(tx: store.Transaction, account_id: str, domain_id: str, *, now: int, by: str) -> bool: ...
 
 
 async def set_warm(tx: store.Transaction, account_id: str, domain_id: str, *, warm: bool) -> bool:
@@ -74,14 +61,12 @@ async def set_warm(tx: store.Transaction, account_id: str, domain_id: str, *, wa
     return await tx.execute("domains.set_warm", account_id, domain_id, int(warm)) == 1
 
 
-async def unverify(tx: store.Transaction, account_id: str, domain_id: str, *, failing_before: int) -> bool:
-    """Unverify a domain that DNS verified and that has failed since before that time; False when it does not apply."""
-    return await tx.execute("domains.unverify", account_id, domain_id, failing_before) == 1
-
-
-async def claim_due(tx: store.Transaction, *, now: int, until: int, limit: int) -> list[Domain]:
-    """Domains whose DNS check is due, longest due first; they are claimed until `until`."""
-    return [Domain(*row) for row in await tx.fetch("domains.claim_due", now, until, limit)]
+# Unverify a domain that DNS verified and that has failed since before that time; False when it does not apply.
+@queries.changed("domains.unverify")
+async def unverify(tx: store.Transaction, account_id: str, domain_id: str, *, failing_before: int) -> bool: ...
+# Domains whose DNS check is due, longest due first; they are claimed until `until`.
+@queries.rows("domains.claim_due", Domain)
+async def claim_due(tx: store.Transaction, *, now: int, until: int, limit: int) -> list[Domain]: ...
 
 
 async def record_check(
@@ -98,33 +83,19 @@ async def record_check(
     return await tx.execute("domains.record_check", *row) == 1
 
 
-async def schedule_check(tx: store.Transaction, account_id: str, domain_id: str, *, check_at: int) -> None:
-    """Store the time of the next DNS check."""
-    await tx.execute("domains.schedule_check", account_id, domain_id, check_at)
-
-
+@queries.change("domains.schedule_check")
+async def schedule_check(tx: store.Transaction, account_id: str, domain_id: str, *, check_at: int) -> None: ...
+# Note that a DNS check is requested now; False when there is no such domain, or one was requested since then.
+@queries.changed("domains.mark_check_requested")
 async def mark_check_requested(
     tx: store.Transaction, account_id: str, domain_id: str, *, now: int, not_since: int
-) -> bool:
-    """Note that a DNS check is requested now; False when there is no such domain, or one was requested since then."""
-    return await tx.execute("domains.mark_check_requested", account_id, domain_id, now, not_since) == 1
-
-
-async def check_requested_at(tx: store.Transaction, account_id: str, domain_id: str) -> int | None:
-    """When a DNS check was last requested."""
-    row = await tx.fetch_one("domains.check_requested_at", account_id, domain_id)
-    return int(row[0]) if row else None
-
-
-async def remove(tx: store.Transaction, account_id: str, domain_id: str) -> bool:
-    """Delete a domain."""
-    return await tx.execute("domains.remove", account_id, domain_id) == 1
-
-
-async def count(tx: store.Transaction, account_id: str) -> int:
-    """How many domains an account has."""
-    row = await tx.fetch_one("domains.count", account_id)
-    return int(row[0]) if row else 0
+) -> bool: ...
+@queries.row("domains.check_requested_at", int)
+async def check_requested_at(tx: store.Transaction, account_id: str, domain_id: str) -> int | None: ...
+@queries.changed("domains.remove")
+async def remove(tx: store.Transaction, account_id: str, domain_id: str) -> bool: ...
+@queries.count("domains.count")
+async def count(tx: store.Transaction, account_id: str) -> int: ...
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -150,9 +121,8 @@ async def checks(tx: store.Transaction, account_id: str, domain_id: str) -> dict
     return {check.purpose: check for check in checks}
 
 
-async def remove_checks(tx: store.Transaction, account_id: str, domain_id: str) -> None:
-    """Delete the results of a domain."""
-    await tx.execute("domain_checks.remove", account_id, domain_id)
+@queries.change("domain_checks.remove")
+async def remove_checks(tx: store.Transaction, account_id: str, domain_id: str) -> None: ...
 
 
 # DKIM keys of sender domains. Private keys are stored encrypted.
@@ -203,9 +173,8 @@ async def insert_dkim_keys(tx: store.Transaction, key: DkimKey) -> None:
     await tx.execute("dkim_keys.insert", *row, key.algorithm, key.status, key.published_at, key.retired_at)
 
 
-async def dkim_keys(tx: store.Transaction, account_id: str, domain_id: str) -> list[DkimKey]:
-    """All keys of a domain, oldest first."""
-    return [DkimKey(*row) for row in await tx.fetch("dkim_keys.of_domain", account_id, domain_id)]
+@queries.rows("dkim_keys.of_domain", DkimKey)
+async def dkim_keys(tx: store.Transaction, account_id: str, domain_id: str) -> list[DkimKey]: ...
 
 
 async def dkim_keys_of_domains(tx: store.Transaction, account_id: str, *, first: str, last: str) -> dict[str, DkimKey]:
@@ -231,9 +200,9 @@ async def remove_dkim_key(tx: store.Transaction, key: DkimKey) -> None:
     await tx.execute("dkim_keys.remove_one", key.account_id, key.domain_id, key.selector)
 
 
-async def remove_dkim_keys(tx: store.Transaction, account_id: str, domain_id: str) -> int:
-    """Delete the keys of a domain; returns how many there were."""
-    return await tx.execute("dkim_keys.remove", account_id, domain_id)
+# Delete the keys of a domain; returns how many there were.
+@queries.changes("dkim_keys.remove")
+async def remove_dkim_keys(tx: store.Transaction, account_id: str, domain_id: str) -> int: ...
 
 
 WarmupKey = tuple[str, str]

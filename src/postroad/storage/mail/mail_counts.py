@@ -8,9 +8,7 @@ import msgspec
 
 from postroad.model.bounces import bounce_guard
 from postroad.model.units import times
-from postroad.storage.engine import store
-
-HOURLY_SWEEP_ROWS = 1_000
+from postroad.storage.engine import queries, store
 
 
 class CountIncrement(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,12 +72,11 @@ async def add_hourly(tx: store.Transaction, rows: Sequence[CountIncrement]) -> N
     await tx.execute_later("hourly_counts.add", _merged(rows))
 
 
+# The counts of an account between two hours, in buckets of `hours` hours; empty buckets are left out.
+@queries.rows("hourly_counts.sums", BucketTotal)
 async def hourly_sums(
     tx: store.Transaction, account_id: str, *, from_hour: int, until_hour: int, hours: int
-) -> list[BucketTotal]:
-    """The counts of an account between two hours, in buckets of `hours` hours; empty buckets are left out."""
-    rows = await tx.fetch("hourly_counts.sums", account_id, from_hour, until_hour, hours)
-    return [BucketTotal(*row) for row in rows]
+) -> list[BucketTotal]: ...
 
 
 async def hourly_since(tx: store.Transaction, account_id: str, *, from_hour: int) -> Sequence[int | None]:
@@ -88,9 +85,8 @@ async def hourly_since(tx: store.Transaction, account_id: str, *, from_hour: int
     return tuple(row or ())
 
 
-async def hourly_by_provider(tx: store.Transaction, *, from_hour: int) -> list[ProviderTotal]:
-    """The counts of all accounts from an hour on."""
-    return [ProviderTotal(*row) for row in await tx.fetch("hourly_counts.by_provider", from_hour)]
+@queries.rows("hourly_counts.by_provider", ProviderTotal)
+async def hourly_by_provider(tx: store.Transaction, *, from_hour: int) -> list[ProviderTotal]: ...
 
 
 async def bytes_by_account(tx: store.Transaction, *, from_hour: int, recipient_bytes: int) -> dict[str, int]:
@@ -99,9 +95,9 @@ async def bytes_by_account(tx: store.Transaction, *, from_hour: int, recipient_b
     return {str(account_id): int(size) for account_id, size in rows}
 
 
-async def sweep_hourly(tx: store.Transaction, *, until_hour: int) -> int:
-    """Delete up to SWEEP_ROWS rows of hours up to this one; returns how many."""
-    return await tx.execute("hourly_counts.sweep", until_hour, HOURLY_SWEEP_ROWS)
+# Delete up to SWEEP_ROWS rows of hours up to this one; returns how many.
+@queries.changes("hourly_counts.sweep")
+async def sweep_hourly(tx: store.Transaction, *, until_hour: int, limit: int = store.SWEEP_ROWS) -> int: ...
 
 
 def _merged(rows: Iterable[CountIncrement]) -> list[store.Row]:
@@ -121,8 +117,6 @@ def _merged(rows: Iterable[CountIncrement]) -> list[store.Row]:
 #
 # The same recipients as in `hourly_counts`, written in the same transactions, so the sums of both agree. Delivered mail
 # writes nothing here.
-
-FAILURE_SWEEP_ROWS = 1_000
 
 
 class FailureIncrement(msgspec.Struct, frozen=True):
@@ -152,12 +146,10 @@ async def add_failures(tx: store.Transaction, rows: Sequence[FailureIncrement]) 
     await tx.execute_later("failure_counts.add", ordered)
 
 
+@queries.rows("failure_counts.between", FailureTotal)
 async def failures_between(
     tx: store.Transaction, account_id: str, *, from_hour: int, until_hour: int
-) -> list[FailureTotal]:
-    """The counts of an account between two hours."""
-    rows = await tx.fetch("failure_counts.between", account_id, from_hour, until_hour)
-    return [FailureTotal(*row) for row in rows]
+) -> list[FailureTotal]: ...
 
 
 async def failures_by_provider(tx: store.Transaction, reason: str, *, since_hour: int) -> dict[str, int]:
@@ -166,16 +158,14 @@ async def failures_by_provider(tx: store.Transaction, reason: str, *, since_hour
     return {str(provider): int(recipients) for provider, recipients in found}
 
 
-async def sweep_failures(tx: store.Transaction, *, until_hour: int) -> int:
-    """Delete up to SWEEP_ROWS rows of hours up to this one; returns how many."""
-    return await tx.execute("failure_counts.sweep", until_hour, FAILURE_SWEEP_ROWS)
+# Delete up to SWEEP_ROWS rows of hours up to this one; returns how many.
+@queries.changes("failure_counts.sweep")
+async def sweep_failures(tx: store.Transaction, *, until_hour: int, limit: int = store.SWEEP_ROWS) -> int: ...
 
 
 # Attempts by source address, mailbox provider and day (UTC), and how they ended.
 #
 # Written in the transactions that record results, for installations with `[[sources]]`.
-
-SOURCE_SWEEP_ROWS = 1_000
 
 
 class SourceCount(msgspec.Struct, frozen=True):
@@ -200,17 +190,11 @@ async def add_sources(tx: store.Transaction, rows: Sequence[SourceCount]) -> Non
     await tx.execute_later("source_counts.add", sorted(msgspec.structs.astuple(row) for row in rows))
 
 
-async def sources_since(tx: store.Transaction, day: int) -> list[SourceCount]:
-    """The counts from a day on, the oldest first."""
-    return [SourceCount(*row) for row in await tx.fetch("source_counts.since", day)]
-
-
-async def sweep_sources(tx: store.Transaction, *, until_day: int) -> int:
-    """Delete up to SWEEP_ROWS rows of days up to this one; returns how many."""
-    return await tx.execute("source_counts.sweep", until_day, SOURCE_SWEEP_ROWS)
-
-
-GUARD_SWEEP_ROWS = 1_000
+@queries.rows("source_counts.since", SourceCount)
+async def sources_since(tx: store.Transaction, day: int) -> list[SourceCount]: ...
+# Delete up to SWEEP_ROWS rows of days up to this one; returns how many.
+@queries.changes("source_counts.sweep")
+async def sweep_sources(tx: store.Transaction, *, until_day: int, limit: int = store.SWEEP_ROWS) -> int: ...
 
 
 async def add_guard_days(
@@ -230,25 +214,20 @@ async def guard_sums(
     return _by_account(await tx.fetch_many("bounce_guard_days.sums", rows))
 
 
+# Note that a report with this key counts; False when one has counted since `after_day`, and this must not.
+# A key is a mailbox or a signature.
+@queries.exists("bounce_guard_days.count_report")
 async def count_guard_report(
     tx: store.Transaction, account_id: str, report_key: str, *, day: int, after_day: int
-) -> bool:
-    """Note that a report with this key counts; False when one has counted since `after_day`, and this must not.
-
-    A key is a mailbox or a signature.
-    """
-    return await tx.fetch_one("bounce_guard_days.count_report", account_id, report_key, day, after_day) is not None
-
-
-async def forget_guard_days(tx: store.Transaction, account_id: str) -> None:
-    """Reset the counts of an account."""
-    await tx.execute("bounce_guard_days.forget", account_id)
+) -> bool: ...
+@queries.change("bounce_guard_days.forget")
+async def forget_guard_days(tx: store.Transaction, account_id: str) -> None: ...
 
 
 async def sweep_guard_days(tx: store.Transaction, *, until_day: int, reports_until_day: int) -> int:
     """Delete up to SWEEP_ROWS counts and as many keys of reports up to their days; returns the larger number."""
-    reports = await tx.execute("bounce_guard_days.sweep_reports", reports_until_day, GUARD_SWEEP_ROWS)
-    return max(reports, await tx.execute("bounce_guard_days.sweep", until_day, GUARD_SWEEP_ROWS))
+    reports = await tx.execute("bounce_guard_days.sweep_reports", reports_until_day, store.SWEEP_ROWS)
+    return max(reports, await tx.execute("bounce_guard_days.sweep", until_day, store.SWEEP_ROWS))
 
 
 def _columns(counts: bounce_guard.Counts) -> tuple[int, int, int]:

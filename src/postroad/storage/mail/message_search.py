@@ -17,7 +17,7 @@ import msgspec
 
 from postroad.model.delivery import providers
 from postroad.model.mail import statuses
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 from postroad.storage.mail import messages
 
 # The conditions of a list of messages, and what each of them is in SQL.
@@ -484,9 +484,8 @@ class SavedView(msgspec.Struct, frozen=True):
     created_at: int
 
 
-async def saved_views(tx: store.Transaction, account_id: str) -> list[SavedView]:
-    """The views of an account by name."""
-    return [SavedView(*row) for row in await tx.fetch("saved_views.of_account", account_id)]
+@queries.rows("saved_views.of_account", SavedView)
+async def saved_views(tx: store.Transaction, account_id: str) -> list[SavedView]: ...
 
 
 async def put_view(tx: store.Transaction, view: SavedView) -> None:
@@ -494,11 +493,7 @@ async def put_view(tx: store.Transaction, view: SavedView) -> None:
     await tx.execute("saved_views.put", view.account_id, view.id, view.name, view.search, view.created_at)
 
 
-async def rename_view(tx: store.Transaction, account_id: str, view_id: str, name: str) -> None:
-    """Give a view a name that no other has."""
-    await tx.execute("saved_views.rename", account_id, view_id, name)
-
-
-async def remove_view(tx: store.Transaction, account_id: str, view_id: str) -> None:
-    """Delete a view."""
-    await tx.execute("saved_views.remove", account_id, view_id)
+@queries.change("saved_views.rename")
+async def rename_view(tx: store.Transaction, account_id: str, view_id: str, name: str) -> None: ...
+@queries.change("saved_views.remove")
+async def remove_view(tx: store.Transaction, account_id: str, view_id: str) -> None: ...

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 
 # Bodies up to this size are inserted with the rest; to add more of them in bulk is worth a round trip of its own.
 MAX_INSERTED_BYTES: Final = 256 * 1024
@@ -124,10 +124,8 @@ def _row(m: NewMessage) -> store.Row:
     return (*who, *what, m.return_path_domain, m.metadata, m.send_at, m.expires_at, m.is_test)
 
 
-async def by_id(tx: store.Transaction, account_id: str, message_id: str) -> Message | None:
-    """One message of an account."""
-    row = await tx.fetch_one("messages.by_id", account_id, message_id)
-    return Message(*row) if row else None
+@queries.row("messages.by_id", Message)
+async def by_id(tx: store.Transaction, account_id: str, message_id: str) -> Message | None: ...
 
 
 async def uncharged(tx: store.Transaction, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], bool]:
@@ -136,10 +134,8 @@ async def uncharged(tx: store.Transaction, keys: Iterable[tuple[str, str]]) -> d
     return {(account_id, message_id): bool(is_test) for account_id, message_id, is_test in rows}
 
 
-async def account_of(tx: store.Transaction, message_id: str) -> str | None:
-    """The account that a message belongs to. Reads the index once for each account, so for rare requests only."""
-    row = await tx.fetch_one("messages.account_of", message_id)
-    return str(row[0]) if row else None
+@queries.row("messages.account_of", str)
+async def account_of(tx: store.Transaction, message_id: str) -> str | None: ...
 
 
 async def response(tx: store.Transaction, account_id: str, message_id: str) -> tuple[bytes, str] | None:
@@ -148,10 +144,8 @@ async def response(tx: store.Transaction, account_id: str, message_id: str) -> t
     return (bytes(row[0]), str(row[1])) if row else None
 
 
-async def body(tx: store.Transaction, account_id: str, message_id: str) -> bytes | None:
-    """The MIME of one message of an account."""
-    row = await tx.fetch_one("messages.body", account_id, message_id)
-    return bytes(row[0]) if row else None
+@queries.row("messages.body", bytes)
+async def body(tx: store.Transaction, account_id: str, message_id: str) -> bytes | None: ...
 
 
 async def outgoing(tx: store.Transaction, messages: Sequence[tuple[str, str]]) -> list[Outgoing]:
@@ -195,16 +189,12 @@ async def metadata(tx: store.Transaction, account_id: str, message_ids: Iterable
     return {row[0]: row[1] for row in rows}
 
 
+@queries.change("messages.reschedule")
 async def reschedule(
     tx: store.Transaction, account_id: str, message_id: str, *, send_at: int, expires_at: int | None
-) -> None:
-    """Store the new times of a message."""
-    await tx.execute("messages.reschedule", account_id, message_id, send_at, expires_at)
-
-
-async def replace_body(tx: store.Transaction, account_id: str, message_id: str, mime: bytes) -> None:
-    """Store the MIME of a message again, in the same size."""
-    await tx.execute("messages.replace_body", account_id, message_id, mime)
+) -> None: ...
+@queries.change("messages.replace_body")
+async def replace_body(tx: store.Transaction, account_id: str, message_id: str, mime: bytes) -> None: ...
 
 
 async def finish(tx: store.Transaction, rows: Sequence[tuple[str, str, str, str, int]]) -> None:
@@ -317,9 +307,8 @@ async def insert_recipients(tx: store.Transaction, recipients: Sequence[NewRecip
     await tx.execute_later("recipients.insert", rows)
 
 
-async def recipients(tx: store.Transaction, account_id: str, message_id: str) -> list[Recipient]:
-    """The recipients of one message, in the order of the request."""
-    return [Recipient(*row) for row in await tx.fetch("recipients.of_message", account_id, message_id)]
+@queries.rows("recipients.of_message", Recipient)
+async def recipients(tx: store.Transaction, account_id: str, message_id: str) -> list[Recipient]: ...
 
 
 async def leading_recipients(
@@ -330,15 +319,10 @@ async def leading_recipients(
     return {row[0]: LeadingRecipient(*row[1:]) for row in rows}
 
 
-async def sent_to(tx: store.Transaction, account_id: str, email_key: str, *, limit: int) -> list[Sent]:
-    """The messages to one address, newest first."""
-    return [Sent(*row) for row in await tx.fetch("recipients.of_address", account_id, email_key, limit)]
-
-
-async def first_sent_at(tx: store.Transaction, account_id: str, email_key: str) -> int | None:
-    """When the oldest message to an address was accepted."""
-    row = await tx.fetch_one("recipients.first_of_address", account_id, email_key)
-    return int(row[0]) if row else None
+@queries.rows("recipients.of_address", Sent)
+async def sent_to(tx: store.Transaction, account_id: str, email_key: str, *, limit: int) -> list[Sent]: ...
+@queries.row("recipients.first_of_address", int)
+async def first_sent_at(tx: store.Transaction, account_id: str, email_key: str) -> int | None: ...
 
 
 async def recipient_results(
@@ -363,8 +347,6 @@ async def tallies(tx: store.Transaction, messages: Sequence[tuple[str, str]]) ->
 
 
 IdempotencyPair = tuple[str, str]
-# Small enough that a sweep delays a send no longer than another send does.
-IDEMPOTENCY_SWEEP_ROWS = 1_000
 
 
 class NewIdempotencyKey(msgspec.Struct, frozen=True):
@@ -400,19 +382,13 @@ async def insert_idempotency_keys(tx: store.Transaction, keys: Sequence[NewIdemp
     await tx.execute_later("idempotency.insert", [msgspec.structs.astuple(key) for key in keys])
 
 
-async def sweep_idempotency_keys(tx: store.Transaction, *, now: int) -> int:
-    """Delete up to SWEEP_ROWS expired keys; returns how many."""
-    return await tx.execute("idempotency.sweep", now, IDEMPOTENCY_SWEEP_ROWS)
-
-
-async def insert_resend(tx: store.Transaction, account_id: str, *, resend_of: str, message_id: str) -> None:
-    """Store that a message was sent again as another."""
-    await tx.execute("resends.insert", account_id, resend_of, message_id)
-
-
-async def resends(tx: store.Transaction, account_id: str, message_id: str, *, limit: int) -> list[str]:
-    """The messages as which one was sent again, newest first."""
-    return [str(row[0]) for row in await tx.fetch("resends.of_message", account_id, message_id, limit)]
+# Delete up to SWEEP_ROWS expired keys; returns how many.
+@queries.changes("idempotency.sweep")
+async def sweep_idempotency_keys(tx: store.Transaction, *, now: int, limit: int = store.SWEEP_ROWS) -> int: ...
+@queries.change("resends.insert")
+async def insert_resend(tx: store.Transaction, account_id: str, *, resend_of: str, message_id: str) -> None: ...
+@queries.rows("resends.of_message", str)
+async def resends(tx: store.Transaction, account_id: str, message_id: str, *, limit: int) -> list[str]: ...
 
 
 async def resends_of_messages(tx: store.Transaction, account_id: str, message_ids: Sequence[str]) -> set[str]:

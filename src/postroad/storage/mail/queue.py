@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from postroad.model.units import times
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 from postroad.storage.mail import messages
 
 ANY_TIME: Final = 2**62
@@ -205,15 +205,12 @@ async def find_work(tx: store.Transaction, *, now: int, leases_until: int | None
     return Work(*map(bool, row))
 
 
-async def totals_by_account(tx: store.Transaction, *, recipient_bytes: int) -> list[AccountTotals]:
-    """What each account has in the queue; reads all rows."""
-    return [AccountTotals(*row) for row in await tx.fetch("queue.totals_by_account", recipient_bytes)]
-
-
-async def live_bytes(tx: store.Transaction, account_id: str, *, recipient_bytes: int) -> int:
-    """The bytes of the live messages of an account in the queue; reads all its rows, which takes longer."""
-    row = await tx.fetch_one("queue.live_bytes", account_id, recipient_bytes)
-    return int(row[0]) if row else 0
+# What each account has in the queue; reads all rows.
+@queries.rows("queue.totals_by_account", AccountTotals)
+async def totals_by_account(tx: store.Transaction, *, recipient_bytes: int) -> list[AccountTotals]: ...
+# The bytes of the live messages of an account in the queue; reads all its rows, which takes longer.
+@queries.count("queue.live_bytes")
+async def live_bytes(tx: store.Transaction, account_id: str, *, recipient_bytes: int) -> int: ...
 
 
 async def promote(tx: store.Transaction, *, now: int, limit: int, leases_until: int | None = None) -> int:
@@ -260,9 +257,9 @@ async def release(tx: store.Transaction, keys: Sequence[Key], *, now: int, worke
     await tx.execute_many("queue.release", [(*key, now, worker) for key in keys])
 
 
-async def end_leases(tx: store.Transaction, *, now: int) -> None:
-    """Return all claims, whose workers are gone: an attempt may have been made."""
-    await tx.execute("queue.end_leases", now)
+# Return all claims, whose workers are gone: an attempt may have been made.
+@queries.change("queue.end_leases")
+async def end_leases(tx: store.Transaction, *, now: int) -> None: ...
 
 
 async def postpone(

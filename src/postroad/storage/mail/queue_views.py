@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 from postroad.storage.mail import queue
 
 READY: Final = "ready"
@@ -82,21 +82,15 @@ async def page(tx: store.Transaction, chosen: Filter, *, state: str | None, limi
     return [QueuedRecipient(*row) for row in rows]
 
 
-async def of_message(tx: store.Transaction, account_id: str, message_id: str) -> list[QueuedRecipient]:
-    """The recipients of one message of an account: a lookup by key, however long the queue is."""
-    return [QueuedRecipient(*row) for row in await tx.fetch("queue_views.of_message", account_id, message_id)]
-
-
-async def first(tx: store.Transaction, account_id: str) -> QueuedRecipient | None:
-    """The oldest recipient of an account: one index lookup, however long the queue is."""
-    row = await tx.fetch_one("queue_views.first", account_id)
-    return QueuedRecipient(*row) if row else None
-
-
-async def count(tx: store.Transaction, account_id: str, *, limit: int) -> int:
-    """How many recipients an account has, counted up to `limit`."""
-    row = await tx.fetch_one("queue_views.count", account_id, limit)
-    return int(row[0]) if row else 0
+# The recipients of one message of an account: a lookup by key, however long the queue is.
+@queries.rows("queue_views.of_message", QueuedRecipient)
+async def of_message(tx: store.Transaction, account_id: str, message_id: str) -> list[QueuedRecipient]: ...
+# The oldest recipient of an account: one index lookup, however long the queue is.
+@queries.row("queue_views.first", QueuedRecipient)
+async def first(tx: store.Transaction, account_id: str) -> QueuedRecipient | None: ...
+# How many recipients an account has, counted up to `limit`.
+@queries.count("queue_views.count")
+async def count(tx: store.Transaction, account_id: str, *, limit: int) -> int: ...
 
 
 async def ahead(tx: store.Transaction, account_id: str, message_id: str, *, limit: int) -> dict[str, int]:
@@ -148,9 +142,8 @@ async def still_unleased(tx: store.Transaction, keys: Sequence[queue.Key]) -> li
     return [UnleasedRecipient(*row) for row in await tx.fetch_many("queue_views.still_unleased", keys)]
 
 
-async def unattempted(tx: store.Transaction, account_id: str, message_id: str) -> list[UnleasedRecipient]:
-    """The recipients of a message for which no attempt has begun, locked until the transaction ends."""
-    return [UnleasedRecipient(*row) for row in await tx.fetch("queue_views.unattempted", account_id, message_id)]
+@queries.rows("queue_views.unattempted", UnleasedRecipient)
+async def unattempted(tx: store.Transaction, account_id: str, message_id: str) -> list[UnleasedRecipient]: ...
 
 
 async def reschedule(
@@ -216,14 +209,10 @@ async def totals(tx: store.Transaction, queued_after: Sequence[int]) -> list[Tot
     return [Total(*row) for row in await tx.fetch("queue_views.totals", *queued_after)]
 
 
-async def largest_accounts(tx: store.Transaction, *, limit: int) -> list[AccountTotal]:
-    """The accounts with the most recipients."""
-    return [AccountTotal(*row) for row in await tx.fetch("queue_views.largest_accounts", limit)]
-
-
-async def due_reasons(tx: store.Transaction, *, examined: int) -> list[ReasonTotal]:
-    """Why those of the waiting recipients wait that are due next."""
-    return [ReasonTotal(*row) for row in await tx.fetch("queue_views.due_reasons", examined)]
+@queries.rows("queue_views.largest_accounts", AccountTotal)
+async def largest_accounts(tx: store.Transaction, *, limit: int) -> list[AccountTotal]: ...
+@queries.rows("queue_views.due_reasons", ReasonTotal)
+async def due_reasons(tx: store.Transaction, *, examined: int) -> list[ReasonTotal]: ...
 
 
 async def walk_step(

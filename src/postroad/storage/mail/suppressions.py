@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 
 # The account, and the address as a key.
 SuppressionKey = tuple[str, str]
@@ -51,20 +51,13 @@ async def add(tx: store.Transaction, suppressions: Iterable[Suppression]) -> lis
     return [(row[0], row[1]) for row in added]
 
 
-async def remove(tx: store.Transaction, account_id: str, email_key: str) -> bool:
-    """Remove an address; False when it was not on the list."""
-    return await tx.execute("suppressions.remove", account_id, email_key) == 1
-
-
+# Remove an address; False when it was not on the list.
+@queries.changed("suppressions.remove")
+async def remove(tx: store.Transaction, account_id: str, email_key: str) -> bool: ...
+# An account's list, ordered by address, after the address `after`.
+@queries.rows("suppressions.of_account", Suppression)
 async def of_account(
     tx: store.Transaction, account_id: str, *, after: str, limit: int, source: str | None = None
-) -> list[Suppression]:
-    """An account's list, ordered by address, after the address `after`."""
-    rows = await tx.fetch("suppressions.of_account", account_id, after, limit, source)
-    return [Suppression(*row) for row in rows]
-
-
-async def count(tx: store.Transaction, account_id: str) -> int:
-    """How many addresses are on the list of an account."""
-    row = await tx.fetch_one("suppressions.count", account_id)
-    return int(row[0]) if row else 0
+) -> list[Suppression]: ...
+@queries.count("suppressions.count")
+async def count(tx: store.Transaction, account_id: str) -> int: ...

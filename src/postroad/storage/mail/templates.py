@@ -4,7 +4,7 @@ from dataclasses import astuple, dataclass
 
 import msgspec
 
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +75,10 @@ async def put(tx: store.Transaction, template: Template) -> Template:
     return Template(*stored)
 
 
-async def by_alias(tx: store.Transaction, account_id: str, alias: str) -> Template | None:
-    """One template of an account."""
-    row = await tx.fetch_one("templates.by_alias", account_id, alias)
-    return Template(*row) if row else None
-
-
-async def page(tx: store.Transaction, account_id: str, *, after: str, limit: int) -> list[Template]:
-    """An account's templates by alias."""
-    return [Template(*row) for row in await tx.fetch("templates.page", account_id, after, limit)]
+@queries.row("templates.by_alias", Template)
+async def by_alias(tx: store.Transaction, account_id: str, alias: str) -> Template | None: ...
+@queries.rows("templates.page", Template)
+async def page(tx: store.Transaction, account_id: str, *, after: str, limit: int) -> list[Template]: ...
 
 
 async def summaries(tx: store.Transaction, account_id: str, *, after: str, limit: int) -> list[Summary]:
@@ -101,14 +96,10 @@ async def aliases(tx: store.Transaction, account_id: str, *, beginning: str) -> 
     return {str(row[0]) for row in rows}
 
 
-async def remove(tx: store.Transaction, account_id: str, alias: str) -> bool:
-    """Delete a template."""
-    return await tx.execute("templates.remove", account_id, alias) == 1
-
-
-async def remove_versions(tx: store.Transaction, template_id: str) -> None:
-    """Delete all versions of a template."""
-    await tx.execute("templates.remove_versions", template_id)
+@queries.changed("templates.remove")
+async def remove(tx: store.Transaction, account_id: str, alias: str) -> bool: ...
+@queries.change("templates.remove_versions")
+async def remove_versions(tx: store.Transaction, template_id: str) -> None: ...
 
 
 async def user_of(tx: store.Transaction, account_id: str, alias: str) -> str | None:
@@ -122,9 +113,8 @@ async def add_version(tx: store.Transaction, version: Version) -> None:
     await tx.execute("templates.add_version", *astuple(version))
 
 
-async def publish_version(tx: store.Transaction, template_id: str, number: int, *, now: int) -> None:
-    """Mark a version as published."""
-    await tx.execute("templates.publish_version", template_id, number, now)
+@queries.change("templates.publish_version")
+async def publish_version(tx: store.Transaction, template_id: str, number: int, *, now: int) -> None: ...
 
 
 async def keep_sample(tx: store.Transaction, version: Version, sample: str | None) -> None:
@@ -138,26 +128,14 @@ async def version(tx: store.Transaction, template: Template, number: int) -> Ver
     return Version(*row) if row else None
 
 
-async def latest_version(tx: store.Transaction, template_id: str) -> Version | None:
-    """The version that was saved last."""
-    row = await tx.fetch_one("templates.latest_version", template_id)
-    return Version(*row) if row else None
-
-
-async def versions(tx: store.Transaction, template_id: str, *, limit: int) -> list[VersionSummary]:
-    """The versions of a template, the latest first."""
-    return [VersionSummary(*row) for row in await tx.fetch("templates.versions", template_id, limit)]
-
-
-async def forget_versions(tx: store.Transaction, template_id: str, *, until: int, published: int) -> None:
-    """Delete old versions, except the published one."""
-    await tx.execute("templates.forget_versions", template_id, until, published)
-
-
-async def count(tx: store.Transaction, account_id: str) -> int:
-    """How many templates an account has."""
-    row = await tx.fetch_one("templates.count", account_id)
-    return int(row[0]) if row else 0
+@queries.row("templates.latest_version", Version)
+async def latest_version(tx: store.Transaction, template_id: str) -> Version | None: ...
+@queries.rows("templates.versions", VersionSummary)
+async def versions(tx: store.Transaction, template_id: str, *, limit: int) -> list[VersionSummary]: ...
+@queries.change("templates.forget_versions")
+async def forget_versions(tx: store.Transaction, template_id: str, *, until: int, published: int) -> None: ...
+@queries.count("templates.count")
+async def count(tx: store.Transaction, account_id: str) -> int: ...
 
 
 def _escaped(alias: str) -> str:

@@ -8,9 +8,8 @@ from typing import Final
 import msgspec
 
 from postroad.protocol.reports import tls_report
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 
-POLICY_SWEEP_ROWS: Final = 1_000
 # Some 50 MB of ordinary policies; those that were not fetched for the longest time are removed first.
 MAX_POLICIES: Final = 100_000
 
@@ -30,19 +29,16 @@ async def put_policy(tx: store.Transaction, policy: StoredPolicy) -> None:
     await tx.execute("mta_sts_policies.put", *msgspec.structs.astuple(policy))
 
 
-async def find_policy(tx: store.Transaction, domain: str, *, now: int) -> StoredPolicy | None:
-    """The policy of a domain, unless it has expired."""
-    row = await tx.fetch_one("mta_sts_policies.find", domain, now)
-    return None if row is None else StoredPolicy(*row)
+@queries.row("mta_sts_policies.find", StoredPolicy)
+async def find_policy(tx: store.Transaction, domain: str, *, now: int) -> StoredPolicy | None: ...
 
 
 async def sweep_policies(tx: store.Transaction, *, now: int, most: int = MAX_POLICIES) -> int:
     """Delete up to SWEEP_ROWS policies that have expired or are too many; returns how many."""
-    expired = await tx.execute("mta_sts_policies.sweep", now, POLICY_SWEEP_ROWS)
-    return expired + await tx.execute("mta_sts_policies.trim", most, POLICY_SWEEP_ROWS - expired)
+    expired = await tx.execute("mta_sts_policies.sweep", now, store.SWEEP_ROWS)
+    return expired + await tx.execute("mta_sts_policies.trim", most, store.SWEEP_ROWS - expired)
 
 
-REPORT_SWEEP_ROWS: Final = 1_000
 # Domains for which a day is counted; ordinarily some 20 MB. Hosts that add at the same time may exceed it a little.
 MAX_REPORTS_PER_DAY: Final = 20_000
 # What a zone may have even if fewer are left for the day.
@@ -106,9 +102,9 @@ def _zone_of(domain: str) -> str:
     return ".".join(domain.rsplit(".", 2)[-2:])
 
 
-async def claim_due_report(tx: store.Transaction, *, now: int, until: int, limit: int) -> list[DueReport]:
-    """Claim reports that are due; they are due again at `until`, unless they are removed or postponed."""
-    return [DueReport(*row) for row in await tx.fetch("tls_reports.claim_due", now, until, limit)]
+# Claim reports that are due; they are due again at `until`, unless they are removed or postponed.
+@queries.rows("tls_reports.claim_due", DueReport)
+async def claim_due_report(tx: store.Transaction, *, now: int, until: int, limit: int) -> list[DueReport]: ...
 
 
 async def sessions(tx: store.Transaction, report: DueReport) -> dict[tls_report.Result, int]:
@@ -130,5 +126,5 @@ async def remove_report(tx: store.Transaction, report: DueReport) -> None:
 
 async def sweep_reports(tx: store.Transaction, *, until_day: int) -> int:
     """Delete up to SWEEP_ROWS reports and results of days up to this one; returns how many."""
-    reports = await tx.execute("tls_reports.sweep", until_day, REPORT_SWEEP_ROWS)
-    return reports + await tx.execute("tls_reports.sweep_sessions", until_day, REPORT_SWEEP_ROWS - reports)
+    reports = await tx.execute("tls_reports.sweep", until_day, store.SWEEP_ROWS)
+    return reports + await tx.execute("tls_reports.sweep_sessions", until_day, store.SWEEP_ROWS - reports)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 
 
 class Key(NamedTuple):
@@ -90,10 +90,8 @@ async def put_account(tx: store.Transaction, account: AcmeAccount) -> None:
     await tx.execute("acme.put_account", account.directory, account.private_key, account.uri)
 
 
-async def acme_account(tx: store.Transaction, directory: str) -> AcmeAccount | None:
-    """The account of a directory."""
-    row = await tx.fetch_one("acme.account", directory)
-    return None if row is None else AcmeAccount(*row)
+@queries.row("acme.account", AcmeAccount)
+async def acme_account(tx: store.Transaction, directory: str) -> AcmeAccount | None: ...
 
 
 async def put_challenges(tx: store.Transaction, challenges: Iterable[StoredChallenge]) -> None:
@@ -102,15 +100,10 @@ async def put_challenges(tx: store.Transaction, challenges: Iterable[StoredChall
         await tx.execute("acme.put_challenge", one.token, one.name, one.kind, one.key_authorization, one.expires_at)
 
 
-async def challenge(tx: store.Transaction, token: str, *, now: int) -> StoredChallenge | None:
-    """A challenge by its token."""
-    row = await tx.fetch_one("acme.challenge", token, now)
-    return None if row is None else StoredChallenge(*row)
-
-
-async def challenges(tx: store.Transaction, kind: str, *, now: int) -> list[StoredChallenge]:
-    """The challenges of a kind."""
-    return [StoredChallenge(*row) for row in await tx.fetch("acme.challenges", kind, now)]
+@queries.row("acme.challenge", StoredChallenge)
+async def challenge(tx: store.Transaction, token: str, *, now: int) -> StoredChallenge | None: ...
+@queries.rows("acme.challenges", StoredChallenge)
+async def challenges(tx: store.Transaction, kind: str, *, now: int) -> list[StoredChallenge]: ...
 
 
 async def remove_challenges(tx: store.Transaction, tokens: Iterable[str], *, now: int) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,31 +16,17 @@ class PreviousKey:
     replaced_at: int
 
 
-async def fingerprint(tx: store.Transaction) -> bytes | None:
-    """The fingerprint of the current key; None before the first process with a key."""
-    row = await tx.fetch_one("installation_key.fingerprint")
-    return bytes(row[0]) if row else None
-
-
-async def lock(tx: store.Transaction) -> bytes | None:
-    """The same, and nobody replaces the key before the transaction ends."""
-    row = await tx.fetch_one("installation_key.lock")
-    return bytes(row[0]) if row else None
-
-
-async def remember(tx: store.Transaction, fingerprint: bytes) -> None:
-    """Store the fingerprint, unless there is one."""
-    await tx.execute("installation_key.remember", fingerprint)
-
-
-async def replace(tx: store.Transaction, fingerprint: bytes) -> None:
-    """Store the fingerprint of a new key."""
-    await tx.execute("installation_key.replace", fingerprint)
-
-
-async def previous(tx: store.Transaction) -> list[PreviousKey]:
-    """The keys that were replaced, newest first."""
-    return [PreviousKey(*row) for row in await tx.fetch("installation_key.previous")]
+# The fingerprint of the current key; None before the first process with a key.
+@queries.row("installation_key.fingerprint", bytes)
+async def fingerprint(tx: store.Transaction) -> bytes | None: ...
+@queries.row("installation_key.lock", bytes)
+async def lock(tx: store.Transaction) -> bytes | None: ...
+@queries.change("installation_key.remember")
+async def remember(tx: store.Transaction, fingerprint: bytes) -> None: ...
+@queries.change("installation_key.replace")
+async def replace(tx: store.Transaction, fingerprint: bytes) -> None: ...
+@queries.rows("installation_key.previous", PreviousKey)
+async def previous(tx: store.Transaction) -> list[PreviousKey]: ...
 
 
 async def add_previous(tx: store.Transaction, key: PreviousKey) -> None:
@@ -48,14 +34,11 @@ async def add_previous(tx: store.Transaction, key: PreviousKey) -> None:
     await tx.execute("installation_key.add_previous", key.fingerprint, key.installation_key, key.replaced_at)
 
 
-async def remove_previous(tx: store.Transaction, fingerprint: bytes) -> None:
-    """Forget a replaced key."""
-    await tx.execute("installation_key.remove_previous", fingerprint)
-
-
-async def sweep_previous(tx: store.Transaction, *, before: int) -> int:
-    """Forget keys that were replaced before a time; returns how many."""
-    return await tx.execute("installation_key.sweep_previous", before)
+@queries.change("installation_key.remove_previous")
+async def remove_previous(tx: store.Transaction, fingerprint: bytes) -> None: ...
+# Forget keys that were replaced before a time; returns how many.
+@queries.changes("installation_key.sweep_previous")
+async def sweep_previous(tx: store.Transaction, *, before: int) -> int: ...
 
 
 # Everything in the database that is encrypted with the installation key, table by table.

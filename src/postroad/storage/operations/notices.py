@@ -5,12 +5,10 @@ from typing import Final
 
 import msgspec
 
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 
 # In the place of a person: the webhook of the installation.
 WEBHOOK: Final = ""
-# Small enough that a sweep delays a send no longer than another send does.
-SWEEP_ROWS: Final = 1_000
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -40,15 +38,12 @@ async def insert(tx: store.Transaction, notice: Notice, *, unless_since: int) ->
     return await tx.execute("notices.insert", *row, unless_since) == 1
 
 
-async def count(tx: store.Transaction, account_id: str, kind: str, *, since: int, user_id: str | None = None) -> int:
-    """How many notices of a kind about an account, or to one of its users, there have been."""
-    row = await tx.fetch_one("notices.count", account_id, kind, since, user_id)
-    return int(row[0]) if row else 0
-
-
-async def unresolved(tx: store.Transaction, *, limit: int) -> list[Notice]:
-    """Notices of which it is not known yet who gets them."""
-    return [Notice(*row) for row in await tx.fetch("notices.unresolved", limit)]
+@queries.count("notices.count")
+async def count(
+    tx: store.Transaction, account_id: str, kind: str, *, since: int, user_id: str | None = None
+) -> int: ...
+@queries.rows("notices.unresolved", Notice)
+async def unresolved(tx: store.Transaction, *, limit: int) -> list[Notice]: ...
 
 
 async def resolve(tx: store.Transaction, notice_id: str, mails: Sequence[Mail], *, now: int) -> None:
@@ -80,9 +75,8 @@ async def postpone(tx: store.Transaction, mail: Mail, *, due_at: int, is_digest:
     await tx.execute("notices.postpone", mail.user_id, mail.notice.id, due_at, int(is_digest))
 
 
-async def forget_content(tx: store.Transaction, notice_id: str) -> None:
-    """Delete the values of a notice that contain a secret."""
-    await tx.execute("notices.forget_content", notice_id)
+@queries.change("notices.forget_content")
+async def forget_content(tx: store.Transaction, notice_id: str) -> None: ...
 
 
 async def choices(tx: store.Transaction, user_id: str) -> dict[str, str]:
@@ -90,21 +84,12 @@ async def choices(tx: store.Transaction, user_id: str) -> dict[str, str]:
     return {str(kind): str(choice) for kind, choice in await tx.fetch("notices.choices", user_id)}
 
 
-async def choose(tx: store.Transaction, user_id: str, kind: str, choice: str) -> None:
-    """Note what a person has chosen for a kind."""
-    await tx.execute("notices.choose", user_id, kind, choice)
-
-
-async def remove_choices(tx: store.Transaction, user_id: str) -> None:
-    """Delete the choices of a person."""
-    await tx.execute("notices.remove_choices", user_id)
-
-
-async def sweep(tx: store.Transaction, *, before: int) -> int:
-    """Delete up to SWEEP_ROWS old notices; returns how many."""
-    return await tx.execute("notices.sweep", before, SWEEP_ROWS)
-
-
-async def sweep_mails(tx: store.Transaction, *, before: int) -> int:
-    """The same for who got them."""
-    return await tx.execute("notices.sweep_mails", before, SWEEP_ROWS)
+@queries.change("notices.choose")
+async def choose(tx: store.Transaction, user_id: str, kind: str, choice: str) -> None: ...
+@queries.change("notices.remove_choices")
+async def remove_choices(tx: store.Transaction, user_id: str) -> None: ...
+# Delete up to SWEEP_ROWS old notices; returns how many.
+@queries.changes("notices.sweep")
+async def sweep(tx: store.Transaction, *, before: int, limit: int = store.SWEEP_ROWS) -> int: ...
+@queries.changes("notices.sweep_mails")
+async def sweep_mails(tx: store.Transaction, *, before: int, limit: int = store.SWEEP_ROWS) -> int: ...

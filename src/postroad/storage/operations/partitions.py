@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 
 CONTENT: Final = ("bodies",)
 # Each with all that belongs to a message, so that they are dropped together.
@@ -60,9 +60,9 @@ async def bound(tx: store.Transaction, tables: Sequence[str], *, before: str | N
     await tx.fetch("partitions.bound", tables, before)
 
 
-async def is_bounded(tx: store.Transaction, tables: Sequence[str]) -> bool:
-    """Whether `bound` was not followed by `extend`, because its process has ended."""
-    return await tx.fetch_one("partitions.is_bounded", tables) is not None
+# Whether `bound` was not followed by `extend`, because its process has ended.
+@queries.exists("partitions.is_bounded")
+async def is_bounded(tx: store.Transaction, tables: Sequence[str]) -> bool: ...
 
 
 async def extend(tx: store.Transaction, tables: Sequence[str], *, until: str) -> None:

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 
 
 class Process(msgspec.Struct, frozen=True):
@@ -28,14 +28,10 @@ async def put(tx: store.Transaction, process: Process) -> None:
     await tx.execute("processes.put", name, host, number, " ".join(roles), *rest)
 
 
-async def remove(tx: store.Transaction, name: str) -> None:
-    """Delete a process that stops."""
-    await tx.execute("processes.remove", name)
-
-
-async def sweep(tx: store.Transaction, *, before: int) -> int:
-    """Delete the processes that have not reported since."""
-    return await tx.execute("processes.sweep", before)
+@queries.change("processes.remove")
+async def remove(tx: store.Transaction, name: str) -> None: ...
+@queries.changes("processes.sweep")
+async def sweep(tx: store.Transaction, *, before: int) -> int: ...
 
 
 async def seen_since(tx: store.Transaction, since: int) -> Sequence[Process]:
@@ -82,19 +78,12 @@ async def remove_queues(tx: store.Transaction, worker: str, names: Sequence[str]
     await tx.execute_many("provider_queues.remove", [(worker, name) for name in names])
 
 
-async def remove_queues_of(tx: store.Transaction, worker: str) -> None:
-    """Delete the provider queues of a worker that stops."""
-    await tx.execute("provider_queues.remove_worker", worker)
-
-
-async def sweep_queues(tx: store.Transaction, *, before: int) -> int:
-    """Delete the provider queues of workers that have not reported since."""
-    return await tx.execute("provider_queues.sweep", before)
-
-
-async def queues_since(tx: store.Transaction, since: int) -> list[QueueStatus]:
-    """The provider queues that workers have reported since."""
-    return [QueueStatus(*row) for row in await tx.fetch("provider_queues.heard_since", since)]
+@queries.change("provider_queues.remove_worker")
+async def remove_queues_of(tx: store.Transaction, worker: str) -> None: ...
+@queries.changes("provider_queues.sweep")
+async def sweep_queues(tx: store.Transaction, *, before: int) -> int: ...
+@queries.rows("provider_queues.heard_since", QueueStatus)
+async def queues_since(tx: store.Transaction, since: int) -> list[QueueStatus]: ...
 
 
 RUNNING: Final = "running"
@@ -128,20 +117,12 @@ async def update_job(tx: store.Transaction, job: Job) -> None:
     await tx.execute("operator_jobs.update", job.id, job.state, job.done, job.result, job.updated_at, job.finished_at)
 
 
-async def job_by_id(tx: store.Transaction, job_id: str) -> Job | None:
-    """One job."""
-    row = await tx.fetch_one("operator_jobs.by_id", job_id)
-    return Job(*row) if row else None
-
-
-async def latest_jobs(tx: store.Transaction, *, limit: int) -> list[Job]:
-    """The newest jobs."""
-    return [Job(*row) for row in await tx.fetch("operator_jobs.latest", limit)]
-
-
-async def sweep_jobs(tx: store.Transaction, *, before: str) -> int:
-    """Delete jobs with ids before this one."""
-    return await tx.execute("operator_jobs.sweep", before)
+@queries.row("operator_jobs.by_id", Job)
+async def job_by_id(tx: store.Transaction, job_id: str) -> Job | None: ...
+@queries.rows("operator_jobs.latest", Job)
+async def latest_jobs(tx: store.Transaction, *, limit: int) -> list[Job]: ...
+@queries.changes("operator_jobs.sweep")
+async def sweep_jobs(tx: store.Transaction, *, before: str) -> int: ...
 
 
 async def database_time(tx: store.Transaction) -> int:

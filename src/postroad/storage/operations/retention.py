@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 
 # One transaction: a few milliseconds of work, during which other writers wait.
 MAX_MESSAGES: Final = 200
@@ -117,9 +117,8 @@ ACCOUNT_TABLES: Final = (
 )
 
 
-async def has_queue(tx: store.Transaction, account_id: str) -> bool:
-    """Whether mail of an account is not final yet."""
-    return await tx.fetch_one("account_removal.has_queue", account_id) is not None
+@queries.exists("account_removal.has_queue")
+async def has_queue(tx: store.Transaction, account_id: str) -> bool: ...
 
 
 async def mark_removed(tx: store.Transaction, account_id: str, *, now: int) -> None:
@@ -129,14 +128,10 @@ async def mark_removed(tx: store.Transaction, account_id: str, *, now: int) -> N
     await tx.execute("account_removal.webhook_secrets", account_id)
 
 
-async def marked_removed(tx: store.Transaction, *, limit: int) -> list[str]:
-    """Accounts that are marked and not deleted yet."""
-    return [str(row[0]) for row in await tx.fetch("account_removal.marked", limit)]
-
-
-async def webhooks_of_account(tx: store.Transaction, account_id: str) -> list[str]:
-    """The endpoints of an account, all of them removed."""
-    return [str(row[0]) for row in await tx.fetch("account_removal.webhooks", account_id)]
+@queries.rows("account_removal.marked", str)
+async def marked_removed(tx: store.Transaction, *, limit: int) -> list[str]: ...
+@queries.rows("account_removal.webhooks", str)
+async def webhooks_of_account(tx: store.Transaction, account_id: str) -> list[str]: ...
 
 
 async def delete_account_rows(table: str, account_id: str, tx: store.Transaction) -> int:
@@ -144,6 +139,5 @@ async def delete_account_rows(table: str, account_id: str, tx: store.Transaction
     return await tx.execute(f"account_removal.{table}", account_id, MAX_ACCOUNT_ROWS)
 
 
-async def delete_account(tx: store.Transaction, account_id: str) -> None:
-    """Delete the row of an account that is marked."""
-    await tx.execute("account_removal.account", account_id)
+@queries.change("account_removal.account")
+async def delete_account(tx: store.Transaction, account_id: str) -> None: ...

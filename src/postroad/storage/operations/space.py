@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 
 # What is free up to this part of the file is left: new mail needs it again.
 RESERVE: Final = 0.1
@@ -41,9 +41,8 @@ async def shrink(tx: store.Transaction) -> bool:
     return (await read(tx)).size < before.size
 
 
-async def add_sample(tx: store.Transaction, host: str, folder: str, *, now: int, free_bytes: int) -> None:
-    """Store a measurement."""
-    await tx.execute("disk_samples.insert", host, folder, now, free_bytes)
+@queries.change("disk_samples.insert")
+async def add_sample(tx: store.Transaction, host: str, folder: str, *, now: int, free_bytes: int) -> None: ...
 
 
 async def oldest_sample(tx: store.Transaction, host: str, folder: str, *, since: int) -> tuple[int, int] | None:
@@ -52,6 +51,5 @@ async def oldest_sample(tx: store.Transaction, host: str, folder: str, *, since:
     return (int(row[0]), int(row[1])) if row else None
 
 
-async def sweep_samples(tx: store.Transaction, *, before: int) -> int:
-    """Delete older measurements."""
-    return await tx.execute("disk_samples.sweep", before)
+@queries.changes("disk_samples.sweep")
+async def sweep_samples(tx: store.Transaction, *, before: int) -> int: ...

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 
 ACTIVE = "active"
 SUSPENDED = "suspended"
@@ -65,10 +65,8 @@ async def insert(tx: store.Transaction, account_id: str, *, name: str, now: int)
     await tx.execute("accounts.insert", account_id, name, name_key(name), now)
 
 
-async def by_id(tx: store.Transaction, account_id: str) -> Account | None:
-    """One account."""
-    row = await tx.fetch_one("accounts.by_id", account_id)
-    return Account(*row) if row else None
+@queries.row("accounts.by_id", Account)
+async def by_id(tx: store.Transaction, account_id: str) -> Account | None: ...
 
 
 async def by_name(tx: store.Transaction, name: str, *, limit: int) -> list[Account]:
@@ -76,31 +74,20 @@ async def by_name(tx: store.Transaction, name: str, *, limit: int) -> list[Accou
     return [Account(*row) for row in await tx.fetch("accounts.by_name", name_key(name), limit)]
 
 
-async def page(tx: store.Transaction, *, after: str, limit: int) -> list[Account]:
-    """Accounts in order of creation."""
-    return [Account(*row) for row in await tx.fetch("accounts.page", after, limit)]
-
-
+@queries.rows("accounts.page", Account)
+async def page(tx: store.Transaction, *, after: str, limit: int) -> list[Account]: ...
+@queries.rows("accounts.search", Account)
 async def search(
-    tx: store.Transaction, *, pattern: str, exact: str, state: str, after: str, limit: int
-) -> list[Account]:
-    """Accounts in order of creation whose name is like a pattern, or whose id, domain or user is exactly given."""
-    return [Account(*row) for row in await tx.fetch("accounts.search", after, limit, pattern, exact, state)]
-
-
-async def suspend(tx: store.Transaction, account_id: str, *, reason: str, by: str, now: int) -> bool:
-    """Stop an account from sending, by `OPERATOR` or `BOUNCE_GUARD`; False when there is no such account."""
-    return await tx.execute("accounts.suspend", account_id, reason, by, now) == 1
-
-
-async def resume(tx: store.Transaction, account_id: str) -> bool:
-    """Let an account send again; False when there is no such account."""
-    return await tx.execute("accounts.resume", account_id) == 1
-
-
-async def cooled_down(tx: store.Transaction, *, suspended_until: int, limit: int) -> list[str]:
-    """Accounts that the bounce guard suspended up to this time, oldest first."""
-    return [str(row[0]) for row in await tx.fetch("accounts.cooled", suspended_until, limit)]
+    tx: store.Transaction, *, after: str, limit: int, pattern: str, exact: str, state: str
+) -> list[Account]: ...
+# Stop an account from sending, by `OPERATOR` or `BOUNCE_GUARD`; False when there is no such account.
+@queries.changed("accounts.suspend")
+async def suspend(tx: store.Transaction, account_id: str, *, reason: str, by: str, now: int) -> bool: ...
+# Let an account send again; False when there is no such account.
+@queries.changed("accounts.resume")
+async def resume(tx: store.Transaction, account_id: str) -> bool: ...
+@queries.rows("accounts.cooled", str)
+async def cooled_down(tx: store.Transaction, *, suspended_until: int, limit: int) -> list[str]: ...
 
 
 async def lock(tx: store.Transaction, account_ids: Iterable[str]) -> Mapping[str, Account]:
@@ -114,14 +101,11 @@ async def rename(tx: store.Transaction, account_id: str, name: str) -> None:
     await tx.execute("accounts.rename", account_id, name, name_key(name))
 
 
-async def close(tx: store.Transaction, account_id: str, *, reason: str, now: int) -> None:
-    """Close an account; the reason is part of the error that a sender sees."""
-    await tx.execute("accounts.close", account_id, reason, now)
-
-
-async def reopen(tx: store.Transaction, account_id: str) -> None:
-    """Reopen a closed account."""
-    await tx.execute("accounts.reopen", account_id)
+# Close an account; the reason is part of the error that a sender sees.
+@queries.change("accounts.close")
+async def close(tx: store.Transaction, account_id: str, *, reason: str, now: int) -> None: ...
+@queries.change("accounts.reopen")
+async def reopen(tx: store.Transaction, account_id: str) -> None: ...
 
 
 async def set_unlimited(tx: store.Transaction, account_id: str, *, unlimited: bool) -> None:
@@ -129,27 +113,18 @@ async def set_unlimited(tx: store.Transaction, account_id: str, *, unlimited: bo
     await tx.execute("accounts.set_unlimited", account_id, int(unlimited))
 
 
+# Set the limits of an account; None for those of the settings.
+@queries.change("accounts.set_limits")
 async def set_limits(
     tx: store.Transaction, account_id: str, *, request_rate: int | None, recipients_per_day: int | None
-) -> None:
-    """Set the limits of an account; None for those of the settings."""
-    await tx.execute("accounts.set_limits", account_id, request_rate, recipients_per_day)
-
-
-async def require_second_factor(tx: store.Transaction, account_id: str, *, since: int | None) -> None:
-    """Require a second factor of the users of an account; None to require none."""
-    await tx.execute("accounts.set_second_factor", account_id, since)
-
-
-async def note_uncharged(tx: store.Transaction, account_id: str) -> None:
-    """Record that an account has mail which was not charged."""
-    await tx.execute("accounts.note_uncharged", account_id)
-
-
-async def low_credit_count(tx: store.Transaction, *, since_hour: int) -> int:
-    """How many active accounts have fewer credits than recipients since an hour."""
-    row = await tx.fetch_one("accounts.short_of_credits", since_hour)
-    return int(row[0]) if row else 0
+) -> None: ...
+# Require a second factor of the users of an account; None to require none.
+@queries.change("accounts.set_second_factor")
+async def require_second_factor(tx: store.Transaction, account_id: str, *, since: int | None) -> None: ...
+@queries.change("accounts.note_uncharged")
+async def note_uncharged(tx: store.Transaction, account_id: str) -> None: ...
+@queries.count("accounts.short_of_credits")
+async def low_credit_count(tx: store.Transaction, *, since_hour: int) -> int: ...
 
 
 async def low_on_credits(tx: store.Transaction, *, since_hour: int, limit: int) -> list[tuple[str, int, int]]:
@@ -240,6 +215,5 @@ async def usage_floor(tx: store.Transaction, account_id: str, *, after: str, exa
     return row[0] if row else None
 
 
-async def usage_by_tag(tx: store.Transaction, account_id: str, *, after: str, limit: int) -> list[TagUsage]:
-    """The most used tags of messages from a cursor on."""
-    return [TagUsage(*row) for row in await tx.fetch("usage.by_tag", account_id, after, limit)]
+@queries.rows("usage.by_tag", TagUsage)
+async def usage_by_tag(tx: store.Transaction, account_id: str, *, after: str, limit: int) -> list[TagUsage]: ...

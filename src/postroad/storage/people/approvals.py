@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 
 SWEEP_ROWS: Final = 100
 
@@ -38,26 +38,30 @@ class Approval(msgspec.Struct, frozen=True):
     created_at: int
 
 
+def _approval(*row: Any) -> Approval:
+    stored = Approval(*row)
+    return msgspec.structs.replace(
+        stored,
+        body_hash=bytes(stored.body_hash),
+        is_batch=bool(stored.is_batch),
+        is_test=bool(stored.is_test),
+        body=bytes(stored.body or b""),
+    )
+
+
 async def insert(tx: store.Transaction, approval: Approval) -> None:
     """Store a send, unless its idempotency key is known."""
     row = msgspec.structs.astuple(approval)
     await tx.execute("approvals.insert", *(int(value) if isinstance(value, bool) else value for value in row))
 
 
-async def by_key(tx: store.Transaction, identity: str, idempotency_key: str) -> Approval | None:
-    """The send with this idempotency key."""
-    return _approval(await tx.fetch_one("approvals.by_key", identity, idempotency_key))
-
-
-async def by_id(tx: store.Transaction, account_id: str, approval_id: str) -> Approval | None:
-    """A send of an account."""
-    return _approval(await tx.fetch_one("approvals.by_id", account_id, approval_id))
-
-
-async def of_account(tx: store.Transaction, account_id: str, *, limit: int) -> list[Approval]:
-    """The latest sends, newest first, without their bodies, which may be large."""
-    rows = await tx.fetch("approvals.of_account", account_id, limit)
-    return [found for row in rows if (found := _approval(row)) is not None]
+@queries.row("approvals.by_key", _approval)
+async def by_key(tx: store.Transaction, identity: str, idempotency_key: str) -> Approval | None: ...
+@queries.row("approvals.by_id", _approval)
+async def by_id(tx: store.Transaction, account_id: str, approval_id: str) -> Approval | None: ...
+# Without their bodies, which may be large.
+@queries.rows("approvals.of_account", _approval)
+async def of_account(tx: store.Transaction, account_id: str, *, limit: int) -> list[Approval]: ...
 
 
 async def count_pending(tx: store.Transaction, account_id: str, key_id: str, *, after: int) -> tuple[int, int]:
@@ -90,19 +94,5 @@ async def sweep_bodies(tx: store.Transaction, *, before: int) -> int:
     return await tx.execute("approvals.sweep_bodies", before, b"", SWEEP_ROWS)
 
 
-async def sweep(tx: store.Transaction, *, before: int) -> int:
-    """Delete up to SWEEP_ROWS sends from before a time; returns how many."""
-    return await tx.execute("approvals.sweep", before, SWEEP_ROWS)
-
-
-def _approval(row: store.Row | None) -> Approval | None:
-    if row is None:
-        return None
-    stored = Approval(*row)
-    return msgspec.structs.replace(
-        stored,
-        body_hash=bytes(stored.body_hash),
-        is_batch=bool(stored.is_batch),
-        is_test=bool(stored.is_test),
-        body=bytes(stored.body or b""),
-    )
+@queries.changes("approvals.sweep")
+async def sweep(tx: store.Transaction, *, before: int, limit: int = SWEEP_ROWS) -> int: ...

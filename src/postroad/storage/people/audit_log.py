@@ -4,10 +4,8 @@ from typing import Final
 
 import msgspec
 
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 
-# Small enough that a sweep delays a send no longer than another send does.
-SWEEP_ROWS: Final = 1_000
 ANYTHING: Final = "%"
 
 
@@ -87,6 +85,6 @@ async def floor_of_all(tx: store.Transaction, between: Between, *, examined: int
     return row[0] if row else None
 
 
-async def sweep(tx: store.Transaction, *, before: int) -> int:
-    """Delete up to SWEEP_ROWS entries from before this time; returns how many."""
-    return await tx.execute("audit_log.sweep", before, SWEEP_ROWS)
+# Delete up to SWEEP_ROWS entries from before this time; returns how many.
+@queries.changes("audit_log.sweep")
+async def sweep(tx: store.Transaction, *, before: int, limit: int = store.SWEEP_ROWS) -> int: ...

@@ -5,10 +5,10 @@ stored.
 import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from postroad.model.people import callers
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 from postroad.storage.people import users
 
 # Every list has a limit; callers page through longer ones.
@@ -30,75 +30,38 @@ class Credential(users.CreatedByUser):
     creator: users.Creator | None = None
 
 
+def _credential(*row: Any) -> Credential:
+    return dataclasses.replace(Credential(*row[:8]), creator=users.creator_of(row[8:]))
+
+
 async def insert(tx: store.Transaction, credential: Credential) -> None:
-    """Store a credential."""
     row = (credential.id, credential.account_id, credential.name, credential.username)
     await tx.execute("credentials.insert", *row, credential.password_hash, credential.created_at, credential.created_by)
 
 
-async def by_username(tx: store.Transaction, username: str) -> Credential | None:
-    """The credential with this SMTP username."""
-    row = await tx.fetch_one("credentials.by_username", username)
-    return _credential(row) if row else None
-
-
-async def by_id(tx: store.Transaction, account_id: str, credential_id: str) -> Credential | None:
-    """One credential of an account."""
-    row = await tx.fetch_one("credentials.by_id", account_id, credential_id)
-    return _credential(row) if row else None
-
-
+@queries.row("credentials.by_username", _credential)
+async def by_username(tx: store.Transaction, username: str) -> Credential | None: ...
+@queries.row("credentials.by_id", _credential)
+async def by_id(tx: store.Transaction, account_id: str, credential_id: str) -> Credential | None: ...
+@queries.rows("credentials.of_account", _credential)
 async def of_account(
     tx: store.Transaction, account_id: str, *, after: str = "", limit: int = MAX_ROWS
-) -> list[Credential]:
-    """An account's credentials, oldest first."""
-    return [_credential(row) for row in await tx.fetch("credentials.of_account", account_id, after, limit)]
-
-
-async def default_of(tx: store.Transaction, account_id: str) -> str | None:
-    """The id of the account's first credential, used for callers without one of their own."""
-    row = await tx.fetch_one("credentials.default_of", account_id)
-    return str(row[0]) if row else None
-
-
-async def first_live(tx: store.Transaction, account_id: str) -> str | None:
-    """The id of the account's oldest credential that is not revoked."""
-    row = await tx.fetch_one("credentials.first_live", account_id)
-    return str(row[0]) if row else None
-
-
-async def revoke(tx: store.Transaction, account_id: str, credential_id: str, *, now: int) -> bool:
-    """Revoke a credential; False when there is no such active one."""
-    return await tx.execute("credentials.revoke", account_id, credential_id, now) == 1
-
-
-async def touch(tx: store.Transaction, credential_id: str, *, now: int) -> None:
-    """Store the time of the last use."""
-    await tx.execute("credentials.touch", credential_id, now)
-
-
-async def count(tx: store.Transaction, account_id: str) -> int:
-    """How many credentials an account has; ten revoked ones count as one."""
-    row = await tx.fetch_one("credentials.count", account_id)
-    return int(row[0]) if row else 0
-
-
-async def of_creator(tx: store.Transaction, account_id: str, user_id: str) -> list[Credential]:
-    """The active credentials that a person created, oldest first."""
-    return [_credential(row) for row in await tx.fetch("credentials.of_creator", account_id, user_id)]
-
-
-async def hand_over(tx: store.Transaction, account_id: str, user_id: str, *, to: str | None) -> None:
-    """Let another person answer for the active credentials that one created, or nobody."""
-    await tx.execute("credentials.hand_over", account_id, user_id, to)
-
-
-def _credential(row: store.Row) -> Credential:
-    return dataclasses.replace(Credential(*row[:8]), creator=users.creator_of(row[8:]))
-
-
-# Every list has a limit; callers page through longer ones.
-MAX_KEYS: Final = 10_000
+) -> list[Credential]: ...
+@queries.row("credentials.default_of", str)
+async def default_of(tx: store.Transaction, account_id: str) -> str | None: ...
+@queries.row("credentials.first_live", str)
+async def first_live(tx: store.Transaction, account_id: str) -> str | None: ...
+@queries.changed("credentials.revoke")
+async def revoke(tx: store.Transaction, account_id: str, credential_id: str, *, now: int) -> bool: ...
+@queries.change("credentials.touch")
+async def touch(tx: store.Transaction, credential_id: str, *, now: int) -> None: ...
+# Ten revoked ones count as one.
+@queries.count("credentials.count")
+async def count(tx: store.Transaction, account_id: str) -> int: ...
+@queries.rows("credentials.of_creator", _credential)
+async def of_creator(tx: store.Transaction, account_id: str, user_id: str) -> list[Credential]: ...
+@queries.change("credentials.hand_over")
+async def hand_over(tx: store.Transaction, account_id: str, user_id: str, *, to: str | None) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,73 +82,7 @@ class ApiKey(users.CreatedByUser):
     creator: users.Creator | None = None
 
 
-async def insert_key(tx: store.Transaction, key: ApiKey, *, key_hash: bytes) -> None:
-    """Store a key."""
-    row = (key.id, key.account_id, key.credential_id, key.name, key_hash, key.hint, key.scopes, key.created_at)
-    await tx.execute("api_keys.insert", *row, key.created_by, *_limit_columns(key.limits))
-
-
-async def key_by_hash(tx: store.Transaction, key_hash: bytes) -> ApiKey | None:
-    """The key with this hash; revoked when its credential is."""
-    row = await tx.fetch_one("api_keys.by_hash", key_hash)
-    return _key(row) if row else None
-
-
-async def key_by_id(tx: store.Transaction, account_id: str, key_id: str) -> ApiKey | None:
-    """A key of an account; revoked when its credential is."""
-    row = await tx.fetch_one("api_keys.by_id", account_id, key_id)
-    return _key(row) if row else None
-
-
-async def keys_of_account(
-    tx: store.Transaction, account_id: str, *, after: str = "", limit: int = MAX_KEYS
-) -> list[ApiKey]:
-    """An account's keys, oldest first."""
-    return [_key(row) for row in await tx.fetch("api_keys.of_account", account_id, after, limit)]
-
-
-async def expiring_keys(tx: store.Transaction, *, after: int, until: int, limit: int) -> list[ApiKey]:
-    """Keys of all accounts that expire in this time, and are not revoked."""
-    return [_key(row) for row in await tx.fetch("api_keys.expiring", after, until, limit)]
-
-
-async def change_key(tx: store.Transaction, key: ApiKey) -> None:
-    """Store the name, the scopes and the limits of a key."""
-    row = (key.account_id, key.id, key.name, key.scopes)
-    await tx.execute("api_keys.change", *row, *_limit_columns(key.limits))
-
-
-async def key_budgets(tx: store.Transaction, key_ids: Collection[str]) -> dict[str, callers.KeyBudget]:
-    """What these keys may send and have sent, under the lock of their accounts."""
-    rows = await tx.fetch_many("api_keys.budgets", [(key_id,) for key_id in sorted(key_ids)])
-    return {row[0]: callers.KeyBudget(row[1], row[2], _usage(row[3:]) or callers.KeyUsage()) for row in rows}
-
-
-async def put_key_usage(tx: store.Transaction, usage: Mapping[tuple[str, str], callers.KeyUsage]) -> None:
-    """Store what keys have sent, by key and account."""
-    rows = [(*owner, used.day, used.recipients, used.credits) for owner, used in sorted(usage.items())]
-    if rows:
-        await tx.execute_later("api_keys.put_usage", rows)
-
-
-async def revoke_key(tx: store.Transaction, account_id: str, key_id: str, *, now: int) -> str | None:
-    """Revoke a key; returns its name, or None when there is no such active key."""
-    rows = await tx.fetch("api_keys.revoke", account_id, key_id, now)
-    return str(rows[0][0]) if rows else None
-
-
-async def touch_key(tx: store.Transaction, key_id: str, *, now: int) -> None:
-    """Store the time of the last use."""
-    await tx.execute("api_keys.touch", key_id, now)
-
-
-async def count_keys(tx: store.Transaction, account_id: str) -> int:
-    """How many keys an account has; ten revoked ones count as one."""
-    row = await tx.fetch_one("api_keys.count", account_id)
-    return int(row[0]) if row else 0
-
-
-def _key(row: store.Row) -> ApiKey:
+def _key(*row: Any) -> ApiKey:
     limits = callers.KeyLimits(
         domains=tuple(row[9].split()),
         networks=tuple(row[10].split()),
@@ -209,14 +106,55 @@ def _limit_columns(limits: callers.KeyLimits) -> tuple[str | int | None, ...]:
     return (*names, limits.recipients_per_day, limits.credit_budget, limits.expires_at, limits.approval_above)
 
 
-async def keys_of_creator(tx: store.Transaction, account_id: str, user_id: str) -> list[ApiKey]:
-    """The active keys that a person created, oldest first."""
-    return [_key(row) for row in await tx.fetch("api_keys.of_creator", account_id, user_id)]
+async def insert_key(tx: store.Transaction, key: ApiKey, *, key_hash: bytes) -> None:
+    row = (key.id, key.account_id, key.credential_id, key.name, key_hash, key.hint, key.scopes, key.created_at)
+    await tx.execute("api_keys.insert", *row, key.created_by, *_limit_columns(key.limits))
 
 
-async def hand_over_keys(tx: store.Transaction, account_id: str, user_id: str, *, to: str | None) -> None:
-    """Let another person answer for the active keys that one created, or nobody."""
-    await tx.execute("api_keys.hand_over", account_id, user_id, to)
+# Revoked when its credential is; so are the others.
+@queries.row("api_keys.by_hash", _key)
+async def key_by_hash(tx: store.Transaction, key_hash: bytes) -> ApiKey | None: ...
+@queries.row("api_keys.by_id", _key)
+async def key_by_id(tx: store.Transaction, account_id: str, key_id: str) -> ApiKey | None: ...
+@queries.rows("api_keys.of_account", _key)
+async def keys_of_account(
+    tx: store.Transaction, account_id: str, *, after: str = "", limit: int = MAX_ROWS
+) -> list[ApiKey]: ...
+@queries.rows("api_keys.expiring", _key)
+async def expiring_keys(tx: store.Transaction, *, after: int, until: int, limit: int) -> list[ApiKey]: ...
+
+
+async def change_key(tx: store.Transaction, key: ApiKey) -> None:
+    """Store the name, the scopes and the limits of a key."""
+    row = (key.account_id, key.id, key.name, key.scopes)
+    await tx.execute("api_keys.change", *row, *_limit_columns(key.limits))
+
+
+async def key_budgets(tx: store.Transaction, key_ids: Collection[str]) -> dict[str, callers.KeyBudget]:
+    """What these keys may send and have sent, under the lock of their accounts."""
+    rows = await tx.fetch_many("api_keys.budgets", [(key_id,) for key_id in sorted(key_ids)])
+    return {row[0]: callers.KeyBudget(row[1], row[2], _usage(row[3:]) or callers.KeyUsage()) for row in rows}
+
+
+async def put_key_usage(tx: store.Transaction, usage: Mapping[tuple[str, str], callers.KeyUsage]) -> None:
+    """Store what keys have sent, by key and account."""
+    rows = [(*owner, used.day, used.recipients, used.credits) for owner, used in sorted(usage.items())]
+    if rows:
+        await tx.execute_later("api_keys.put_usage", rows)
+
+
+# Returns the name of the key, or None when there is no such active key.
+@queries.row("api_keys.revoke", str)
+async def revoke_key(tx: store.Transaction, account_id: str, key_id: str, *, now: int) -> str | None: ...
+@queries.change("api_keys.touch")
+async def touch_key(tx: store.Transaction, key_id: str, *, now: int) -> None: ...
+# Ten revoked ones count as one.
+@queries.count("api_keys.count")
+async def count_keys(tx: store.Transaction, account_id: str) -> int: ...
+@queries.rows("api_keys.of_creator", _key)
+async def keys_of_creator(tx: store.Transaction, account_id: str, user_id: str) -> list[ApiKey]: ...
+@queries.change("api_keys.hand_over")
+async def hand_over_keys(tx: store.Transaction, account_id: str, user_id: str, *, to: str | None) -> None: ...
 
 
 # The version of everything that decides who may do what: credentials, keys, tokens, users, accounts, domains.
@@ -224,12 +162,7 @@ async def hand_over_keys(tx: store.Transaction, account_id: str, user_id: str, *
 # A revocation increments it in the same transaction; every process compares it before it uses what it has cached.
 
 
-async def access_version(tx: store.Transaction) -> int:
-    """The current version."""
-    row = await tx.fetch_one("access_version.version")
-    return int(row[0]) if row else 0
-
-
-async def bump_access_version(tx: store.Transaction) -> None:
-    """Invalidate the caches of every process."""
-    await tx.execute("access_version.bump")
+@queries.count("access_version.version")
+async def access_version(tx: store.Transaction) -> int: ...
+@queries.change("access_version.bump")
+async def bump_access_version(tx: store.Transaction) -> None: ...

@@ -6,10 +6,7 @@ from typing import Final
 import msgspec
 
 from postroad.model.delivery import throttle
-from postroad.storage.engine import store
-
-# Small enough that a sweep delays a send no longer than another send does.
-SWEEP_ROWS: Final = 1_000
+from postroad.storage.engine import queries, store
 
 
 class Rate(msgspec.Struct, frozen=True):
@@ -33,17 +30,14 @@ async def put(tx: store.Transaction, rates: Collection[Rate]) -> None:
         await tx.execute_later("rates.put", sorted(rows))
 
 
-async def sweep(tx: store.Transaction, *, before: int) -> int:
-    """Delete up to SWEEP_ROWS buckets that were full before a time; returns how many."""
-    return await tx.execute("rates.sweep", before, SWEEP_ROWS)
+# Delete up to SWEEP_ROWS buckets that were full before a time; returns how many.
+@queries.changes("rates.sweep")
+async def sweep(tx: store.Transaction, *, before: int, limit: int = store.SWEEP_ROWS) -> int: ...
 
 
 # Failed logins, counted for all processes and hosts: when the failures of each counter are forgotten.
 #
 # Read and written under one lock, so that parallel attempts on several hosts are counted one after the other.
-
-# Small enough that a sweep delays a send no longer than another send does.
-FAILURE_SWEEP_ROWS: Final = 1_000
 
 
 async def lock_failures(tx: store.Transaction, counters: Collection[bytes]) -> Mapping[bytes, int]:
@@ -59,9 +53,9 @@ async def put_failures(tx: store.Transaction, clear_at: Mapping[bytes, int]) -> 
         await tx.execute_many("login_failures.put", sorted(clear_at.items()))
 
 
-async def sweep_failures(tx: store.Transaction, *, now: int) -> int:
-    """Delete up to SWEEP_ROWS counters without failures; returns how many."""
-    return await tx.execute("login_failures.sweep", now, FAILURE_SWEEP_ROWS)
+# Delete up to SWEEP_ROWS counters without failures; returns how many.
+@queries.changes("login_failures.sweep")
+async def sweep_failures(tx: store.Transaction, *, now: int, limit: int = store.SWEEP_ROWS) -> int: ...
 
 
 # The networks from which users and SMTP credentials logged in, the latest few of each.
@@ -72,8 +66,6 @@ async def sweep_failures(tx: store.Transaction, *, now: int) -> int:
 MAX_NETWORKS: Final = 16
 # The hosts of an application that share a credential.
 MAX_CREDENTIAL_NETWORKS: Final = 256
-# Small enough that a sweep delays a send no longer than another send does.
-NETWORK_SWEEP_ROWS: Final = 1_000
 
 
 async def is_known_network(tx: store.Transaction, user_id: str, network: str) -> bool:
@@ -81,15 +73,10 @@ async def is_known_network(tx: store.Transaction, user_id: str, network: str) ->
     return await last_login(tx, user_id, network) is not None
 
 
-async def last_login(tx: store.Transaction, owner_id: str, network: str) -> int | None:
-    """When the user's or credential's last recorded login from this network was."""
-    row = await tx.fetch_one("known_networks.find", owner_id, network)
-    return int(row[0]) if row else None
-
-
-async def networks_of(tx: store.Transaction, owner_id: str) -> list[str]:
-    """The networks of a user or a credential."""
-    return [str(row[0]) for row in await tx.fetch("known_networks.of_owner", owner_id)]
+@queries.row("known_networks.find", int)
+async def last_login(tx: store.Transaction, owner_id: str, network: str) -> int | None: ...
+@queries.rows("known_networks.of_owner", str)
+async def networks_of(tx: store.Transaction, owner_id: str) -> list[str]: ...
 
 
 async def put_network(
@@ -100,11 +87,8 @@ async def put_network(
     await tx.execute("known_networks.remove_oldest", owner_id, max_networks)
 
 
-async def remove_networks(tx: store.Transaction, owner_id: str) -> None:
-    """Forget the networks of a user or a credential."""
-    await tx.execute("known_networks.remove", owner_id)
-
-
-async def sweep_networks(tx: store.Transaction, *, before: int) -> int:
-    """Delete up to SWEEP_ROWS networks without a login since; returns how many."""
-    return await tx.execute("known_networks.sweep", before, NETWORK_SWEEP_ROWS)
+@queries.change("known_networks.remove")
+async def remove_networks(tx: store.Transaction, owner_id: str) -> None: ...
+# Delete up to SWEEP_ROWS networks without a login since; returns how many.
+@queries.changes("known_networks.sweep")
+async def sweep_networks(tx: store.Transaction, *, before: int, limit: int = store.SWEEP_ROWS) -> int: ...

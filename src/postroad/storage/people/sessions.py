@@ -4,10 +4,8 @@ from dataclasses import astuple, dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 
-# Small enough that a sweep delays a send no longer than another send does.
-SWEEP_ROWS: Final = 1_000
 # Of a user, on a page.
 MAX_ROWS: Final = 200
 
@@ -47,30 +45,17 @@ async def insert(tx: store.Transaction, session: Session) -> None:
     await tx.execute("sessions.insert", *astuple(session))
 
 
-async def by_id(tx: store.Transaction, session_id: str) -> Session | None:
-    """One session."""
-    row = await tx.fetch_one("sessions.by_id", session_id)
-    return Session(*row) if row else None
-
-
-async def of_user(tx: store.Transaction, user_id: str, *, now: int) -> list[Session]:
-    """The sessions of a user in one account, the latest used first."""
-    return [Session(*row) for row in await tx.fetch("sessions.of_user", user_id, now, MAX_ROWS)]
-
-
-async def of_login(tx: store.Transaction, login_id: str, *, now: int) -> list[Session]:
-    """The sessions of a login in all its accounts, the latest used first."""
-    return [Session(*row) for row in await tx.fetch("sessions.of_login", login_id, now, MAX_ROWS)]
-
-
-async def touch(tx: store.Transaction, session_id: str, *, now: int) -> None:
-    """Store the time of the last use."""
-    await tx.execute("sessions.touch", session_id, now)
-
-
-async def confirm(tx: store.Transaction, session_id: str, *, methods: str, now: int) -> bool:
-    """The person has proved again who they are; False when the session has ended."""
-    return await tx.execute("sessions.confirm", session_id, now, methods) == 1
+@queries.row("sessions.by_id", Session)
+async def by_id(tx: store.Transaction, session_id: str) -> Session | None: ...
+@queries.rows("sessions.of_user", Session)
+async def of_user(tx: store.Transaction, user_id: str, *, now: int, limit: int = MAX_ROWS) -> list[Session]: ...
+@queries.rows("sessions.of_login", Session)
+async def of_login(tx: store.Transaction, login_id: str, *, now: int, limit: int = MAX_ROWS) -> list[Session]: ...
+@queries.change("sessions.touch")
+async def touch(tx: store.Transaction, session_id: str, *, now: int) -> None: ...
+# The person has proved again who they are; False when the session has ended.
+@queries.changed("sessions.confirm")
+async def confirm(tx: store.Transaction, session_id: str, *, now: int, methods: str) -> bool: ...
 
 
 async def replace(tx: store.Transaction, session_id: str, session: Session) -> bool:
@@ -82,33 +67,19 @@ async def replace(tx: store.Transaction, session_id: str, session: Session) -> b
     return True
 
 
-async def remove(tx: store.Transaction, session_id: str) -> bool:
-    """End a session and the tokens that were made in it; False when it had ended."""
-    return await tx.execute("sessions.remove", session_id) > 0
-
-
-async def remove_of_user(tx: store.Transaction, user_id: str) -> None:
-    """End the sessions of a user in one account."""
-    await tx.execute("sessions.remove_of_user", user_id)
-
-
-async def remove_of_login(tx: store.Transaction, login_id: str) -> None:
-    """End the sessions of a login in all its accounts."""
-    await tx.execute("sessions.remove_of_login", login_id)
-
-
-async def remove_others(tx: store.Transaction, login_id: str, *, but: str) -> int:
-    """End the sessions of a login in all its accounts, but one; returns how many."""
-    return await tx.execute("sessions.remove_others", login_id, but)
-
-
-async def sweep(tx: store.Transaction, *, now: int) -> int:
-    """Delete up to SWEEP_ROWS sessions that have expired; returns how many."""
-    return await tx.execute("sessions.sweep", now, SWEEP_ROWS)
-
-
-# Small enough that a sweep delays a send no longer than another send does.
-PENDING_SWEEP_ROWS: Final = 1_000
+# End a session and the tokens that were made in it; False when it had ended.
+@queries.changed("sessions.remove")
+async def remove(tx: store.Transaction, session_id: str) -> bool: ...
+@queries.change("sessions.remove_of_user")
+async def remove_of_user(tx: store.Transaction, user_id: str) -> None: ...
+@queries.change("sessions.remove_of_login")
+async def remove_of_login(tx: store.Transaction, login_id: str) -> None: ...
+# End the sessions of a login in all its accounts, but one; returns how many.
+@queries.changes("sessions.remove_others")
+async def remove_others(tx: store.Transaction, login_id: str, *, but: str) -> int: ...
+# Delete up to SWEEP_ROWS sessions that have expired; returns how many.
+@queries.changes("sessions.sweep")
+async def sweep(tx: store.Transaction, *, now: int, limit: int = store.SWEEP_ROWS) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +101,8 @@ async def insert_pending(tx: store.Transaction, token_hash: bytes, pending: Pend
     await tx.execute("pending_logins.insert", token_hash, *astuple(pending))
 
 
-async def find_pending(tx: store.Transaction, token_hash: bytes) -> PendingLogin | None:
-    """The pending login of a token, expired or not."""
-    row = await tx.fetch_one("pending_logins.find", token_hash)
-    return PendingLogin(*row) if row else None
+@queries.row("pending_logins.find", PendingLogin)
+async def find_pending(tx: store.Transaction, token_hash: bytes) -> PendingLogin | None: ...
 
 
 async def consume_pending(tx: store.Transaction, token_hash: bytes) -> PendingLogin | None:
@@ -142,13 +111,9 @@ async def consume_pending(tx: store.Transaction, token_hash: bytes) -> PendingLo
     return PendingLogin(*rows[0]) if rows else None
 
 
-async def sweep_pending(tx: store.Transaction, *, now: int) -> int:
-    """Delete up to SWEEP_ROWS that have expired; returns how many."""
-    return await tx.execute("pending_logins.sweep", now, PENDING_SWEEP_ROWS)
-
-
-# Small enough that a sweep delays a send no longer than another send does.
-LINK_SWEEP_ROWS: Final = 1_000
+# Delete up to SWEEP_ROWS that have expired; returns how many.
+@queries.changes("pending_logins.sweep")
+async def sweep_pending(tx: store.Transaction, *, now: int, limit: int = store.SWEEP_ROWS) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +138,8 @@ async def replace_link(tx: store.Transaction, link: PasswordLink) -> None:
     await tx.execute("password_links.insert", *row)
 
 
-async def find_link(tx: store.Transaction, token_hash: bytes) -> PasswordLink | None:
-    """The link of a token, expired or not."""
-    row = await tx.fetch_one("password_links.by_hash", token_hash)
-    return PasswordLink(*row) if row else None
+@queries.row("password_links.by_hash", PasswordLink)
+async def find_link(tx: store.Transaction, token_hash: bytes) -> PasswordLink | None: ...
 
 
 async def consume_link(tx: store.Transaction, token_hash: bytes) -> PasswordLink | None:
@@ -185,11 +148,8 @@ async def consume_link(tx: store.Transaction, token_hash: bytes) -> PasswordLink
     return PasswordLink(*rows[0]) if rows else None
 
 
-async def remove_link(tx: store.Transaction, user_id: str) -> None:
-    """Delete the links of a user."""
-    await tx.execute("password_links.remove_of_user", user_id)
-
-
-async def sweep_links(tx: store.Transaction, *, now: int) -> int:
-    """Delete up to SWEEP_ROWS expired links; returns how many."""
-    return await tx.execute("password_links.sweep", now, LINK_SWEEP_ROWS)
+@queries.change("password_links.remove_of_user")
+async def remove_link(tx: store.Transaction, user_id: str) -> None: ...
+# Delete up to SWEEP_ROWS expired links; returns how many.
+@queries.changes("password_links.sweep")
+async def sweep_links(tx: store.Transaction, *, now: int, limit: int = store.SWEEP_ROWS) -> int: ...

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 
 _ROLES = msgspec.json.Decoder(dict[str, str])
 
@@ -34,21 +34,12 @@ class Connection:
         return _ROLES.decode(self.group_roles)
 
 
-async def of_account(tx: store.Transaction, account_id: str) -> Connection | None:
-    """The connection of an account."""
-    row = await tx.fetch_one("sso_connections.of_account", account_id)
-    return Connection(*row) if row else None
-
-
-async def by_domain(tx: store.Transaction, domain: str) -> Connection | None:
-    """The connection for an email domain, as long as its account has verified the domain."""
-    row = await tx.fetch_one("sso_connections.by_domain", domain)
-    return Connection(*row) if row else None
-
-
-async def domains(tx: store.Transaction, account_id: str) -> list[str]:
-    """The email domains of a connection."""
-    return [str(row[0]) for row in await tx.fetch("sso_connections.domains", account_id)]
+@queries.row("sso_connections.of_account", Connection)
+async def of_account(tx: store.Transaction, account_id: str) -> Connection | None: ...
+@queries.row("sso_connections.by_domain", Connection)
+async def by_domain(tx: store.Transaction, domain: str) -> Connection | None: ...
+@queries.rows("sso_connections.domains", str)
+async def domains(tx: store.Transaction, account_id: str) -> list[str]: ...
 
 
 async def put(tx: store.Transaction, connection: Connection, domains: Iterable[str]) -> None:
@@ -65,14 +56,10 @@ async def remove(tx: store.Transaction, account_id: str) -> bool:
     return await tx.execute("sso_connections.remove", account_id) == 1
 
 
-async def end_sso_sessions(tx: store.Transaction, user_id: str, *, but: str) -> None:
-    """End the sessions of a user that began by single sign-on, but for one and what was made in it."""
-    await tx.execute("sso_connections.end_sso_sessions", user_id, but)
-
-
-async def end_local_sessions(tx: store.Transaction, user_id: str, *, but: str) -> None:
-    """End the sessions of a user that began without single sign-on, but for one and what was made in it."""
-    await tx.execute("sso_connections.end_local_sessions", user_id, but)
+@queries.change("sso_connections.end_sso_sessions")
+async def end_sso_sessions(tx: store.Transaction, user_id: str, *, but: str) -> None: ...
+@queries.change("sso_connections.end_local_sessions")
+async def end_local_sessions(tx: store.Transaction, user_id: str, *, but: str) -> None: ...
 
 
 # The connection of the installation belongs to no account.
@@ -90,15 +77,10 @@ class Identity:
     created_at: int
 
 
-async def find_identity(tx: store.Transaction, account_id: str, *, issuer: str, subject: str) -> Identity | None:
-    """Who a subject is, for one connection."""
-    row = await tx.fetch_one("sso_identities.find", account_id, issuer, subject)
-    return Identity(*row) if row else None
-
-
-async def identities_of_login(tx: store.Transaction, login_id: str) -> list[Identity]:
-    """Who the person of a login is at providers."""
-    return [Identity(*row) for row in await tx.fetch("sso_identities.of_login", login_id)]
+@queries.row("sso_identities.find", Identity)
+async def find_identity(tx: store.Transaction, account_id: str, *, issuer: str, subject: str) -> Identity | None: ...
+@queries.rows("sso_identities.of_login", Identity)
+async def identities_of_login(tx: store.Transaction, login_id: str) -> list[Identity]: ...
 
 
 async def is_of_account(tx: store.Transaction, login_id: str) -> bool:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 
 # Accounts that somebody with an email belongs to; more are not read.
 MAX_OF_EMAIL: Final = 100
@@ -88,14 +88,10 @@ async def insert(tx: store.Transaction, user: User, *, email_key: str) -> bool:
     return await tx.execute("users.insert", *row) == 1
 
 
-async def by_email(tx: store.Transaction, email_key: str) -> list[User]:
-    """The users with this email, one in each of their accounts."""
-    return [User(*row) for row in await tx.fetch("users.by_email", email_key, MAX_OF_EMAIL)]
-
-
-async def of_login(tx: store.Transaction, login_id: str) -> list[User]:
-    """The users of a login, one in each of its accounts."""
-    return [User(*row) for row in await tx.fetch("users.of_login", login_id)]
+@queries.rows("users.by_email", User)
+async def by_email(tx: store.Transaction, email_key: str, *, limit: int = MAX_OF_EMAIL) -> list[User]: ...
+@queries.rows("users.of_login", User)
+async def of_login(tx: store.Transaction, login_id: str) -> list[User]: ...
 
 
 async def accounts_of_login(tx: store.Transaction, login_id: str) -> dict[str, str]:
@@ -103,45 +99,24 @@ async def accounts_of_login(tx: store.Transaction, login_id: str) -> dict[str, s
     return {str(row[0]): str(row[1]) for row in await tx.fetch("users.accounts_of_login", login_id)}
 
 
-async def by_id(tx: store.Transaction, user_id: str) -> User | None:
-    """One user."""
-    row = await tx.fetch_one("users.by_id", user_id)
-    return User(*row) if row else None
-
-
-async def of_account(tx: store.Transaction, account_id: str) -> list[User]:
-    """The users of an account."""
-    return [User(*row) for row in await tx.fetch("users.of_account", account_id)]
-
-
-async def set_login(tx: store.Transaction, user_id: str, *, login_id: str, now: int) -> None:
-    """Give a user a login. The first one sets `joined_at`."""
-    await tx.execute("users.set_login", user_id, login_id, now)
-
-
-async def set_disabled(tx: store.Transaction, user_id: str, *, disabled_at: int | None, now: int) -> bool:
-    """Disable or enable a user, and invalidate older tokens."""
-    return await tx.execute("users.set_disabled", user_id, disabled_at, now) == 1
-
-
-async def set_role(tx: store.Transaction, user_id: str, role: str) -> None:
-    """Change the role of a user."""
-    await tx.execute("users.set_role", user_id, role)
-
-
-async def set_time_zone(tx: store.Transaction, user_id: str, time_zone: str) -> None:
-    """Change the time zone of a user."""
-    await tx.execute("users.set_time_zone", user_id, time_zone)
-
-
-async def operators(tx: store.Transaction) -> list[User]:
-    """The people who operate the installation."""
-    return [User(*row) for row in await tx.fetch("users.operators")]
-
-
-async def set_operator(tx: store.Transaction, user_id: str, *, since: int | None) -> None:
-    """Make a person an operator, or end it with None."""
-    await tx.execute("users.set_operator", user_id, since)
+@queries.row("users.by_id", User)
+async def by_id(tx: store.Transaction, user_id: str) -> User | None: ...
+@queries.rows("users.of_account", User)
+async def of_account(tx: store.Transaction, account_id: str) -> list[User]: ...
+# Give a user a login. The first one sets `joined_at`.
+@queries.change("users.set_login")
+async def set_login(tx: store.Transaction, user_id: str, *, login_id: str, now: int) -> None: ...
+@queries.changed("users.set_disabled")
+async def set_disabled(tx: store.Transaction, user_id: str, *, disabled_at: int | None, now: int) -> bool: ...
+@queries.change("users.set_role")
+async def set_role(tx: store.Transaction, user_id: str, role: str) -> None: ...
+@queries.change("users.set_time_zone")
+async def set_time_zone(tx: store.Transaction, user_id: str, time_zone: str) -> None: ...
+@queries.rows("users.operators", User)
+async def operators(tx: store.Transaction) -> list[User]: ...
+# Make a person an operator, or end it with None.
+@queries.change("users.set_operator")
+async def set_operator(tx: store.Transaction, user_id: str, *, since: int | None) -> None: ...
 
 
 async def note_login(tx: store.Transaction, user: User, *, now: int) -> bool:
@@ -149,9 +124,8 @@ async def note_login(tx: store.Transaction, user: User, *, now: int) -> bool:
     return await tx.execute("users.note_login", user.id, user.login_id, now) == 1
 
 
-async def remove(tx: store.Transaction, user_id: str) -> None:
-    """Delete a user."""
-    await tx.execute("users.remove", user_id)
+@queries.change("users.remove")
+async def remove(tx: store.Transaction, user_id: str) -> None: ...
 
 
 # Logins: what a person logs in with, whichever accounts they belong to.
@@ -190,15 +164,12 @@ async def insert_login(tx: store.Transaction, login: Login) -> None:
     await tx.execute("logins.insert", *row)
 
 
-async def login_by_id(tx: store.Transaction, login_id: str) -> Login | None:
-    """One login."""
-    row = await tx.fetch_one("logins.by_id", login_id)
-    return Login(*row) if row else None
-
-
-async def logins_by_email(tx: store.Transaction, email_key: str) -> list[Login]:
-    """The logins with this email that somebody can use, oldest first."""
-    return [Login(*row) for row in await tx.fetch("logins.by_email", email_key, MAX_LOGINS_OF_EMAIL)]
+@queries.row("logins.by_id", Login)
+async def login_by_id(tx: store.Transaction, login_id: str) -> Login | None: ...
+@queries.rows("logins.by_email", Login)
+async def logins_by_email(
+    tx: store.Transaction, email_key: str, *, limit: int = MAX_LOGINS_OF_EMAIL
+) -> list[Login]: ...
 
 
 async def logins_used_from(tx: store.Transaction, email_key: str, network: str) -> set[str]:

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +88,10 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> Key:
         """The primary key."""
         return self.account_id, self.webhook_id, self.id
+
+
+def _delivery(*row: object) -> Delivery:
+    return Delivery(**dict(zip(Delivery.__struct_fields__, row, strict=True)))  # type: ignore[arg-type]
 
 
 class Claimed(msgspec.Struct, frozen=True):
@@ -180,10 +184,8 @@ async def release(tx: store.Transaction, keys: Sequence[Key], *, worker: str) ->
     await tx.execute_many("webhook_deliveries.release", [(*key, worker) for key in keys])
 
 
-async def ready(tx: store.Transaction, account_id: str, webhook_id: str, *, limit: int) -> list[Delivery]:
-    """The oldest ready deliveries of an endpoint, without a lease."""
-    rows = await tx.fetch("webhook_deliveries.ready", account_id, webhook_id, limit)
-    return [_delivery(row) for row in rows]
+@queries.rows("webhook_deliveries.ready", _delivery)
+async def ready(tx: store.Transaction, account_id: str, webhook_id: str, *, limit: int) -> list[Delivery]: ...
 
 
 async def acknowledge(tx: store.Transaction, account_id: str, webhook_id: str, ids: Sequence[str]) -> None:
@@ -201,25 +203,16 @@ async def record(tx: store.Transaction, results: Sequence[DeliveryUpdate]) -> se
     return {(account_id, webhook_id, delivery_id) for account_id, webhook_id, delivery_id in found}
 
 
+@queries.row("webhook_deliveries.by_id", _delivery)
 async def by_id(
     tx: store.Transaction, account_id: str, webhook_id: str, delivery_id: str, *, ended_after: int
-) -> Delivery | None:
-    """One delivery, unless it ended before that time."""
-    row = await tx.fetch_one("webhook_deliveries.by_id", account_id, webhook_id, delivery_id, ended_after)
-    return _delivery(row) if row else None
-
-
-async def has_succeeded(tx: store.Transaction, account_id: str, webhook_id: str, *, since: int) -> bool:
-    """Whether a delivery to an endpoint has succeeded since then. It may read all of its log."""
-    return await tx.fetch_one("webhook_deliveries.has_succeeded", account_id, webhook_id, since) is not None
-
-
+) -> Delivery | None: ...
+@queries.exists("webhook_deliveries.has_succeeded")
+async def has_succeeded(tx: store.Transaction, account_id: str, webhook_id: str, *, since: int) -> bool: ...
+@queries.rows("webhook_deliveries.page", _delivery)
 async def page(
     tx: store.Transaction, account_id: str, webhook_id: str, *, before: str, ended_after: int, limit: int
-) -> list[Delivery]:
-    """Deliveries of an endpoint, newest first."""
-    rows = await tx.fetch("webhook_deliveries.page", account_id, webhook_id, before, ended_after, limit)
-    return [_delivery(row) for row in rows]
+) -> list[Delivery]: ...
 
 
 async def deferrals_since(tx: store.Transaction, messages: Sequence[tuple[str, str]]) -> set[Heard]:
@@ -233,6 +226,7 @@ async def newest(tx: store.Transaction, account_id: str, webhook_id: str, *, lim
     return await tx.fetch("webhook_deliveries.newest", account_id, webhook_id, limit)
 
 
+@queries.rows("webhook_deliveries.page_of_message", _delivery)
 async def page_of_message(
     tx: store.Transaction,
     account_id: str,
@@ -243,14 +237,9 @@ async def page_of_message(
     ended_after: int,
     status: str | None = None,
     limit: int,
-) -> list[Delivery]:
-    """Deliveries of an endpoint about one message, newest first, of one status if given."""
-    rows = await tx.fetch(
-        "webhook_deliveries.page_of_message", account_id, webhook_id, message_id, before, ended_after, status, limit
-    )
-    return [_delivery(row) for row in rows]
-
-
+) -> list[Delivery]: ...
+# Deliveries of an endpoint that are `pending` or ended in one way, newest first, none older than `down_to`.
+@queries.rows("webhook_deliveries.page_of_status", _delivery)
 async def page_of_status(
     tx: store.Transaction,
     account_id: str,
@@ -261,12 +250,7 @@ async def page_of_status(
     ended_after: int,
     status: str,
     limit: int,
-) -> list[Delivery]:
-    """Deliveries of an endpoint that are `pending` or ended in one way, newest first, none older than `down_to`."""
-    rows = await tx.fetch(
-        "webhook_deliveries.page_of_status", account_id, webhook_id, before, down_to, ended_after, status, limit
-    )
-    return [_delivery(row) for row in rows]
+) -> list[Delivery]: ...
 
 
 async def place_behind(
@@ -277,12 +261,10 @@ async def place_behind(
     return str(row[0]) if row else None
 
 
+@queries.rows("webhook_deliveries.page_failed", _delivery)
 async def page_failed(
     tx: store.Transaction, webhook_id: str, *, before: str, ended_after: int, limit: int
-) -> list[Delivery]:
-    """Failed deliveries of an endpoint, newest first."""
-    rows = await tx.fetch("webhook_deliveries.page_failed", webhook_id, before, ended_after, limit)
-    return [_delivery(row) for row in rows]
+) -> list[Delivery]: ...
 
 
 async def failed_between(
@@ -290,7 +272,7 @@ async def failed_between(
 ) -> list[Failed]:
     """Failed deliveries of an endpoint between two cursors, oldest first."""
     rows = await tx.fetch("webhook_deliveries.failed_between", webhook_id, after, before, ended_after, limit)
-    return [Failed(_delivery(row[:-1]), is_settled=bool(row[-1])) for row in rows]
+    return [Failed(_delivery(*row[:-1]), is_settled=bool(row[-1])) for row in rows]
 
 
 async def sweep(tx: store.Transaction, *, ended_before: int) -> int:
@@ -311,7 +293,3 @@ async def sweep_undelivered(tx: store.Transaction, *, created_before: str) -> in
 async def _forget(tx: store.Transaction, rows: Sequence[store.Row]) -> int:
     await remove_attempts(tx, [(account_id, webhook_id, delivery) for account_id, webhook_id, delivery in rows])
     return len(rows)
-
-
-def _delivery(row: store.Row) -> Delivery:
-    return Delivery(**dict(zip(Delivery.__struct_fields__, row, strict=True)))
