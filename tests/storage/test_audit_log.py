@@ -1,7 +1,6 @@
 """Entries of the audit log: read newest first, within their account, and deleted when they are old."""
 
 import msgspec
-import pytest
 
 from postroad.storage.engine.store import Store
 from postroad.storage.people import audit_log
@@ -34,12 +33,11 @@ async def test_entries_are_read_newest_first_and_within_their_account(store: Sto
         assert await audit_log.page(tx, "acc_1", before="jrn_2", limit=9) == [entry(1), entry(0)]
 
 
-async def test_old_entries_go_some_at_a_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_log, "SWEEP_ROWS", 2)
+async def test_old_entries_go_some_at_a_time(store: Store) -> None:
     async with store.transaction() as tx:
         for number in range(5):
             await audit_log.insert(tx, entry(number))
-        assert [await audit_log.sweep(tx, before=samples.NOW + 3) for _ in range(3)] == [2, 1, 0]
+        assert [await audit_log.sweep(tx, before=samples.NOW + 3, limit=2) for _ in range(3)] == [2, 1, 0]
         assert await audit_log.page(tx, "acc_1", before="jrn_~", limit=9) == [entry(4), entry(3)]
 
 

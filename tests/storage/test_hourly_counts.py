@@ -119,10 +119,7 @@ async def test_counts_from_an_hour_on_are_those_of_all_providers(store: Store) -
         assert await mail_counts.hourly_since(tx, "acc_1", from_hour=7) == (None,) * 6
 
 
-async def test_old_hours_are_swept_some_at_a_time_and_the_others_stay(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(mail_counts, "HOURLY_SWEEP_ROWS", 3)
+async def test_old_hours_are_swept_some_at_a_time_and_the_others_stay(store: Store) -> None:
     await count(
         store,
         *(CountIncrement(account_id=f"acc_{number}", hour=hour, messages=1) for number in (1, 2) for hour in (1, 2, 3)),
@@ -130,7 +127,7 @@ async def test_old_hours_are_swept_some_at_a_time_and_the_others_stay(
     removed = []
     for _ in range(3):
         async with store.transaction() as tx:
-            removed.append(await mail_counts.sweep_hourly(tx, until_hour=2))
+            removed.append(await mail_counts.sweep_hourly(tx, until_hour=2, limit=3))
     assert removed == [3, 1, 0]
     assert [one.messages for one in await summed(store)] == [1]
 

@@ -1,7 +1,5 @@
 """Idempotency keys: found until they expire, then replaced or swept, and each in the scope of its credential."""
 
-import pytest
-
 from postroad.storage.engine.store import Store
 from postroad.storage.mail import messages
 from tests.storage import samples
@@ -40,12 +38,11 @@ async def test_a_key_may_be_used_again_when_it_has_expired(store: Store) -> None
     assert await samples.count(store, "idempotency_keys") == 1
 
 
-async def test_a_sweep_removes_what_has_expired_some_at_a_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_sweep_removes_what_has_expired_some_at_a_time(store: Store) -> None:
     await write(store, *[key(f"{number:02}", expires_at=number) for number in range(20)])
-    monkeypatch.setattr(messages, "IDEMPOTENCY_SWEEP_ROWS", 6)
     swept = []
     for _ in range(4):
         async with store.transaction() as tx:
-            swept.append(await messages.sweep_idempotency_keys(tx, now=9))
+            swept.append(await messages.sweep_idempotency_keys(tx, now=9, limit=6))
     assert swept == [6, 4, 0, 0]
     assert await samples.count(store, "idempotency_keys") == 10

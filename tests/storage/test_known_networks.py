@@ -1,7 +1,5 @@
 """Known networks: the latest of each user, and none that was not used for long."""
 
-import pytest
-
 from postroad.storage.engine.store import Store
 from postroad.storage.people import rates
 
@@ -43,10 +41,9 @@ async def test_the_networks_of_a_user_go_with_the_user(store: Store) -> None:
         assert await rates.is_known_network(tx, "usr_2", "192.0.2.1")
 
 
-async def test_unused_networks_go_some_at_a_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rates, "NETWORK_SWEEP_ROWS", 2)
+async def test_unused_networks_go_some_at_a_time(store: Store) -> None:
     async with store.transaction() as tx:
         for number in range(5):
             await rates.put_network(tx, "usr_1", f"192.0.2.{number}", now=number)
-        assert [await rates.sweep_networks(tx, before=3) for _ in range(3)] == [2, 1, 0]
+        assert [await rates.sweep_networks(tx, before=3, limit=2) for _ in range(3)] == [2, 1, 0]
         assert await rates.is_known_network(tx, "usr_1", "192.0.2.3")

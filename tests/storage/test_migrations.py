@@ -19,7 +19,7 @@ from tests.storage.conftest import Reopen
 
 OPEN = """
 import asyncio, sys
-from postroad.storage import open_store
+from postroad.storage.engine import open_store
 async def main():
     store = await open_store.open_current(sys.argv[1], migrate=True)
     await store.close()

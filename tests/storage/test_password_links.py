@@ -1,7 +1,5 @@
 """Password links: one for each user, used once, deleted when they have expired."""
 
-import pytest
-
 from postroad.storage.engine.store import Store
 from postroad.storage.people import sessions
 
@@ -36,12 +34,11 @@ async def test_the_links_of_a_user_can_be_invalidated(store: Store) -> None:
         assert await sessions.find_link(tx, b"hers") is not None
 
 
-async def test_expired_links_go_some_at_a_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "LINK_SWEEP_ROWS", 2)
+async def test_expired_links_go_some_at_a_time(store: Store) -> None:
     async with store.transaction() as tx:
         for number in range(5):
             await sessions.replace_link(tx, link(f"{number}", user_id=f"usr_{number}", expires_at=number))
-        assert [await sessions.sweep_links(tx, now=2) for _ in range(2)] == [2, 1]
+        assert [await sessions.sweep_links(tx, now=2, limit=2) for _ in range(2)] == [2, 1]
         assert await sessions.find_link(tx, b"3") is not None
 
 

@@ -2,8 +2,6 @@
 
 import dataclasses
 
-import pytest
-
 from postroad.storage.engine.store import Store
 from postroad.storage.people import sessions
 from tests.storage import samples
@@ -56,11 +54,10 @@ async def test_the_sessions_of_a_user_or_a_login_end_together(store: Store) -> N
         assert await sessions.by_id(tx, "tok_2") is not None
 
 
-async def test_expired_sessions_are_swept_some_at_a_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "SWEEP_ROWS", 3)
+async def test_expired_sessions_are_swept_some_at_a_time(store: Store) -> None:
     async with store.transaction() as tx:
         for number in range(6):
             await sessions.insert(tx, samples.session(f"tok_{number}", expires_at=number))
-        assert [await sessions.sweep(tx, now=3) for _ in range(3)] == [3, 1, 0]
+        assert [await sessions.sweep(tx, now=3, limit=3) for _ in range(3)] == [3, 1, 0]
         assert await sessions.by_id(tx, "tok_3") is None
         assert await sessions.by_id(tx, "tok_4") is not None

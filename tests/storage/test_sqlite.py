@@ -33,7 +33,8 @@ sys.stdin.read()
 # Commits message after message, and says so after each commit.
 COMMIT_FOREVER = """
 import asyncio, sys
-from postroad.storage import messages, open_store
+from postroad.storage.engine import open_store
+from postroad.storage.mail import messages
 from tests.storage import samples
 
 async def main():
@@ -52,7 +53,8 @@ FULL_DISK = """
 import asyncio, resource, sys
 from pathlib import Path
 from postroad import errors
-from postroad.storage import messages, open_store
+from postroad.storage.engine import open_store
+from postroad.storage.mail import messages
 from tests.storage import samples
 
 def limit(size):

@@ -13,7 +13,7 @@ from postroad import errors
 from postroad.storage.engine import sqlite
 from postroad.storage.engine.sqlite import SqliteStore
 
-OPEN = "import sys, pathlib; from postroad.storage import sqlite; sqlite.SqliteStore(pathlib.Path(sys.argv[1]))"
+OPEN = "import sys, pathlib; from postroad.storage.engine import sqlite; sqlite.SqliteStore(pathlib.Path(sys.argv[1]))"
 
 
 @pytest.mark.parametrize("version", ["3.51.2", "3.9.99", "3.40.1", "2.99.0"])

@@ -129,10 +129,10 @@ def changes(query: str) -> Declaration[int]:
 
 
 def changed(query: str) -> Declaration[bool]:
-    """A change of one row; False when there is no such row."""
+    """A change; False when there was no row to change."""
 
     async def run(tx: store.Transaction, arguments: Sequence[object]) -> bool:
-        return await tx.execute(query, *arguments) == 1
+        return await tx.execute(query, *arguments) > 0
 
     return _declaration(query, run)
 
