@@ -38,7 +38,7 @@ ORPHANS = {
     "queued recipient": "UPDATE queue SET account_id = 'acc_9'",
     "attempt": (
         "INSERT INTO attempts VALUES "
-        "('acc_1', 'em_1', 'rcp_9', 0, 0, '', '', '', '', '', 'retry', NULL, '', NULL, '', '', 0, '')"
+        "('acc_1', 'em_1', 'rcp_9', 0, 0, '', '', '', '', '', '', 'retry', NULL, '', NULL, '', '', 0)"
     ),
     "asynchronous bounce": (
         "INSERT INTO async_bounces VALUES ('acc_1', 'em_1', 'rcp_9', 0, 'failed', '5.1.1', 'address', '')"

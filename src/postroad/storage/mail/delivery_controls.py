@@ -1,6 +1,4 @@
-"""What operators decide about delivery at run time: mail that is held, provider queues with other limits, source
-addresses.
-"""
+"""What operators decide about delivery at run time: held mail, limits of provider queues, source addresses."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum

@@ -1,5 +1,6 @@
-"""Sender domains by their A-label names, with their DKIM keys, DNS checks and warm-ups. Only one account can verify a
-name.
+"""Sender domains with their DKIM keys, DNS checks and warm-ups.
+
+Names are A-labels. Many accounts can register a name, but only one can verify it.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -1,6 +1,4 @@
-"""Counts written in the transactions that accept mail and record its results: the data of charts and of the bounce
-guard.
-"""
+"""Counts for charts and the bounce guard, written in the transactions that accept mail and record its results."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -1,5 +1,6 @@
-"""Certificates that the service obtains by itself, accounts at their authorities, and challenges. Keys are stored
-encrypted.
+"""Certificates that the service obtains by itself, accounts at their authorities, and challenges.
+
+Private keys are stored encrypted.
 """
 
 from collections.abc import Iterable

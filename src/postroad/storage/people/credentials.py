@@ -1,5 +1,6 @@
-"""What programs send with: SMTP credentials, and the API keys that are issued under them. Only hashes of secrets are
-stored.
+"""What programs send with: SMTP credentials, and the API keys that are issued under them.
+
+Only hashes of secrets are stored.
 """
 
 import dataclasses

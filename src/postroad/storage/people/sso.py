@@ -1,4 +1,4 @@
-"""OpenID Connect providers of accounts with their email domains, and who people are there: a subject bound to a login."""
+"""OpenID Connect providers of accounts with their email domains, and the identities that people have there."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field
