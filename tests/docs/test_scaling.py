@@ -118,27 +118,11 @@ def test_what_a_host_takes_of_the_database_server_follows_from_its_cpu_time() ->
         assert cores == f"{number(rate) * number(microseconds) / 10**6:.2f}"
 
 
-def test_simulated_hosts_are_those_of_the_results() -> None:
-    found = (ROOT / "benchmarks" / "simulation" / "RESULTS.md").read_text()
-    (shown,) = re.findall(r"(?m)^\| hosts \|.*(?:\n\|.*)+$", SCALING)
-    assert shown in found
-    assert [line.split(" | ")[0] for line in shown.splitlines()[2:]] == [
-        "| 1",
-        "| 2",
-        "| 3",
-        "| 4",
-        "| 8",
-        "| 16",
-        "| 32",
-    ]
-
-
 def test_what_simulated_days_have_shown_is_in_the_results() -> None:
     found = (ROOT / "benchmarks" / "simulation" / "RESULTS.md").read_text()
     for figure in (
         "5,775 recipients waited",
         "10 minutes after its end, the queue was as short as before",
-        "34 of 35,014",
         "suspended it 3 seconds after it began",
     ):
         assert figure in found
