@@ -75,12 +75,12 @@ OF_THE_ACCOUNT = (errors.Unauthorized, errors.AccountSuspended, errors.RateLimit
 class Batch(msgspec.Struct, frozen=True, array_like=True):
     """The submissions of one request, at least one; they have no keys of their own.
 
-    `places` are their places among the items of the request; the other items were refused before, with the errors in
-    `refused` by place. `member` names the list of items in the request.
+    `indexes` are their indexes among the items of the request; the other items were refused before, with the errors in
+    `refused` by index. `member` names the list of items in the request.
     """
 
     submissions: Sequence[transaction.Submission]
-    places: Sequence[int]
+    indexes: Sequence[int]
     refused: dict[int, send_request.ItemError]
     key: transaction.Key
     member: str
@@ -164,7 +164,7 @@ async def _accept_batch(
             tx, batch.submissions, policies=policies, outbox=outbox, all_or_nothing=batch.all_or_nothing
         )
     except transaction.ItemRefusedError as item:
-        return named(item.refusal, batch.member, batch.places[item.place])
+        return named(item.refusal, batch.member, batch.indexes[item.index])
     accepted = _accepted(batch, answers, request_id=message.request_id)
     if count := counted(batch.refused.values()):
         refused = RefusedSend(message.account_id, message.created_at, count)
@@ -183,14 +183,14 @@ def _accepted(
     batch: Batch, answers: Sequence[transaction.Accepted | errors.PostroadError], *, request_id: str
 ) -> transaction.Accepted:
     results: dict[int, str | send_request.ItemError] = dict(batch.refused)
-    for place, answer in zip(batch.places, answers, strict=True):
-        results[place] = item_error(answer) if isinstance(answer, errors.PostroadError) else answer.message_id
+    for index, answer in zip(batch.indexes, answers, strict=True):
+        results[index] = item_error(answer) if isinstance(answer, errors.PostroadError) else answer.message_id
     stored = [answer for answer in answers if isinstance(answer, transaction.Accepted)]
     full_at = [answer.full_at for answer in answers if isinstance(answer, transaction.Accepted | send_limits.Exceeded)]
     return transaction.Accepted(
         message_id=stored[0].message_id if stored else "",
         request_id=request_id,
-        response=encode([results[place] for place in range(len(results))], request_id=request_id),
+        response=encode([results[index] for index in range(len(results))], request_id=request_id),
         replayed=False,
         full_at=full_at[-1] if full_at else None,
         refused=tuple(result.code for result in results.values() if isinstance(result, send_request.ItemError)),
@@ -233,7 +233,7 @@ def counted(refused: Iterable[send_request.ItemError]) -> int:
     return sum(error.code != errors.RateLimited.code for error in refused)
 
 
-def named(refusal: errors.PostroadError, member: str, place: int) -> errors.PostroadError:
+def named(refusal: errors.PostroadError, member: str, index: int) -> errors.PostroadError:
     """The error with the name of the item that it is about."""
-    refusal.message = f"{member}[{place}]: {refusal.message}"
+    refusal.message = f"{member}[{index}]: {refusal.message}"
     return refusal

@@ -138,9 +138,9 @@ async def admit(
     checked: validation.CheckedMessage,
     info: SubmissionInfo,
     *,
-    place: int = 0,
+    index: int = 0,
 ) -> compose.MessageIdentity:
-    """Check what depends on the account, and give the message its ids; `place` is its place in a batch."""
+    """Check what depends on the account, and give the message its ids; `index` is its index in a batch."""
     _check_mode(checked, who)
     if who.key is not None:
         send_limits.check_key_content(who.key.limits, checked)
@@ -148,7 +148,7 @@ async def admit(
     size = checked.size + batch.RECIPIENT_BYTES * len(checked.recipients)
     ctx.queue_limit.check(who.account_id, size, is_test=who.is_test)
     is_charged = not who.is_test and await sending_rights.is_charged(ctx, who.account_id)
-    return _identity(ctx, who, info, checked, domain, is_charged=is_charged, place=place)
+    return _identity(ctx, who, info, checked, domain, is_charged=is_charged, index=index)
 
 
 async def accept(ctx: context.Context, entry: batch.Entry) -> transaction.Accepted:
@@ -261,10 +261,10 @@ def _identity(
     domain: domains.Domain,
     *,
     is_charged: bool,
-    place: int,
+    index: int,
 ) -> compose.MessageIdentity:
     # One microsecond apart: the messages of a batch sort in the order of the request.
-    now = ctx.clock() + place
+    now = ctx.clock() + index
     # At once: each call lets go of the interpreter lock, and waits for it while a thread is busy.
     size = identifiers.ENTROPY_BYTES
     entropy = ctx.entropy(size * (2 + len(checked.recipients)))

@@ -34,7 +34,7 @@ TURN_SECONDS: Final = 0.1
 _encoder: Final = msgspec.msgpack.Encoder()
 
 Checked = validation.CheckedSend | errors.PostroadError
-# An item that can be composed: its place, its message, its template if it has one, and its identity.
+# An item that can be composed: its index, its message, its template if it has one, and its identity.
 Admitted = tuple[int, validation.CheckedSend, stored_templates.Template | None, compose.MessageIdentity]
 
 
@@ -125,31 +125,31 @@ async def _make(
     admitted: list[Admitted] = []
     known: dict[str, stored_templates.Template | None] = {}
     info = submit.SubmissionInfo(request_id=request_id, source=statuses.Source.API, key=None)
-    for place, one in enumerate(checked):
-        if place % INLINE_ITEMS == INLINE_ITEMS - 1:
+    for index, one in enumerate(checked):
+        if index % INLINE_ITEMS == INLINE_ITEMS - 1:
             await asyncio.sleep(0)  # ids of thousands of recipients take a while
         try:
             if isinstance(one, errors.PostroadError):
                 raise one
-            if place >= within:
+            if index >= within:
                 raise ctx.rate_limiter.refusal(who.account_id, now=ctx.clock(), rate=who.request_rate)
-            identity = await submit.admit(ctx, who, one, info, place=place)
+            identity = await submit.admit(ctx, who, one, info, index=index)
             alias = one.template or ""
             if alias not in known:
                 known[alias] = await submit.find_template(ctx, who.account_id, one)
-            admitted.append((place, one, known[alias], identity))
+            admitted.append((index, one, known[alias], identity))
         except errors.PostroadError as refusal:
             if refusal.status >= errors.InternalError.status:
                 raise  # it is about the service, not about the item
-            refused[place] = refusal
+            refused[index] = refusal
     submissions = await _compose_all(ctx, who, admitted, refused, threaded=threaded)
     if refused and expanded.all_or_nothing:
-        place = min(refused)
-        raise batch.named(refused[place], expanded.member, place)
+        index = min(refused)
+        raise batch.named(refused[index], expanded.member, index)
     return batch.Batch(
         submissions=list(submissions.values()),
-        places=list(submissions),
-        refused={place: batch.item_error(refusal) for place, refusal in sorted(refused.items())},
+        indexes=list(submissions),
+        refused={index: batch.item_error(refusal) for index, refusal in sorted(refused.items())},
         key=key,
         member=expanded.member,
         all_or_nothing=expanded.all_or_nothing,
@@ -164,9 +164,9 @@ def _first_refusal(
     within: int,
 ) -> errors.PostroadError:
     """Why a batch of all or nothing that is over the rate is refused: the fields come before the rate."""
-    for place, one in enumerate(checked):
+    for index, one in enumerate(checked):
         if isinstance(one, errors.PostroadError):
-            return batch.named(one, expanded.member, place)
+            return batch.named(one, expanded.member, index)
     refusal = ctx.rate_limiter.refusal(who.account_id, now=ctx.clock(), rate=who.request_rate)
     return batch.named(refusal, expanded.member, within)
 
@@ -183,7 +183,7 @@ async def _compose_all(
     *,
     threaded: bool,
 ) -> Mapping[int, transaction.Submission]:
-    """The submissions by place; errors are added to `refused`. Raises PayloadTooLarge for all of them together."""
+    """The submissions by index; errors are added to `refused`. Raises PayloadTooLarge for all of them together."""
     submissions: dict[int, transaction.Submission] = {}
     left = collections.deque(admitted)
     used = {one.alias: one for _, _, one, _ in admitted if one is not None}
@@ -207,13 +207,13 @@ def _compose(
     total = sum(map(batch.size_of, submissions.values()))
     ends_at = time.monotonic() + TURN_SECONDS
     while left:
-        place, checked, template, identity = left.popleft()
+        index, checked, template, identity = left.popleft()
         try:
             rendered = checked if template is None else submit.render(checked, template)
-            made = submissions[place] = compose.compose(rendered, identity)
+            made = submissions[index] = compose.compose(rendered, identity)
             total += batch.size_of(made)
         except (errors.InvalidRequest, errors.PayloadTooLarge) as refusal:
-            refused[place] = refusal
+            refused[index] = refusal
         if total > MAX_BYTES:
             raise _too_large(total)
         if time.monotonic() >= ends_at:

@@ -1,9 +1,9 @@
 """The accepting transaction: key, message, recipients, queue and credits are stored together or not at all.
 
-It works on a batch (storage/engine/group_commit.py). The accounts are locked first. An idempotency key belongs to a credential
-and so to one account: the holder of the account's lock sees every key used before, and no other host can add one. The
-same lock makes rates, warm-up and limits of API keys exact. Each submission is then decided in order, against what the
-earlier ones of the batch left, and everything accepted is written with one statement per table.
+It works on a batch (storage/engine/group_commit.py). The accounts are locked first. An idempotency key belongs to a
+credential and so to one account: the holder of the account's lock sees every key used before, and no other host can add
+one. The same lock makes rates, warm-up and limits of API keys exact. Each submission is then decided in order, against
+what the earlier ones of the batch left, and everything accepted is written with one statement per table.
 """
 
 import asyncio
@@ -19,73 +19,10 @@ from postroad.model.delivery import providers, throttle
 from postroad.model.domains import warmup
 from postroad.model.events import events
 from postroad.model.mail import limits
-from postroad.model.people import callers as model_key_limits
+from postroad.model.people import callers
 from postroad.storage.engine import store
-from postroad.storage.mail import domains as stored_warmups
-from postroad.storage.mail import mail_counts, messages, queue
-from postroad.storage.people import accounts, credentials
-from postroad.storage.people import accounts as people_accounts
-from postroad.storage.people import rates as stored_rates
-
-# The webhook events of accepted mail: `email.accepted`, and `credits.low` when it makes credits scarce.
-#
-# Only for accounts with an endpoint that names the type, which the locked account says: mail of all others costs
-# nothing more.
-
-
-async def _write_events(
-    tx: store.Transaction,
-    accepted: Sequence[tuple[messages.NewMessage, Sequence[messages.NewRecipient]]],
-    *,
-    locked: Mapping[str, accounts.Account],
-    credits_left: Mapping[str, int],
-    events_outbox: context.Outbox,
-) -> None:
-    """Write the events of a batch, after its messages. `locked` is how the accounts were before it."""
-    naming = _subscribed(locked, events.EventType.ACCEPTED)
-    happened = [
-        events.RecipientEvent(
-            key=(message.account_id, message.id, recipient.id),
-            kind=events.EventType.ACCEPTED,
-            at=message.created_at,
-        )
-        for message, addressees in accepted
-        if message.account_id in naming
-        for recipient in addressees
-    ]
-    await events_outbox.write(tx, happened)
-    for account_id, account in _subscribed(locked, events.EventType.CREDITS_LOW).items():
-        # Test messages count nowhere.
-        sent = [message for message, _ in accepted if message.account_id == account_id and not message.is_test]
-        if any(message.credits_reserved for message in sent):
-            await _write_low_credits(tx, account, sent, left=credits_left[account_id], events_outbox=events_outbox)
-
-
-def _subscribed(locked: Mapping[str, accounts.Account], kind: events.EventType) -> dict[str, accounts.Account]:
-    """The accounts with an endpoint that names a type."""
-    return {account_id: account for account_id, account in locked.items() if account.names_event(kind)}
-
-
-async def _write_low_credits(
-    tx: store.Transaction,
-    account: accounts.Account,
-    sent: Sequence[messages.NewMessage],
-    *,
-    left: int,
-    events_outbox: context.Outbox,
-) -> None:
-    """Write the event if credits were not low before this mail and are now."""
-    now = max(message.created_at for message in sent)
-    since = await mail_counts.hourly_since(
-        tx, account.id, from_hour=mail_counts.hour_of(now) - accounts.LOW_CREDIT_HOURS
-    )
-    used = since[1] or 0
-    used_before = used - sum(message.recipient_count for message in sent)
-    if left < used and account.available >= used_before:
-        data = events.CreditsData(available=left, used=used)
-        event = events.AccountEvent(account.id, events.EventType.CREDITS_LOW, now, data)
-        await events_outbox.write_account(tx, [event])
-
+from postroad.storage.mail import domains, mail_counts, messages, queue
+from postroad.storage.people import accounts, credentials, rates
 
 # As many as a commit has, unless it is that of one batch.
 PART_RECIPIENTS = 256
@@ -122,7 +59,7 @@ class Submission(msgspec.Struct, frozen=True, array_like=True):
     resend_of: str | None = None
 
     @property
-    def warmup_key(self) -> stored_warmups.WarmupKey | None:
+    def warmup_key(self) -> domains.WarmupKey | None:
         """The domain whose warm-up it counts towards."""
         return None if self.warmup_domain is None else (self.message.account_id, self.warmup_domain)
 
@@ -143,24 +80,24 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """Limits: requests per account, recipients per day of a domain in warm-up; what routes ask for."""
+    """Limits: requests per account, recipients per day of a domain in warm-up; what routes ask for, None if nothing."""
 
     rate: throttle.RateLimit
     warmup_caps: Sequence[int]
     clock: Callable[[], int]
-    routed_by: providers.RouteConditions = providers.NO_ROUTE_CONDITIONS
+    routed_by: providers.RouteConditions | None = None
 
 
 @dataclass(slots=True)
 class BatchState:
     """The stored state for a batch, under the locks of its accounts; `decide` updates it."""
 
-    accounts: Mapping[str, people_accounts.Account]
+    accounts: Mapping[str, accounts.Account]
     keys: Mapping[messages.IdempotencyPair, messages.StoredIdempotencyKey]
     buckets: dict[str, throttle.SharedBucket]
-    warmups: dict[stored_warmups.WarmupKey, warmup.State]
+    warmups: dict[domains.WarmupKey, warmup.State]
     # What is left for the API keys whose mail is counted.
-    budgets: dict[str, model_key_limits.KeyBudget] = field(default_factory=dict)
+    budgets: dict[str, callers.KeyBudget] = field(default_factory=dict)
     # What accounts with a daily limit have sent today.
     recipients_today: dict[str, int] = field(default_factory=dict)
     # Credits left after the batch so far, and the batch's own keys.
@@ -177,9 +114,9 @@ Decision = messages.StoredIdempotencyKey | errors.PostroadError | None
 class ItemRefusedError(Exception):
     """One of several submissions that are stored together or not at all is refused; nothing was written."""
 
-    def __init__(self, place: int, refusal: errors.PostroadError) -> None:
+    def __init__(self, index: int, refusal: errors.PostroadError) -> None:
         super().__init__(refusal.message)
-        self.place = place
+        self.index = index
         self.refusal = refusal
 
 
@@ -196,159 +133,173 @@ async def accept(
     With `all_or_nothing`, the first error is raised as ItemRefusedError instead.
     """
     now = max(submission.message.created_at for submission in submissions)
-    locked = await people_accounts.lock(tx, [submission.message.account_id for submission in submissions])
+    locked = await accounts.lock(tx, [submission.message.account_id for submission in submissions])
     used = await messages.idempotency_keys(tx, [s.key.pair for s in submissions if s.key], now=now)
-    buckets = await stored_rates.find(tx, locked)
-    states = await stored_warmups.warmups(tx, {s.warmup_key for s in submissions if s.warmup_key})
+    buckets = await rates.find(tx, locked)
+    warming = {s.warmup_key for s in submissions if s.warmup_key}
+    warmups = await domains.warmups(tx, warming) if warming else {}
     counted = {s.api_key_id: s.message.account_id for s in submissions if s.api_key_id}
     budgets = await credentials.key_budgets(tx, counted) if counted else {}
-    today = await send_limits.recipients_today(tx, locked.values(), now=now)
-    batch = BatchState(locked, used, dict(buckets), dict(states), dict(budgets), today)
-    decisions = decide(submissions, batch, policies=policies)
-    if all_or_nothing:
-        _refuse_any(decisions)
-    await send_limits.write_rates(tx, locked, before=buckets, after=batch.buckets)
-    await stored_warmups.put_warmups(
-        tx, {key: state for key, state in batch.warmups.items() if state != states.get(key)}
-    )
-    changed = {key_id: budget for key_id, budget in batch.budgets.items() if budget != budgets[key_id]}
-    await credentials.put_key_usage(tx, {(key_id, counted[key_id]): budget.usage for key_id, budget in changed.items()})
+    limited = [account for account in locked.values() if account.recipients_per_day is not None]
+    today = await send_limits.recipients_today(tx, limited, now=now) if limited else {}
+    state = BatchState(locked, used, dict(buckets), dict(warmups), dict(budgets), today)
+    decisions = decide(submissions, state, policies=policies)
+    for index, decision in enumerate(decisions if all_or_nothing else ()):
+        if isinstance(decision, errors.PostroadError):
+            raise ItemRefusedError(index, decision)
+    await send_limits.write_rates(tx, locked, before=buckets, after=state.buckets)
+    if warming:
+        changed = {key: value for key, value in state.warmups.items() if value != warmups.get(key)}
+        await domains.put_warmups(tx, changed)
+    if counted:
+        spent = {key_id: budget for key_id, budget in state.budgets.items() if budget != budgets[key_id]}
+        await credentials.put_key_usage(tx, {(key_id, counted[key_id]): spent[key_id].usage for key_id in spent})
     accepted = [s for s, decision in zip(submissions, decisions, strict=True) if decision is None]
-    await _write(tx, accepted, routed_by=policies.routed_by)
-    await _note_uncharged(tx, accepted, locked)
-    await _write_events(
-        tx,
-        [(s.message, s.recipients) for s in accepted],
-        locked=locked,
-        credits_left=batch.credits_left,
-        events_outbox=outbox,
-    )
-    full_at = {account_id: throttle.full_at(bucket, now=now) for account_id, bucket in batch.buckets.items()}
+    if accepted:
+        await _write(tx, accepted, locked, routed_by=policies.routed_by)
+        await _write_events(tx, accepted, locked, credits_left=state.credits_left, outbox=outbox)
+    full_at = {account_id: throttle.full_at(bucket, now=now) for account_id, bucket in state.buckets.items()}
     return [
-        await _replay(tx, s, decision, full_at=full_at.get(s.message.account_id, 0))
+        dataclasses.replace(
+            await replay(tx, s.message.account_id, decision), full_at=full_at.get(s.message.account_id, 0)
+        )
         if isinstance(decision, messages.StoredIdempotencyKey)
-        else decision or _accepted(s.message, full_at=full_at.get(s.message.account_id, 0))
+        else decision
+        or Accepted(
+            s.message.id,
+            s.message.request_id,
+            s.message.response,
+            replayed=False,
+            full_at=full_at.get(s.message.account_id, 0),
+        )
         for s, decision in zip(submissions, decisions, strict=True)
     ]
 
 
-def decide(submissions: Sequence[Submission], batch: BatchState, *, policies: Policies) -> list[Decision]:
+async def replay(tx: store.Transaction, account_id: str, stored: messages.StoredIdempotencyKey) -> Accepted:
+    """The response that an earlier request with the same key and body got."""
+    found = await messages.response(tx, account_id, stored.message_id)
+    if found is None:
+        msg = f"idempotency key without its message {stored.message_id}"
+        raise LookupError(msg)
+    response, request_id = found
+    return Accepted(stored.message_id, request_id, response, replayed=True)
+
+
+def decide(submissions: Sequence[Submission], state: BatchState, *, policies: Policies) -> list[Decision]:
     """For each submission: the key it replays, the error, or None when it is accepted."""
     decisions: list[Decision] = []
     for submission in submissions:
         decision = (
-            _check_key(submission.key, batch)
-            or _check_account(batch.accounts.get(submission.message.account_id))
-            or _check_rate(submission, batch, policies)
-            or send_limits.check_daily_limit(submission.message, batch.accounts, batch.recipients_today)
-            or _check_warmup(submission, batch, policies.warmup_caps)
-            or _check_api_key(submission, batch)
-            or _check_credits(submission, batch)
+            _check_key(submission.key, state)
+            or _check_account(state.accounts.get(submission.message.account_id))
+            or _check_rate(submission, state, policies)
+            or send_limits.check_daily_limit(submission.message, state.accounts, state.recipients_today)
+            or _check_warmup(submission, state, policies.warmup_caps)
+            or _check_api_key(submission, state)
+            or _check_credits(submission, state)
         )
         if decision is None:
-            _count(submission, batch, policies.warmup_caps)
+            _count(submission, state, policies.warmup_caps)
         decisions.append(decision)
     return decisions
 
 
-def _refuse_any(decisions: Sequence[Decision]) -> None:
-    for place, decision in enumerate(decisions):
-        if isinstance(decision, errors.PostroadError):
-            raise ItemRefusedError(place, decision)
-
-
-def _check_key(key: Key | None, batch: BatchState) -> Decision:
+def _check_key(key: Key | None, state: BatchState) -> Decision:
     if key is None:
         return None
-    if key.pair in batch.claimed:
+    if key.pair in state.claimed:
         return refusals.in_progress()
-    stored = batch.keys.get(key.pair)
+    stored = state.keys.get(key.pair)
     if stored and stored.body_hash != key.body_hash:
         return refusals.different_body()
     return stored
 
 
-def _check_account(account: people_accounts.Account | None) -> Decision:
+def _check_account(account: accounts.Account | None) -> Decision:
     if account is None:
         return errors.Unauthorized("the account of this credential no longer exists")
-    if account.status == people_accounts.SUSPENDED:
+    if account.status == accounts.SUSPENDED:
         return refusals.suspended(account.suspended_reason)
     return None
 
 
-def _check_rate(submission: Submission, batch: BatchState, policies: Policies) -> Decision:
+def _check_rate(submission: Submission, state: BatchState, policies: Policies) -> Decision:
     """Take from the rate bucket. It stays taken even if a later check fails: the rate limits requests."""
     message = submission.message
-    policy = throttle.at_rate(policies.rate, batch.accounts[message.account_id].request_rate)
+    policy = throttle.at_rate(policies.rate, state.accounts[message.account_id].request_rate)
     # It counts when it came: a burst that waited for the lock is not one that came at once.
     now = message.created_at
-    return send_limits.take_shared(batch.buckets, message.account_id, policy, now=now, clock=policies.clock())
+    return send_limits.take_shared(state.buckets, message.account_id, policy, now=now, clock=policies.clock())
 
 
-def _check_warmup(submission: Submission, batch: BatchState, caps: Sequence[int]) -> Decision:
+def _check_warmup(submission: Submission, state: BatchState, caps: Sequence[int]) -> Decision:
     key = submission.warmup_key
     if key is None:
         return None
     message = submission.message
-    state = warmup.at(batch.warmups.get(key), now=message.created_at, caps=caps)
-    if warmup.has_room(state, message.recipient_count, caps=caps):
+    warmed = warmup.at(state.warmups.get(key), now=message.created_at, caps=caps)
+    if warmup.has_room(warmed, message.recipient_count, caps=caps):
         return None
-    return refusals.over_cap(key[1], warmup.view(state, caps), message)
+    return refusals.over_cap(key[1], warmup.view(warmed, caps), message)
 
 
-def _check_api_key(submission: Submission, batch: BatchState) -> Decision:
+def _check_api_key(submission: Submission, state: BatchState) -> Decision:
     if submission.api_key_id is None:
         return None
-    return send_limits.key_refusal(batch.budgets.get(submission.api_key_id), submission.message)
+    return send_limits.key_refusal(state.budgets.get(submission.api_key_id), submission.message)
 
 
-def _check_credits(submission: Submission, batch: BatchState) -> Decision:
-    needed, left = submission.message.credits_reserved, batch.credits_left[submission.message.account_id]
+def _check_credits(submission: Submission, state: BatchState) -> Decision:
+    needed, left = submission.message.credits_reserved, state.credits_left[submission.message.account_id]
     return refusals.insufficient_credits(needed, left) if left < needed else None
 
 
-def _count(submission: Submission, batch: BatchState, caps: Sequence[int]) -> None:
+def _count(submission: Submission, state: BatchState, caps: Sequence[int]) -> None:
     """Subtract an accepted submission from what is left for the next ones."""
     message, key = submission.message, submission.warmup_key
-    batch.credits_left[message.account_id] -= message.credits_reserved
-    if message.account_id in batch.recipients_today and not message.is_test:
-        batch.recipients_today[message.account_id] += message.recipient_count
+    state.credits_left[message.account_id] -= message.credits_reserved
+    if message.account_id in state.recipients_today and not message.is_test:
+        state.recipients_today[message.account_id] += message.recipient_count
     if submission.key:
-        batch.claimed.add(submission.key.pair)
+        state.claimed.add(submission.key.pair)
     if submission.api_key_id:
-        batch.budgets[submission.api_key_id] = send_limits.count_for_key(batch.budgets[submission.api_key_id], message)
+        state.budgets[submission.api_key_id] = send_limits.count_for_key(state.budgets[submission.api_key_id], message)
     if key:
-        state = warmup.at(batch.warmups.get(key), now=message.created_at, caps=caps)
+        warmed = warmup.at(state.warmups.get(key), now=message.created_at, caps=caps)
         # A domain past its warm-up stays past it: only its last day with a cap is stored.
-        if warmup.cap(state, caps) is not None:
-            batch.warmups[key] = warmup.use(state, message.recipient_count)
+        if warmup.cap(warmed, caps) is not None:
+            state.warmups[key] = warmup.use(warmed, message.recipient_count)
 
 
 async def _write(
-    tx: store.Transaction, accepted: Sequence[Submission], *, routed_by: providers.RouteConditions
+    tx: store.Transaction,
+    accepted: Sequence[Submission],
+    locked: Mapping[str, accounts.Account],
+    *,
+    routed_by: providers.RouteConditions | None,
 ) -> None:
-    if not accepted:
-        return
     now = max(submission.message.created_at for submission in accepted)
     first, *others = _parts(accepted)
     await _write_part(tx, first, now=now, routed_by=routed_by)
     for part in others:
         await asyncio.sleep(0)  # SQLite writes on the event loop
         await _write_part(tx, part, now=now, routed_by=routed_by)
-    await people_accounts.record_entries(
-        tx, [_reservation(submission) for submission in accepted if submission.message.credits_reserved]
-    )
-    await messages.insert_idempotency_keys(
-        tx, [new_key(s.message, s.key, message_id=s.message.id) for s in accepted if s.key]
-    )
-    for again in accepted:
-        if again.resend_of is not None:
+    if charged := [submission for submission in accepted if submission.message.credits_reserved]:
+        await accounts.record_entries(tx, [_reservation(submission) for submission in charged])
+    # Only the results of accounts that are marked by this look up what a message cost.
+    for account_id in sorted({s.message.account_id for s in accepted if not s.message.credits_reserved}):
+        if not locked[account_id].has_uncharged:
+            await accounts.note_uncharged(tx, account_id)
+    keys = [new_key(s.message, s.key, message_id=s.message.id) for s in accepted if s.key]
+    await messages.insert_idempotency_keys(tx, keys)
+    for submission in accepted:
+        message = submission.message
+        if submission.resend_of is not None:
             await messages.insert_resend(
-                tx, again.message.account_id, resend_of=again.resend_of, message_id=again.message.id
+                tx, message.account_id, resend_of=submission.resend_of, message_id=message.id
             )
-    await mail_counts.add_hourly(
-        tx, _count_increments([submission.message for submission in accepted if not submission.message.is_test])
-    )
+    await mail_counts.add_hourly(tx, _count_increments([s.message for s in accepted if not s.message.is_test]))
 
 
 def _parts(accepted: Sequence[Submission]) -> list[list[Submission]]:
@@ -365,52 +316,36 @@ def _parts(accepted: Sequence[Submission]) -> list[list[Submission]]:
 
 
 async def _write_part(
-    tx: store.Transaction, accepted: Sequence[Submission], *, now: int, routed_by: providers.RouteConditions
+    tx: store.Transaction, accepted: Sequence[Submission], *, now: int, routed_by: providers.RouteConditions | None
 ) -> None:
     recipients = [recipient for submission in accepted for recipient in submission.recipients]
-    await messages.insert(tx, [submission.message for submission in accepted])
+    written = [submission.message for submission in accepted]
+    await messages.insert(tx, written)
     await messages.insert_recipients(tx, recipients)
     await queue.insert(
         tx,
         recipients,
-        {submission.message.id: submission.message.size for submission in accepted},
+        {message.id: message.size for message in written},
         now=now,
-        routed=_routed(accepted, routed_by) if routed_by.are_any else {},
-        schedules=_schedules(accepted),
+        # The sender domain and the tag of each message, as far as a rule of `[[routes]]` may treat it differently.
+        routed={}
+        if routed_by is None
+        else {m.id: routed_by.of_message(m.sender_key.rpartition("@")[2], m.tags) for m in written},
+        schedules={
+            message.id: queue.Schedule(message.send_at, message.expires_at)
+            for message in written
+            if message.send_at is not None or message.expires_at is not None
+        },
         simulations={s.message.id: s.simulation for s in accepted if s.simulation is not None},
     )
 
 
-async def _note_uncharged(
-    tx: store.Transaction, accepted: Sequence[Submission], locked: Mapping[str, people_accounts.Account]
-) -> None:
-    """Mark accounts by their first message that costs nothing: only their results look up what a message cost."""
-    for account_id in sorted({s.message.account_id for s in accepted if not s.message.credits_reserved}):
-        if not locked[account_id].has_uncharged:
-            await people_accounts.note_uncharged(tx, account_id)
-
-
-def _routed(accepted: Sequence[Submission], routed_by: providers.RouteConditions) -> dict[str, tuple[str, str]]:
-    """The sender domain and the tag of each message, as far as a rule of `[[routes]]` may treat it differently."""
-    every = (submission.message for submission in accepted)
-    return {one.id: routed_by.of_message(one.sender_key.rpartition("@")[2], one.tags) for one in every}
-
-
-def _schedules(accepted: Sequence[Submission]) -> dict[str, queue.Schedule]:
-    """The times of the messages that have any."""
-    return {
-        message.id: queue.Schedule(message.send_at, message.expires_at)
-        for message in (submission.message for submission in accepted)
-        if message.send_at is not None or message.expires_at is not None
-    }
-
-
-def _reservation(submission: Submission) -> people_accounts.LedgerEntry:
+def _reservation(submission: Submission) -> accounts.LedgerEntry:
     message, count = submission.message, submission.message.credits_reserved
-    return people_accounts.LedgerEntry(
+    return accounts.LedgerEntry(
         id=submission.ledger_id,
         account_id=message.account_id,
-        kind=people_accounts.LedgerKind.RESERVE,
+        kind=accounts.LedgerKind.RESERVE,
         available=-count,
         reserved=count,
         message_id=message.id,
@@ -427,11 +362,11 @@ def _count_increments(accepted: Sequence[messages.NewMessage]) -> list[mail_coun
         mail_counts.CountIncrement(
             account_id=account_id,
             hour=hour,
-            messages=len(found),
-            recipients=sum(message.recipient_count for message in found),
-            message_bytes=sum(message.size for message in found),
+            messages=len(counted),
+            recipients=sum(message.recipient_count for message in counted),
+            message_bytes=sum(message.size for message in counted),
         )
-        for (account_id, hour), found in by_hour.items()
+        for (account_id, hour), counted in by_hour.items()
     ]
 
 
@@ -450,21 +385,58 @@ def new_key(
     )
 
 
-def _accepted(message: messages.NewMessage, *, full_at: int) -> Accepted:
-    return Accepted(message.id, message.request_id, message.response, replayed=False, full_at=full_at)
+async def _write_events(
+    tx: store.Transaction,
+    accepted: Sequence[Submission],
+    locked: Mapping[str, accounts.Account],
+    *,
+    credits_left: Mapping[str, int],
+    outbox: context.Outbox,
+) -> None:
+    """Write `email.accepted`, and `credits.low` when the batch makes credits scarce, after its messages.
+
+    Only for accounts with an endpoint that names the type, which the locked account says: mail of all others costs
+    nothing more. `locked` is how the accounts were before the batch.
+    """
+    naming = [account for account in locked.values() if account.named_events]
+    if not naming:
+        return
+    subscribed = {account.id for account in naming if account.names_event(events.EventType.ACCEPTED)}
+    happened = [
+        events.RecipientEvent(
+            key=(submission.message.account_id, submission.message.id, recipient.id),
+            kind=events.EventType.ACCEPTED,
+            at=submission.message.created_at,
+        )
+        for submission in accepted
+        if submission.message.account_id in subscribed
+        for recipient in submission.recipients
+    ]
+    if happened:
+        await outbox.write(tx, happened)
+    for account in naming:
+        # Test messages count nowhere.
+        sent = [s.message for s in accepted if s.message.account_id == account.id and not s.message.is_test]
+        if account.names_event(events.EventType.CREDITS_LOW) and any(message.credits_reserved for message in sent):
+            await _write_low_credits(tx, account, sent, left=credits_left[account.id], outbox=outbox)
 
 
-async def _replay(
-    tx: store.Transaction, submission: Submission, stored: messages.StoredIdempotencyKey, *, full_at: int
-) -> Accepted:
-    return dataclasses.replace(await replay(tx, submission.message.account_id, stored), full_at=full_at)
-
-
-async def replay(tx: store.Transaction, account_id: str, stored: messages.StoredIdempotencyKey) -> Accepted:
-    """The response that an earlier request with the same key and body got."""
-    found = await messages.response(tx, account_id, stored.message_id)
-    if found is None:
-        msg = f"idempotency key without its message {stored.message_id}"
-        raise LookupError(msg)
-    response, request_id = found
-    return Accepted(stored.message_id, request_id, response, replayed=True)
+async def _write_low_credits(
+    tx: store.Transaction,
+    account: accounts.Account,
+    sent: Sequence[messages.NewMessage],
+    *,
+    left: int,
+    outbox: context.Outbox,
+) -> None:
+    """Write the event if credits were not low before this mail and are now."""
+    now = max(message.created_at for message in sent)
+    since = await mail_counts.hourly_since(
+        tx, account.id, from_hour=mail_counts.hour_of(now) - accounts.LOW_CREDIT_HOURS
+    )
+    used = since[1] or 0
+    used_before = used - sum(message.recipient_count for message in sent)
+    if left < used and account.available >= used_before:
+        data = events.CreditsData(available=left, used=used)
+        event = events.AccountEvent(account.id, events.EventType.CREDITS_LOW, now, data)
+        await outbox.write_account(tx, [event])
