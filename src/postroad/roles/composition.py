@@ -3,22 +3,21 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 
-from postroad import config, context, errors
+from postroad import config, context
 from postroad.keys import installation_keys, key_check
 from postroad.mail import outbox as webhook_outbox
-from postroad.mail.accept import batch, send_limits, transaction
+from postroad.mail.accept import batch, send_limits
 from postroad.mail.accept import queue_limit as acceptance_queue_limit
-from postroad.mail.results import bounce_guard, outcomes
-from postroad.model.delivery import providers as route_rules
+from postroad.mail.results import outcomes
 from postroad.model.delivery import throttle
 from postroad.model.people import callers
 from postroad.network.http import guarded_client as webhooks_client
 from postroad.services.domains import domain_dns
 from postroad.services.people import access_cache as auth_access_cache
 from postroad.services.people import passwords, sso_providers
-from postroad.storage.engine import group_commit, open_store, store
+from postroad.storage.engine import group_commit, open_store
 from postroad.telemetry import logs
 
 # Bounds a batch so that one commit stays short: the first submission waits for the last.
@@ -55,39 +54,19 @@ async def open_context(
         throttle.RateLimit(rate=settings.limits.request_rate, burst=settings.limits.request_burst)
     )
 
-    routed_by = route_rules.route_conditions(settings.routes)
-
-    # For each batch: settings can be reloaded.
-    async def accept_batch(
-        tx: store.Transaction, entries: Sequence[batch.Entry]
-    ) -> Sequence[transaction.Accepted | errors.PostroadError]:
-        policies = transaction.Policies(
-            rate=limiter.policy,
-            warmup_caps=settings.warmup.recipients_per_day,
-            clock=clock,
-            routed_by=routed_by,
-        )
-        return await batch.accept(tx, entries, policies=policies, outbox=outbox)
-
-    async def record_batch(
-        tx: store.Transaction, batch: Sequence[Sequence[outcomes.Outcome]]
-    ) -> Sequence[outcomes.RecordResult]:
-        guard = bounce_guard.rules_of(settings.bounce_guard, notices_from=settings.operator.sender)
-        return await outcomes.record(tx, batch, outbox=outbox, guard=guard)
-
+    outbox = webhook_outbox.Outbox(keys.return_path, settings.delivery.return_path_domain, os.urandom)
     mail_wakeup = asyncio.Event()
     accept = accept_commits or group_commit.GroupCommit(
         database,
-        accept_batch,
+        batch.accepting(settings, limiter, clock, outbox),
         max_items=BATCH_ITEMS,
         max_waiting=settings.limits.accept_waiting,
         wait_seconds=settings.limits.accept_seconds,
         answered=mail_wakeup.set,
     )
-    outbox = webhook_outbox.Outbox(keys.return_path, settings.delivery.return_path_domain, os.urandom)
     record = group_commit.GroupCommit(
         database,
-        record_batch,
+        outcomes.recording(settings, outbox),
         max_items=BATCH_ITEMS,
         max_waiting=settings.limits.accept_waiting,
         wait_seconds=settings.limits.accept_seconds,

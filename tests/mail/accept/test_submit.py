@@ -589,9 +589,9 @@ async def test_both_ways_give_the_same_message(shop: Shop, monkeypatch: pytest.M
 
 FAULTS = {
     "messages": (messages, "insert"),
-    "recipients": (messages, "insert"),
-    "ledger": (stored_accounts, "record"),
-    "keys": (messages, "insert"),
+    "recipients": (messages, "insert_recipients"),
+    "ledger": (stored_accounts, "record_entries"),
+    "keys": (messages, "insert_idempotency_keys"),
 }
 
 

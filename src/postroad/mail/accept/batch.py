@@ -9,13 +9,13 @@ The key is stored with the response if at least one item was accepted. A batch w
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from postroad import context, errors
+from postroad import config, context, errors
 from postroad.mail.accept import refusals, send_limits, transaction
-from postroad.model.delivery import throttle
+from postroad.model.delivery import providers, throttle
 from postroad.model.mail import send_request
 from postroad.storage.engine import group_commit, store
 from postroad.storage.mail import messages
@@ -115,6 +115,24 @@ def account_of(entry: Entry) -> str:
         return entry.account_id
     submission = entry.submissions[0] if isinstance(entry, Batch) else entry
     return submission.message.account_id
+
+
+def accepting(
+    settings: config.Settings, rate_limiter: context.RateLimiter, clock: Callable[[], int], outbox: context.Outbox
+) -> group_commit.Operation[Entry, transaction.Accepted]:
+    """The operation of the group commit that accepts mail."""
+    conditions = providers.route_conditions(settings.routes)
+    routed_by = conditions if conditions.are_any else None
+
+    async def accept_group(
+        tx: store.Transaction, entries: Sequence[Entry]
+    ) -> Sequence[transaction.Accepted | errors.PostroadError]:
+        # For each group: settings can be reloaded.
+        caps = settings.warmup.recipients_per_day
+        policies = transaction.Policies(rate_limiter.policy, warmup_caps=caps, clock=clock, routed_by=routed_by)
+        return await accept(tx, entries, policies=policies, outbox=outbox)
+
+    return accept_group
 
 
 async def accept(

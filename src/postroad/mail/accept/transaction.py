@@ -296,9 +296,7 @@ async def _write(
     for submission in accepted:
         message = submission.message
         if submission.resend_of is not None:
-            await messages.insert_resend(
-                tx, message.account_id, resend_of=submission.resend_of, message_id=message.id
-            )
+            await messages.insert_resend(tx, message.account_id, resend_of=submission.resend_of, message_id=message.id)
     await mail_counts.add_hourly(tx, _count_increments([s.message for s in accepted if not s.message.is_test]))
 
 

@@ -1,7 +1,7 @@
 """The only way to record a result: recipient, queue, attempt log, credits, message and event change together.
 
-It works on a batch (storage/engine/group_commit.py). The accounts are locked first, as when mail is accepted: the holder sees
-every earlier result, so the last recipient of a message finishes it, on one host or on many.
+It works on a batch (storage/engine/group_commit.py). The accounts are locked first, as when mail is accepted: the
+holder sees every earlier result, so the last recipient of a message finishes it, on one host or on many.
 
 A final status never changes, and only the holder of the lease can defer. A result after a final one, or a retry from a
 worker that lost its lease, is kept in the attempt log and changes nothing else. So a batch can be recorded twice when
@@ -12,11 +12,12 @@ kept with the message, and endpoints in test mode hear of them.
 
 import collections
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
-from postroad import context
+from postroad import config, context
+from postroad.config import sections
 from postroad.mail import outbox as webhook_outbox
 from postroad.mail.results import bounce_guard as account_guard
 from postroad.model.bounces import bounce_guard, disposition, failure_causes, reasons
@@ -24,121 +25,10 @@ from postroad.model.delivery import providers
 from postroad.model.events import events
 from postroad.model.mail import statuses
 from postroad.model.units import cursors, identifiers, times
-from postroad.storage.engine import store
+from postroad.storage.engine import group_commit, store
 from postroad.storage.mail import attempts, mail_counts, messages, queue, suppressions
 from postroad.storage.people import accounts
 from postroad.storage.webhook import webhooks
-
-# The webhook events of recorded outcomes.
-#
-# They are made only for accounts with an enabled endpoint, and deferrals are looked at only where one names their type:
-# recording mail of all others costs nothing more.
-
-# Of what is decided without an attempt. Only an address on the suppression list bounces so.
-_CAUSES: Final = {
-    events.EventType.BOUNCED: events.SUPPRESSED_CAUSE,
-    events.EventType.EXPIRED: events.EXPIRED_CAUSE,
-}
-
-
-class RecordedOutcome(Protocol):
-    """What an event contains of an outcome."""
-
-    @property
-    def key(self) -> queue.Key:
-        """Account, message and recipient."""
-
-    @property
-    def email_key(self) -> str:
-        """The recipient's address as a key."""
-
-    @property
-    def status(self) -> statuses.RecipientStatus:
-        """The recipient's new status."""
-
-    @property
-    def smtp_code(self) -> int | None:
-        """The server's SMTP code."""
-
-    @property
-    def response(self) -> str:
-        """The server's reply."""
-
-    @property
-    def at(self) -> int:
-        """When it was recorded."""
-
-    @property
-    def next_attempt_at(self) -> int | None:
-        """The time of the next attempt."""
-
-    @property
-    def attempt(self) -> attempts.Attempt | None:
-        """The attempt; None if there was none."""
-
-
-async def _write_events(
-    tx: store.Transaction,
-    finished: Sequence[RecordedOutcome],
-    *,
-    deferred: Sequence[RecordedOutcome],
-    suppressed: Collection[suppressions.SuppressionKey],
-    locked: Mapping[str, accounts.Account],
-    outbox: context.Outbox,
-) -> int:
-    """Write the events of outcomes that are final, of those that are not, and of addresses that are suppressed since.
-
-    Returns the number of their deliveries.
-    """
-    told = _subscribed(deferred, events.EventType.DEFERRED, locked)
-    if not finished and not told:
-        return 0
-    endpoints = await webhooks.enabled_of(tx, {outcome.key[0] for outcome in (*finished, *told)})
-    if not endpoints:
-        return 0
-    ended = [outcome for outcome in finished if outcome.key[0] in endpoints]
-    happened = [_event(outcome, events.OF_STATUS[outcome.status]) for outcome in ended]
-    happened += [_event(outcome, events.EventType.DEFERRED) for outcome in told]
-    happened += [
-        webhook_outbox.suppressed(_event(outcome, events.EventType.SUPPRESSED), suppressions.Source.BOUNCE)
-        for outcome in ended
-        if (outcome.key[0], outcome.email_key) in suppressed
-    ]
-    return await outbox.write(tx, happened, endpoints=endpoints)
-
-
-def _subscribed(
-    outcomes: Sequence[RecordedOutcome], kind: events.EventType, locked: Mapping[str, accounts.Account]
-) -> Sequence[RecordedOutcome]:
-    """The outcomes of accounts with an endpoint that names a type."""
-    naming = {account_id for account_id, account in locked.items() if account.names_event(kind)} if outcomes else ()
-    return [outcome for outcome in outcomes if outcome.key[0] in naming] if naming else ()
-
-
-def _event(outcome: RecordedOutcome, kind: events.EventType) -> events.RecipientEvent:
-    attempt = outcome.attempt
-    if attempt is None:
-        cause = _CAUSES.get(kind, "")
-        return events.RecipientEvent(
-            key=outcome.key,
-            kind=kind,
-            at=outcome.at,
-            smtp_code=outcome.smtp_code,
-            response=outcome.response,
-            cause=cause,
-        )
-    return events.RecipientEvent(
-        key=outcome.key,
-        kind=kind,
-        at=outcome.at,
-        smtp_code=outcome.smtp_code,
-        response=outcome.response,
-        enhanced_code=attempt.enhanced_code,
-        cause="" if kind is events.EventType.DELIVERED else attempt.reason,
-        mx_host=attempt.host,
-        next_attempt_at=outcome.next_attempt_at,
-    )
-
 
 # How much of a server's reply a recipient shows; the attempt log keeps more.
 RESPONSE_CHARACTERS: Final = 1_000
@@ -163,6 +53,8 @@ COUNTED: Final = {
 _ENDED: Final = {disposition.Verdict.DELIVERED: "delivered", disposition.Verdict.RETRY: "deferred"}
 # The counts of recipients that failed finally.
 FAILURES: Final = ("bounced", "failed")
+# The causes in events of what is decided without an attempt. Only an address on the suppression list bounces so.
+_CAUSES: Final = {events.EventType.BOUNCED: events.SUPPRESSED_CAUSE, events.EventType.EXPIRED: events.EXPIRED_CAUSE}
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -207,6 +99,24 @@ class RecordResult(msgspec.Struct, frozen=True):
     notices: tuple[account_guard.Notice, ...] = ()
 
 
+RecordOperation = group_commit.Operation[Sequence[Outcome], RecordResult]
+
+
+def recording(settings: config.Settings, outbox: context.Outbox) -> RecordOperation:
+    """The operation of the group commit that records results."""
+    read: sections.BounceGuard | None = None
+    rules: bounce_guard.Rules | None = None
+
+    async def record_batches(tx: store.Transaction, batches: Sequence[Sequence[Outcome]]) -> Sequence[RecordResult]:
+        nonlocal read, rules
+        if settings.bounce_guard is not read:  # settings can be reloaded
+            read = settings.bounce_guard
+            rules = account_guard.rules_of(read, notices_from=settings.operator.sender)
+        return await record(tx, batches, outbox=outbox, guard=rules)
+
+    return record_batches
+
+
 async def record(
     tx: store.Transaction,
     batches: Sequence[Sequence[Outcome]],
@@ -224,21 +134,24 @@ async def record(
     final = [outcome for outcome in outcomes.values() if outcome.verdict is not disposition.Verdict.RETRY]
     changed = await messages.record_results(tx, [_recipient_update(outcome) for outcome in (*final, *deferred)])
     await queue.remove(tx, [outcome.key for outcome in final])
-    await attempts.insert(tx, [outcome.attempt for outcome in outcomes.values() if outcome.attempt])
-    await attempts.insert_conversations(
-        tx, [(one.attempt, one.conversation) for one in outcomes.values() if one.attempt and one.conversation]
-    )
+    attempted = [(outcome.attempt, outcome.conversation) for outcome in outcomes.values() if outcome.attempt]
+    await attempts.insert(tx, [attempt for attempt, _ in attempted])
+    if unsuccessful := [pair for pair in attempted if pair[1]]:
+        await attempts.insert_conversations(tx, unsuccessful)
     finished = [outcome for outcome in final if outcome.key in changed]
     recorded = [*finished, *(outcome for outcome in deferred if outcome.key in changed)]
     uncharged = await _uncharged(tx, recorded, locked)
-    await accounts.record_entries(tx, _entries([outcome for outcome in finished if outcome.key[:2] not in uncharged]))
+    if charged := [outcome for outcome in finished if outcome.key[:2] not in uncharged]:
+        await accounts.record_entries(tx, _entries(charged))
     await _finish_messages(tx, finished)
     # Test messages are never charged.
     live = [outcome for outcome in finished if not uncharged.get(outcome.key[:2])]
-    suppressed = await suppressions.add(tx, [_suppression(outcome) for outcome in live if outcome.suppress])
-    counted = [_counted(outcome) for outcome in live if outcome.attempt]
+    gone = [_suppression(outcome) for outcome in live if outcome.suppress]
+    suppressed = await suppressions.add(tx, gone) if gone else ()
     now = max((outcome.at for outcome in live), default=0)
-    notices = await account_guard.count(tx, guard, counted, locked=locked, now=now)
+    notices: Sequence[account_guard.Notice] = ()
+    if guard is not None and (counted := [_counted(outcome) for outcome in live if outcome.attempt]):
+        notices = await account_guard.count(tx, guard, counted, locked=locked, now=now)
     counted_outcomes = [outcome for outcome in recorded if not uncharged.get(outcome.key[:2])]
     await mail_counts.add_hourly(tx, _count_increments(counted_outcomes))
     failed = [outcome for outcome in counted_outcomes if COUNTED.get(outcome.status) in FAILURES]
@@ -246,16 +159,15 @@ async def record(
         await mail_counts.add_failures(tx, _failure_increments(failed))
     if sent := [outcome.attempt for outcome in recorded if outcome.attempt and outcome.attempt.source]:
         await mail_counts.add_sources(tx, _source_increments(sent))
-    written = await _write_events(
-        tx,
-        finished,
-        deferred=recorded[len(finished) :],
-        suppressed=set(suppressed),
-        locked=locked,
-        outbox=outbox,
-    )
-    written += await outbox.write_account(tx, account_guard.events_of(notices, now=now))
-    return [RecordResult(written, tuple(notices) if place == 0 else ()) for place in range(len(batches))]
+    written = 0
+    # An account without endpoints names no event: recording its mail costs nothing more.
+    listening = {account_id for account_id, account in locked.items() if account.named_events}
+    if listening:
+        heard = [outcome for outcome in recorded if outcome.key[0] in listening]
+        written = await _write_events(tx, heard, suppressed=set(suppressed), locked=locked, outbox=outbox)
+    if notices:
+        written += await outbox.write_account(tx, account_guard.events_of(notices, now=now))
+    return [RecordResult(written, tuple(notices) if index == 0 else ()) for index in range(len(batches))]
 
 
 def _recipient_update(outcome: Outcome) -> messages.RecipientUpdate:
@@ -378,11 +290,11 @@ def _failure_increments(failed: Sequence[Outcome]) -> list[mail_counts.FailureIn
 def _source_increments(sent: Sequence[attempts.Attempt]) -> list[mail_counts.SourceCount]:
     """Attempts by source address, provider and day."""
     numbers: dict[tuple[str, str, int], dict[str, int]] = {}
-    for one in sent:
-        key = (one.source, providers.label_of(one.provider_queue), times.day_of(one.started_at))
+    for attempt in sent:
+        key = (attempt.source, providers.label_of(attempt.provider_queue), times.day_of(attempt.started_at))
         counts = numbers.setdefault(key, {"delivered": 0, "deferred": 0, "refused": 0, "blocked": 0})
-        counts[_ENDED.get(disposition.Verdict(one.verdict), "refused")] += 1
-        counts["blocked"] += one.reason == reasons.IP_BLOCKED
+        counts[_ENDED.get(disposition.Verdict(attempt.verdict), "refused")] += 1
+        counts["blocked"] += attempt.reason == reasons.IP_BLOCKED
     return [mail_counts.SourceCount(*key, *counts.values()) for key, counts in numbers.items()]
 
 
@@ -404,4 +316,47 @@ def _suppression(outcome: Outcome) -> suppressions.Suppression:
         outcome.smtp_code,
         message_id,
         outcome.at,
+    )
+
+
+async def _write_events(
+    tx: store.Transaction,
+    recorded: Sequence[Outcome],
+    *,
+    suppressed: Collection[suppressions.SuppressionKey],
+    locked: Mapping[str, accounts.Account],
+    outbox: context.Outbox,
+) -> int:
+    """Write the events of outcomes, and of addresses that are suppressed since; returns the number of deliveries.
+
+    Deferrals are looked at only for accounts with an endpoint that names their type.
+    """
+    kind = events.EventType.DEFERRED
+    named = [o for o in recorded if o.verdict is not disposition.Verdict.RETRY or locked[o.key[0]].names_event(kind)]
+    endpoints = await webhooks.enabled_of(tx, {outcome.key[0] for outcome in named}) if named else {}
+    heard = [outcome for outcome in named if outcome.key[0] in endpoints]
+    if not heard:
+        return 0
+    happened = [_event(outcome, events.OF_STATUS.get(outcome.status, kind)) for outcome in heard]
+    happened += [
+        webhook_outbox.suppressed(_event(outcome, events.EventType.SUPPRESSED), suppressions.Source.BOUNCE)
+        for outcome in heard
+        if (outcome.key[0], outcome.email_key) in suppressed
+    ]
+    return await outbox.write(tx, happened, endpoints=endpoints)
+
+
+def _event(outcome: Outcome, kind: events.EventType) -> events.RecipientEvent:
+    attempt = outcome.attempt
+    cause = _CAUSES.get(kind, "") if attempt is None else attempt.reason
+    return events.RecipientEvent(
+        key=outcome.key,
+        kind=kind,
+        at=outcome.at,
+        smtp_code=outcome.smtp_code,
+        response=outcome.response,
+        enhanced_code=attempt.enhanced_code if attempt else "",
+        cause="" if kind is events.EventType.DELIVERED else cause,
+        mx_host=attempt.host if attempt else "",
+        next_attempt_at=outcome.next_attempt_at,
     )

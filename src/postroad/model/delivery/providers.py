@@ -176,9 +176,6 @@ class RouteConditions(msgspec.Struct, frozen=True):
         return named, next((tag for tag in self.tags if tag in tags), "")
 
 
-NO_ROUTE_CONDITIONS: Final = RouteConditions()
-
-
 def route_conditions(rules: Iterable[RouteRule]) -> RouteConditions:
     """What the rules ask for of a message."""
     rules = tuple(rules)
