@@ -190,7 +190,7 @@ FROM webhook_deliveries WHERE webhook_id = '{webhook}';
 
 INSERT INTO audit_log (account_id, id, actor_kind, user_id, actor, action, subject, detail, request_id, client_address,
     created_at)
-SELECT '{account}', 'jrn_' || substr(message_id, 4), 'operator', NULL, '', 'template.changed', 'receipt', '', '', '',
+SELECT '{account}', 'aud_' || substr(message_id, 4), 'operator', NULL, '', 'template.changed', 'receipt', '', '', '',
     created_at
 FROM mail WHERE n % 100 = 0;
 

@@ -22,16 +22,16 @@ async def log_in(page: async_api.Page, login: Login) -> None:
 
 
 @contextlib.asynccontextmanager
-async def looking(dev: DevService, context: async_api.BrowserContext, account_id: str) -> AsyncIterator[None]:
+async def viewing(dev: DevService, context: async_api.BrowserContext, account_id: str) -> AsyncIterator[None]:
     """The user of a browser context, who is an operator, looks at an account; without a page that asks for it."""
     (token,) = [one["value"] for one in await context.cookies(dev.base_url) if one["name"] == cookies.SESSION]
     _, session = await sessions.authenticate(dev.ctx, token)
     look = await view_as.begin(dev.ctx, session, account_id)
-    await context.add_cookies([{"name": cookies.LOOK, "value": view_as.write(dev.ctx, look), "url": dev.base_url}])
+    await context.add_cookies([{"name": cookies.VIEW_AS, "value": view_as.write(dev.ctx, look), "url": dev.base_url}])
     try:
         yield
     finally:
-        await context.clear_cookies(name=cookies.LOOK)
+        await context.clear_cookies(name=cookies.VIEW_AS)
 
 
 async def session_of(dev: DevService, login: Login) -> async_api.StorageState:

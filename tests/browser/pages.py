@@ -20,8 +20,8 @@ class Page:
     path: str
     sees: str
     as_visitor: bool = False
-    # Opened by an operator who looks at the demo account.
-    in_look: bool = False
+    # Opened by an operator who views the demo account.
+    in_view: bool = False
     status: int = 200
 
     @property
@@ -88,7 +88,7 @@ PAGES: Final = (
     Page(name="operator-job", path="/operator/jobs/{job}", sees="recipients changed"),
     Page(name="operator-accounts", path="/operator/accounts", sees="New account"),
     Page(name="operator-account", path="/operator/accounts/{account}", sees="Close the account"),
-    Page(name="look", path="/messages/{message}", sees="Show the content", in_look=True),
+    Page(name="view-as", path="/messages/{message}", sees="Show the content", in_view=True),
     Page(name="operator-operators", path="/operator/operators", sees="Add an operator"),
     Page(name="operator-audit-log", path="/operator/audit-log", sees="Installation"),
     Page(name="error", path="/messages/em_0000000000000000000000000000", sees="req_", status=404),

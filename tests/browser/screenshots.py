@@ -58,7 +58,7 @@ async def take(
             base_url=dev.base_url, color_scheme=scheme, viewport={"width": width, "height": height}
         )
         for page in wanted:
-            look = logins.looking(dev, context, dev.account.id) if page.in_look else contextlib.nullcontext()
+            look = logins.viewing(dev, context, dev.account.id) if page.in_view else contextlib.nullcontext()
             async with look:
                 tab = await (outside if page.as_visitor else context).new_page()
                 await tab.goto(pages.path_of(page, dev))

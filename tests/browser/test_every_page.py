@@ -33,7 +33,7 @@ async def test_a_page_is_valid_and_accessible_in_light_and_dark_on_desktop_and_p
     if page.status >= 400:
         monitor.expect(rf"^console: Failed to load resource: .* {page.status} ")
     tab = await open_shared_page(None if page.as_visitor else dev.login)
-    look = logins.looking(dev, tab.context, dev.account.id) if page.in_look else contextlib.nullcontext()
+    look = logins.viewing(dev, tab.context, dev.account.id) if page.in_view else contextlib.nullcontext()
     async with look:
         await check(tab, page, dev)
 

@@ -12,28 +12,28 @@ from tests.browser.test_domains_and_credentials import say_yes
 async def test_an_operator_looks_at_an_account_and_ends_it(
     open_page: Opener, dev: dev_service.DevService, monitor: page_monitor.PageMonitor
 ) -> None:
-    account, _ = await dev.new_account("Looked at <b>")
+    account, _ = await dev.new_account("Viewed <b>")
     page = await open_page(dev.login)
     asked = await say_yes(page)
     await page.goto("/operator/accounts")
     await page.get_by_role("searchbox", name="Find").fill(account.id)
     await page.locator("main").get_by_role("button", name="Find").click()
     await page.get_by_role("link", name=account.name).click()
-    await page.get_by_role("button", name="Look at its pages").click()
-    banner = page.get_by_text(f"You are looking at the account {account.name}.")
+    await page.get_by_role("button", name="View as this account").click()
+    banner = page.get_by_text(f"You are viewing the account {account.name}.")
     await async_api.expect(banner).to_be_visible()
-    assert asked[0].startswith(f"Look at the pages of {account.name}?")
+    assert asked[0].startswith(f"View the pages of {account.name}?")
     await axe.check(page)
     await page.goto("/domains")
     await async_api.expect(banner).to_be_visible()
     await async_api.expect(page.get_by_role("button", name="Add")).to_have_count(0)
     await page.get_by_role("button", name="End").click()
-    await async_api.expect(page.get_by_text("The look has ended.")).to_be_visible()
+    await async_api.expect(page.get_by_text("You have left the view.")).to_be_visible()
     await async_api.expect(page.get_by_role("heading", name=account.name)).to_be_visible()
     await page.goto("/domains")
     await async_api.expect(banner).to_have_count(0)
     written = await audit_log.page(dev.ctx, account.id, before=None, limit=9)
-    assert [one.actor for one in written if one.action == "account.looked_at"] == ["operator"]
+    assert [one.actor for one in written if one.action == "account.viewed"] == ["operator"]
 
 
 async def test_the_content_of_a_message_is_shown_after_a_second_confirmation(
@@ -42,7 +42,7 @@ async def test_the_content_of_a_message_is_shown_after_a_second_confirmation(
     page = await open_page(dev.login)
     asked = await say_yes(page)
     await page.goto(f"/operator/accounts/{dev.account.id}")
-    await page.get_by_role("button", name="Look at its pages").click()
+    await page.get_by_role("button", name="View as this account").click()
     await page.wait_for_url("**/")
     await page.goto(f"/messages/{dev.demo_ids.message}")
     await async_api.expect(page.get_by_role("heading", name="Subject hidden")).to_be_visible()
@@ -64,9 +64,9 @@ async def test_a_page_that_was_open_before_the_look_is_reloaded_and_never_shows_
     open_before = await page.context.new_page()
     await open_before.goto("/messages")
     await page.goto(f"/operator/accounts/{looked_at.id}")
-    await page.get_by_role("button", name="Look at its pages").click()
+    await page.get_by_role("button", name="View as this account").click()
     await page.wait_for_url("**/")
-    banner = open_before.get_by_text(f"You are looking at the account {looked_at.name}.")
+    banner = open_before.get_by_text(f"You are viewing the account {looked_at.name}.")
     # Its stream still tells of the operator's own account, unless it was opened again in the meantime.
     await sent_messages.send(dev, mine.id)
     await async_api.expect(banner).to_be_visible()

@@ -21,7 +21,7 @@ async def test_a_refusal_stands_behind_its_field_and_names_it_as_the_page_does(
     await page.get_by_label("New password").fill("a sentence for you")
     await page.get_by_role("button", name="Change password").click()
     refusal = page.locator("form[action='/profile/password'] [role=alert]")
-    await expect(refusal).to_have_text("Current password: wrong")
+    await expect(refusal).to_have_text("Current password: incorrect")
     await expect(current).to_be_focused()
     await expect(current).to_have_attribute("aria-invalid", "true")
     await axe.check(page, rules=axe.ALL_RULES)

@@ -68,7 +68,7 @@ async def test_every_field_of_every_page_gets_every_key(
     typed: dict[str, list[tuple[str, str]]] = {}
     for page in pages.PAGES:
         at = visitor if page.as_visitor else tab
-        look = logins.looking(dev, at.context, dev.account.id) if page.in_look else contextlib.nullcontext()
+        look = logins.viewing(dev, at.context, dev.account.id) if page.in_view else contextlib.nullcontext()
         async with look:
             await at.goto(pages.path_of(page, dev))
             begun = at.url

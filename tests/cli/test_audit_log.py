@@ -34,7 +34,7 @@ def test_the_address_of_a_client_is_shown(installation: Installation) -> None:
 
 def test_programs_get_the_members_of_the_api(installation: Installation) -> None:
     (entry,) = installation.json("audit-log")["entries"]
-    assert entry.pop("id").startswith("jrn_")
+    assert entry.pop("id").startswith("aud_")
     assert entry.pop("account_id").startswith("acc_")
     assert entry.pop("at").endswith("Z")
     assert entry == {

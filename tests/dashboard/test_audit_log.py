@@ -62,8 +62,8 @@ async def test_the_log_comes_in_parts(ctx: context.Context, browser: Browser) ->
     link = first.partition('<nav class="more"')[2].partition('href="')[2].partition('"')[0]
     second = (await browser.get(link)).text
     assert second.count("<strong>operator</strong>") == len(entries) - 50
-    assert (await browser.get("/audit-log", before="jrn_x")).status_code == 400
-    assert "No older entries" in (await browser.get("/audit-log", before="jrn_" + "0" * 28)).text
+    assert (await browser.get("/audit-log", before="aud_x")).status_code == 400
+    assert "No older entries" in (await browser.get("/audit-log", before="aud_" + "0" * 28)).text
 
 
 async def test_another_accounts_log_is_its_own(ctx: context.Context, browser: Browser, stranger: Browser) -> None:

@@ -21,7 +21,7 @@ async def test_a_form_is_refused_until_the_person_has_confirmed_who_they_are(
     assert 'name="password"' in page.text
     assert "Confirmed." not in page.text
     wrong = await browser.post("/confirm", {"password": "not this one", "next": ""})
-    assert (wrong.status_code, ">password: wrong<" in wrong.text) == (400, True)
+    assert (wrong.status_code, ">password: incorrect<" in wrong.text) == (400, True)
     assert (await browser.post("/credentials", NEW)).status_code == 403
     confirmed = await browser.post("/confirm", {"password": contexts.PASSWORD, "next": ""})
     assert confirmed.headers["location"] == "/confirm"
@@ -91,7 +91,7 @@ async def test_an_operator_who_looks_confirms_before_the_content_of_a_message(
     operator: Browser, stranger: Browser, clock: contexts.Clock
 ) -> None:
     clock.pass_seconds(LATER)
-    path = f"/operator/accounts/{stranger.account_id}/look"
+    path = f"/operator/accounts/{stranger.account_id}/view-as"
     assert (await operator.post(path)).status_code == 403
     await operator.post("/confirm", {"password": contexts.PASSWORD, "next": ""})
     assert (await operator.post(path)).status_code == 303

@@ -238,7 +238,7 @@ def test_every_change_is_a_form_with_a_word_and_a_right(routes: list[Route]) -> 
     assert {"/logout", "/profile/password", "/profile/token"} <= harmless
     others = harmless - {path for path in harmless if path.startswith(("/logout", "/profile/", "/confirm"))}
     # A look of an operator changes nothing but what they see.
-    assert others == {"/messages/{id}/look", "/switch"}
+    assert others == {"/messages/{id}/view-as", "/switch"}
 
 
 async def test_nobody_gets_in_without_a_session(

@@ -47,7 +47,7 @@ async def test_a_new_password_keeps_this_session_and_ends_the_others(
 async def test_a_wrong_password_names_its_field(browser: Browser) -> None:
     """The script of forms finds the field's label by it."""
     answer = await browser.post("/profile/password", CHANGE | {"current_password": "not this one"})
-    assert ">current_password: wrong<" in answer.text
+    assert ">current_password: incorrect<" in answer.text
     page = (await browser.get("/profile")).text
     assert '<label for="field-current_password">Current password</label>' in page
 

@@ -27,7 +27,7 @@ PREFIXES = {
     "EVENT": "evt_",
     "WEBHOOK": "whk_",
     "WEBHOOK_DELIVERY": "whd_",
-    "AUDIT_ENTRY": "jrn_",
+    "AUDIT_ENTRY": "aud_",
     "TOKEN": "tok_",
 }
 

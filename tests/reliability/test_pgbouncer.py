@@ -10,7 +10,7 @@ MESSAGES = 20
 
 async def test_mail_is_accepted_delivered_and_reported_through_pgbouncer(bouncer_url: str, tmp_path: Path) -> None:
     async with whole_service.running_service(tmp_path, bouncer_url) as whole:
-        await whole.says("wakeups_by_polling")
+        await whole.says("notify_unavailable")
         await asyncio.gather(*(whole.accept(f"http-{number}", f"smtp-{number}") for number in range(MESSAGES)))
         await whole.finished()
         await whole.prove()

@@ -162,7 +162,7 @@ async def test_a_name_that_cannot_be_validated_is_reported_and_not_tried_again_a
         f"{NAME} could not be validated: " in refused.error
         or "mx.postroad.test could not be validated: " in refused.error
     )
-    (line,) = [line for line in lines.kept if line["event"] == "certificate_not_issued"]
+    (line,) = [line for line in lines.kept if line["event"] == "certificate_order_failed"]
     assert (line["level"], line["error"], line["attempt"]) == ("warning", refused.error, 1)
     row = await stored(ctx)
     assert (row.error, row.due_at, row.chain) == (refused.error, refused.due_at, "")

@@ -97,7 +97,7 @@ async def test_an_invalid_file_changes_nothing(tmp_path: Path) -> None:
     async with composition.open_context(load(tmp_path)) as ctx:
         before = msgspec.structs.replace(ctx.settings)
         line = read_again(ctx, tmp_path, limits={"request_rate": 0})
-        assert (line["event"], line["level"]) == ("settings_not_reloaded", "error")
+        assert (line["event"], line["level"]) == ("reload_failed", "error")
         assert str(line["detail"]).startswith("limits.request_rate: ")
         assert ctx.settings == before
 

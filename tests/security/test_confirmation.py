@@ -21,7 +21,7 @@ from tests.dashboard import browser_client
 DANGEROUS = re.compile(
     r"^GET .*(/export|/raw|/request|/attachments/.*|\.csv)$"
     r"|^(POST|PUT|PATCH|DELETE) .*/(api-keys|keys|credentials|team|sso|operators|profile)\b"
-    r"|^(POST|PUT|PATCH|DELETE) .*/(look|close|recovery-link|rotate|rotate-key|rotate-secret)\b"
+    r"|^(POST|PUT|PATCH|DELETE) .*/(view-as|close|recovery-link|rotate|rotate-key|rotate-secret)\b"
     r"|^(POST|PUT|PATCH) (/v1)?/(welcome/)?webhooks?(/{webhook})?$"
     r"|^(DELETE /v1/domains/|POST /domains/.*/remove|PATCH /v1/account$)"
 )
@@ -34,7 +34,7 @@ HARMLESS = {
     "POST /profile/sessions/end-others",
     "POST /profile/sessions/{id}/end",
     "POST /team/{id}/sessions/{session}/end",
-    "POST /operator/look/end",
+    "POST /operator/view-as/end",
     # They ask for the password, or a code, themselves.
     "POST /profile/password",
     "POST /profile/security/recovery-codes",

@@ -274,7 +274,7 @@ async def test_a_page_is_newest_first_and_of_one_account(
     rest = await audit_log.page(ctx, account.id, before=first[-1].id, limit=9)
     assert [entry.subject for entry in first + rest] == ["three", "two", "one", "Shop"]
     assert [entry.subject for entry in await entries(ctx, other.id)] == ["Other"]
-    for before in ("", "x", "jrn_", ctx.new_id(identifiers.USER, now=1)):
+    for before in ("", "x", "aud_", ctx.new_id(identifiers.USER, now=1)):
         with pytest.raises(errors.InvalidRequest, match="before"):
             await audit_log.page(ctx, account.id, before=before, limit=9)
 

@@ -10,7 +10,7 @@ from tests.storage import samples
 def entry(number: int, *, account_id: str = "acc_1") -> audit_log.Entry:
     return audit_log.Entry(
         account_id=account_id,
-        id=f"jrn_{number}",
+        id=f"aud_{number}",
         actor_kind="person",
         user_id="usr_1",
         actor="jo@example.com",
@@ -29,8 +29,8 @@ async def test_entries_are_read_newest_first_and_within_their_account(store: Sto
             await audit_log.insert(tx, entry(number))
         await audit_log.insert(tx, entry(9, account_id="acc_2"))
     async with store.scanning() as tx:
-        assert await audit_log.page(tx, "acc_1", before="jrn_~", limit=2) == [entry(3), entry(2)]
-        assert await audit_log.page(tx, "acc_1", before="jrn_2", limit=9) == [entry(1), entry(0)]
+        assert await audit_log.page(tx, "acc_1", before="aud_~", limit=2) == [entry(3), entry(2)]
+        assert await audit_log.page(tx, "acc_1", before="aud_2", limit=9) == [entry(1), entry(0)]
 
 
 async def test_old_entries_go_some_at_a_time(store: Store) -> None:
@@ -38,7 +38,7 @@ async def test_old_entries_go_some_at_a_time(store: Store) -> None:
         for number in range(5):
             await audit_log.insert(tx, entry(number))
         assert [await audit_log.sweep(tx, before=samples.NOW + 3, limit=2) for _ in range(3)] == [2, 1, 0]
-        assert await audit_log.page(tx, "acc_1", before="jrn_~", limit=9) == [entry(4), entry(3)]
+        assert await audit_log.page(tx, "acc_1", before="aud_~", limit=9) == [entry(4), entry(3)]
 
 
 async def test_entries_are_found_by_patterns(store: Store) -> None:
@@ -48,7 +48,7 @@ async def test_entries_are_found_by_patterns(store: Store) -> None:
             await audit_log.insert(tx, msgspec.structs.replace(entry(number), subject=f"100% {number}"))
         await audit_log.insert(tx, entry(5))
     async with store.scanning() as tx:
-        found = await audit_log.page(tx, "acc_1", before="jrn_~", after="jrn_1", limit=9, patterns=patterns)
-        assert [one.id for one in found] == ["jrn_3", "jrn_2", "jrn_1"]
-        assert await audit_log.floor(tx, "acc_1", before="jrn_~", after="jrn_1", examined=3) == "jrn_2"
-        assert await audit_log.floor(tx, "acc_1", before="jrn_~", after="jrn_1", examined=9) is None
+        found = await audit_log.page(tx, "acc_1", before="aud_~", after="aud_1", limit=9, patterns=patterns)
+        assert [one.id for one in found] == ["aud_3", "aud_2", "aud_1"]
+        assert await audit_log.floor(tx, "acc_1", before="aud_~", after="aud_1", examined=3) == "aud_2"
+        assert await audit_log.floor(tx, "acc_1", before="aud_~", after="aud_1", examined=9) is None

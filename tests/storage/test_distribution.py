@@ -128,7 +128,7 @@ CROSS_SHARD: Final = {
     },
     "counts over all accounts, for metrics, limits and operators": {
         "accounts.low_on_credits",
-        "accounts.short_of_credits",
+        "accounts.low_credit_count",
         "api_keys.expiring",
         "failure_counts.by_provider",
         "holds.newest_message_at",

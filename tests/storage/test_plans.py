@@ -37,7 +37,7 @@ READING_ON = {
     "accounts.by_name",
     "accounts.low_on_credits",
     "accounts.search",
-    "accounts.short_of_credits",
+    "accounts.low_credit_count",
     "hourly_counts.bytes_by_account",
     "messages.account_of",
     "messages.test_bytes_by_account",

@@ -63,7 +63,7 @@ WITHOUT_INDEX = {
     "accounts.by_name",
     "accounts.low_on_credits",
     "accounts.search",
-    "accounts.short_of_credits",
+    "accounts.low_credit_count",
     "access_version.bump",
     "migrations.version",
     "webhooks.of_account",

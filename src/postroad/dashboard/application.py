@@ -192,9 +192,9 @@ STEP_UP_ROUTES: Final = frozenset(
         "GET /messages/{id}/raw",
         "GET /suppressions/export",
         # What operators do to others.
-        "POST /messages/{id}/look",
+        "POST /messages/{id}/view-as",
         "POST /operator/accounts/{id}/close",
-        "POST /operator/accounts/{id}/look",
+        "POST /operator/accounts/{id}/view-as",
         "POST /operator/accounts/{id}/recovery-link",
         "POST /operator/operators",
         "POST /operator/operators/{id}/remove",

@@ -155,7 +155,7 @@ async def _exchange_wakeups(role_context: role.RoleContext, names: Sequence[str]
             async with postgres.connected_wakeups(ctx.settings.database.url) as wakeups:
                 if heard and not await wakeups.listen({channel: event.set for channel, event in heard.items()}):
                     role_context.log.info(
-                        "wakeups_by_polling", reason="a connection pooler keeps no session for LISTEN"
+                        "notify_unavailable", reason="a connection pooler keeps no session for LISTEN"
                     )
                     heard = {}
                 # What came while there was no connection.

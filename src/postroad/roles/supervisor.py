@@ -92,7 +92,7 @@ def reload(ctx: context.Context, load: Load, *, log: logs.Logger) -> None:
     try:
         loaded = load()
     except config.ConfigError as problem:
-        log.error("settings_not_reloaded", detail=str(problem))  # noqa: TRY400 - the sentence says it all
+        log.error("reload_failed", detail=str(problem))  # noqa: TRY400 - the sentence says it all
         return
     applied: list[str] = []
     waiting: list[str] = []

@@ -26,7 +26,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "account.suspended": "suspended the account {subject}",
     "account.resumed": "resumed the account {subject}",
     "account.limits_changed": "changed the limits of the account {subject}",
-    "account.looked_at": "looked at the pages of the account {subject}",
+    "account.viewed": "viewed the pages of the account {subject}",
     "account.renamed": "renamed the account {subject}",
     "account.closed": "closed the account {subject}",
     "account.reopened": "reopened the account {subject}",
@@ -57,7 +57,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "installation.key_rotated": "rotated the installation key and re-encrypted {subject} secrets",
     "message.canceled": "canceled {subject}",
     "message.expired": "expired {subject} before their time",
-    "message.looked_at": "looked at the content of the message {subject}",
+    "message.viewed": "viewed the content of the message {subject}",
     "message.rescheduled": "rescheduled {subject}",
     "message.resent": "resent {subject}",
     "message.retried": "retried {subject}",
@@ -179,7 +179,7 @@ async def write(  # noqa: PLR0917 - every service writes it on one line, in read
 
 
 class Filters(msgspec.Struct, frozen=True, kw_only=True):
-    """What to look for; empty lets everything pass. `action` may be a group: `domain` finds `domain.added`."""
+    """What to view for; empty lets everything pass. `action` may be a group: `domain` finds `domain.added`."""
 
     actor: str = ""
     action: str = ""

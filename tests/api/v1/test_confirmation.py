@@ -42,7 +42,7 @@ async def test_a_token_makes_credentials_for_fifteen_minutes_and_again_after_a_c
     )
     assert (await client.get("/v1/credentials")).status_code == 200
     wrong = await client.post("/v1/auth/confirm", json={"password": "not this one"})
-    assert (wrong.status_code, wrong.json()["error"]) == (401, "password: wrong")
+    assert (wrong.status_code, wrong.json()["error"]) == (401, "password: incorrect")
     assert (await client.post("/v1/credentials", json={"name": "two"})).status_code == 403
     confirmed = await client.post("/v1/auth/confirm", json={"password": PASSWORD})
     assert (confirmed.status_code, confirmed.content) == (204, b"")

@@ -95,7 +95,7 @@ async def test_an_account_is_shown_with_its_facts(
     ):
         assert text in page, text
     assert re.search(r'<th scope="row">Delivered</th><td class="number">1,400</td>', page)
-    assert f'action="/operator/accounts/{theirs.id}/look"' in page
+    assert f'action="/operator/accounts/{theirs.id}/view-as"' in page
     assert f'href="/operator/audit-log?account={theirs.id}"' in page
 
 

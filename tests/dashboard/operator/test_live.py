@@ -69,9 +69,9 @@ async def test_a_stream_ends_with_the_role_and_that_of_a_look_after_its_hour(
     # Nothing else ends it.
     monkeypatch.setattr(live, "STREAM_SECONDS", float("inf"))
     assert operator.user is not None
-    await operator.post(f"/operator/accounts/{stranger.account_id}/look")
+    await operator.post(f"/operator/accounts/{stranger.account_id}/view-as")
     async with client(listener, operator) as http:
-        http.headers["Cookie"] += f"; {cookies.LOOK}={operator.client.cookies[cookies.LOOK]}"
+        http.headers["Cookie"] += f"; {cookies.VIEW_AS}={operator.client.cookies[cookies.VIEW_AS]}"
         async with http.stream("GET", path) as response:
             lines = response.aiter_lines()
             assert await anext(lines) == "retry: 3000"

@@ -62,6 +62,6 @@ async def test_the_last_operator_stays(ctx: context.Context, operator: Browser) 
 async def test_who_looks_at_an_account_still_invites_to_their_own(
     ctx: context.Context, operator: Browser, stranger: Browser
 ) -> None:
-    await operator.post(f"/operator/accounts/{stranger.account_id}/look")
+    await operator.post(f"/operator/accounts/{stranger.account_id}/view-as")
     assert (await operator.post(PATH, {"email": "new@example.org"})).status_code == 201
     assert "new@example.org" not in [one.email for one in await users.of_account(ctx, stranger.account_id)]

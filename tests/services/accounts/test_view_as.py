@@ -1,4 +1,4 @@
-"""Looks of operators: told by the account's audit log, bound to a session, over after an hour, and not to be forged."""
+"""Views of operators: told by the account's audit log, bound to a session, over after an hour, and not to be forged."""
 
 import base64
 import dataclasses
@@ -27,71 +27,71 @@ async def session(ctx: context.Context, account: accounts.Account) -> sessions.S
 
 async def told(ctx: context.Context, account_id: str) -> list[tuple[str, str]]:
     written = await audit_log.page(ctx, account_id, before=None, limit=50)
-    return [(one.actor, audit_log.text(one)) for one in written if one.action.endswith(".looked_at")]
+    return [(one.actor, audit_log.text(one)) for one in written if one.action.endswith(".viewed")]
 
 
-async def test_the_accounts_audit_log_tells_the_look_and_each_message(
+async def test_the_accounts_audit_log_tells_the_view_and_each_message(
     ctx: context.Context, clock: contexts.Clock, account: accounts.Account, session: sessions.Session
 ) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
     message_id = await accepted_mail.accept(ctx, account.id)
     acting = context.as_operator(ctx)
-    look = await view_as.begin(acting, session, account.id)
-    assert (look.account_id, look.ends_at, look.message_ids) == (account.id, clock() + 3_600_000_000, ())
+    view = await view_as.begin(acting, session, account.id)
+    assert (view.account_id, view.ends_at, view.message_ids) == (account.id, clock() + 3_600_000_000, ())
     clock.pass_seconds(1)
-    look = await view_as.show_content(acting, look, message_id)
-    assert await view_as.show_content(acting, look, message_id) is look
-    assert look.message_ids == (message_id,)
+    view = await view_as.show_content(acting, view, message_id)
+    assert await view_as.show_content(acting, view, message_id) is view
+    assert view.message_ids == (message_id,)
     assert await told(ctx, account.id) == [
-        ("operator", f"looked at the content of the message {message_id}"),
-        ("operator", "looked at the pages of the account Shop"),
+        ("operator", f"viewed the content of the message {message_id}"),
+        ("operator", "viewed the pages of the account Shop"),
     ]
 
 
-async def test_unknown_accounts_and_messages_are_not_looked_at(
+async def test_unknown_accounts_and_messages_are_not_viewed(
     ctx: context.Context, account: accounts.Account, session: sessions.Session
 ) -> None:
-    look = await view_as.begin(ctx, session, account.id)
+    view = await view_as.begin(ctx, session, account.id)
     for message_id in ("em_" + "0" * 28, "x"):
         with pytest.raises(errors.NotFound):
-            await view_as.show_content(ctx, look, message_id)
+            await view_as.show_content(ctx, view, message_id)
     with pytest.raises(errors.NotFound):
         await view_as.begin(ctx, session, "acc_" + "0" * 28)
     assert len(await told(ctx, account.id)) == 1
 
 
-async def test_a_closed_account_can_be_looked_at_and_a_removed_one_not(
+async def test_a_closed_account_can_be_viewed_and_a_removed_one_not(
     ctx: context.Context, account: accounts.Account, session: sessions.Session
 ) -> None:
     await account_registry.close(ctx, account.id)
-    look = await view_as.begin(ctx, session, account.id)
-    found = await view_as.account_of(ctx, look)
+    view = await view_as.begin(ctx, session, account.id)
+    found = await view_as.account_of(ctx, view)
     assert found is not None
     assert found.state == "closed"
     await account_registry.remove(ctx, account.id)
-    assert await view_as.account_of(ctx, look) is None
+    assert await view_as.account_of(ctx, view) is None
 
 
-async def test_a_look_is_valid_for_its_session_and_an_hour(
+async def test_a_view_is_valid_for_its_session_and_an_hour(
     ctx: context.Context, clock: contexts.Clock, account: accounts.Account, session: sessions.Session
 ) -> None:
-    look = await view_as.begin(ctx, session, account.id)
-    value = view_as.write(ctx, look)
-    assert view_as.read(ctx, session, value) == look
+    view = await view_as.begin(ctx, session, account.id)
+    value = view_as.write(ctx, view)
+    assert view_as.read(ctx, session, value) == view
     claims = msgspec.structs.replace(session.claims, jti=ctx.new_id(identifiers.TOKEN, now=clock()))
     assert view_as.read(ctx, dataclasses.replace(session, claims=claims), value) is None
     clock.pass_seconds(3_599)
-    assert view_as.read(ctx, session, value) == look
+    assert view_as.read(ctx, session, value) == view
     clock.pass_seconds(1)
     assert view_as.read(ctx, session, value) is None
 
 
-async def test_a_forged_look_is_none(
+async def test_a_forged_view_is_none(
     ctx: context.Context, account: accounts.Account, session: sessions.Session
 ) -> None:
-    look = await view_as.begin(ctx, session, account.id)
-    text, _, signature = view_as.write(ctx, look).partition(".")
-    other = msgspec.structs.replace(look, account_id="acc_" + "0" * 28)
+    view = await view_as.begin(ctx, session, account.id)
+    text, _, signature = view_as.write(ctx, view).partition(".")
+    other = msgspec.structs.replace(view, account_id="acc_" + "0" * 28)
     forged = base64.urlsafe_b64encode(msgspec.json.encode(other)).decode().rstrip("=")
     for value in ("", ".", text, f"{text}.", f"{forged}.{signature}", f"{text}.{signature[:-1]}", f"{text}.é", "é.é"):
         assert view_as.read(ctx, session, value) is None, value
@@ -103,9 +103,9 @@ async def test_the_value_fits_into_a_cookie(
     ctx: context.Context, account: accounts.Account, session: sessions.Session
 ) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
-    look = await view_as.begin(ctx, session, account.id)
+    view = await view_as.begin(ctx, session, account.id)
     ids = [await accepted_mail.accept(ctx, account.id) for _ in range(view_as.MAX_MESSAGES + 1)]
     for message_id in ids:
-        look = await view_as.show_content(ctx, look, message_id)
-    assert look.message_ids == tuple(ids[1:])
-    assert len(view_as.write(ctx, look)) < 2_000
+        view = await view_as.show_content(ctx, view, message_id)
+    assert view.message_ids == tuple(ids[1:])
+    assert len(view_as.write(ctx, view)) < 2_000

@@ -20,7 +20,7 @@ from tests.software_authenticator import SoftwareAuthenticator, decode
 ORIGIN = "http://localhost:8025"
 SESSION = "tok_" + "1" * 28
 EXPIRED = "this request for a passkey has expired or was used; try again"
-REFUSED = "this passkey was not accepted; try again, or use another way"
+REFUSED = "this passkey was not accepted; try again, or use another sign-in method"
 
 
 @pytest.fixture

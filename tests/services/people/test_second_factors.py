@@ -176,7 +176,7 @@ async def test_an_app_counts_after_its_first_code_only(
     found = await authenticator.login_of(ctx, owner)
     secret = await second_factors.begin_totp(ctx, found)
     await log_in(ctx)
-    with pytest.raises(errors.InvalidRequest, match="code: wrong"):
+    with pytest.raises(errors.InvalidRequest, match="code: incorrect"):
         await second_factors.confirm_totp(ctx, found, authenticator.wrong(secret, clock))
     await log_in(ctx)
     assert "user.second_factor_added" not in await actions(ctx, account.id)

@@ -15,15 +15,15 @@ class Other(msgspec.Struct, frozen=True):
 
 
 async def test_a_value_is_read_for_its_purpose_only(ctx: context.Context) -> None:
-    text = tokens.write_value(ctx, Value("ä"), purpose="look")
-    assert tokens.read_value(ctx, text, Value, purpose="look") == Value("ä")
+    text = tokens.write_value(ctx, Value("ä"), purpose="view")
+    assert tokens.read_value(ctx, text, Value, purpose="view") == Value("ä")
     assert tokens.read_value(ctx, text, Value, purpose="passkey") is None
     # Of another version of the service.
-    assert tokens.read_value(ctx, text, Other, purpose="look") is None
+    assert tokens.read_value(ctx, text, Other, purpose="view") is None
 
 
 async def test_what_we_did_not_write_is_not_read(ctx: context.Context) -> None:
-    text = tokens.write_value(ctx, Value("mine"), purpose="look")
-    theirs = tokens.write_value(ctx, Value("theirs"), purpose="look")
+    text = tokens.write_value(ctx, Value("mine"), purpose="view")
+    theirs = tokens.write_value(ctx, Value("theirs"), purpose="view")
     for forged in ("", ".", "é.é", text[:-1], text.upper(), theirs.partition(".")[0] + "." + text.partition(".")[2]):
-        assert tokens.read_value(ctx, forged, Value, purpose="look") is None
+        assert tokens.read_value(ctx, forged, Value, purpose="view") is None

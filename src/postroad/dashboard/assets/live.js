@@ -123,7 +123,7 @@
     const text = answer && answer.ok && !answer.redirected ? await answer.text().catch(() => null) : null;
     if (text === null || isPaused) return;
     const next = new DOMParser().parseFromString(text, "text/html");
-    /* An operator has begun or ended to look at an account, in another tab: never mix the two. */
+    /* An operator has begun or ended to view an account, in another tab: never mix the two. */
     if (next.body.dataset.account !== document.body.dataset.account) { location.reload(); return; }
     parts(document).forEach((part) => {
       const fresh = next.getElementById(part.id);

@@ -1,4 +1,4 @@
-"""The cookies: session, pending login, challenge, begun single sign-on, a notice for the next page, an operator's look.
+"""The cookies: session, pending login, challenge, begun single sign-on, a notice for the next page, an operator's view.
 
 They are HttpOnly and SameSite=Lax, and Secure when the base URL uses TLS (RFC 6265bis; the prefix `__Host-` keeps a
 sibling host from setting one).
@@ -12,7 +12,7 @@ from postroad.web import routing
 SESSION: Final = "postroad"
 PENDING: Final = "postroad_pending"
 NOTICE: Final = "postroad_notice"
-LOOK: Final = "postroad_look"
+VIEW_AS: Final = "postroad_view_as"
 PASSKEY: Final = "postroad_passkey"
 # A login that has been begun at a provider of single sign-on.
 SSO: Final = "postroad_sso"

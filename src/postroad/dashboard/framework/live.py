@@ -2,7 +2,7 @@
 
 A stream reads the account's change fingerprint once a second and sends `changed` when it differs; the page then
 reloads its parts, as it also does when a stream opens. The streams of an account in a process share one read. A stream
-ends with the session, the role or the look, with the service, and after STREAM_SECONDS: the browser then reconnects by
+ends with the session, the role or the view, with the service, and after STREAM_SECONDS: the browser then reconnects by
 itself.
 """
 
@@ -78,11 +78,11 @@ def routes() -> tuple[requests.SiteRoute, ...]:
 
 
 async def _is_permitted(request: requests.PageRequest) -> bool:
-    """Whether the user still may what they could when the stream was opened: roles and looks end."""
+    """Whether the user still may what they could when the stream was opened: roles and views end."""
     who, _ = await requests.authenticate(request.site, request.ctx, request.http.headers)
-    if request.look is None:
+    if request.view is None:
         return request.http.caller.permissions <= who.permissions
-    return callers.Permission.OPERATE in who.permissions and request.ctx.clock() < request.look.ends_at
+    return callers.Permission.OPERATE in who.permissions and request.ctx.clock() < request.view.ends_at
 
 
 async def _stream(request: requests.PageRequest, read: Fingerprint) -> AsyncGenerator[bytes, None]:

@@ -3,7 +3,7 @@
 `get` and `post` build the routes of pages. Every `post` is refused unless it comes from this origin and carries the
 CSRF token of the session, so no handler can forget the check.
 
-While an operator looks at an account (services/accounts/view_as.py), requests are those of a reader of that account:
+While an operator views an account (services/accounts/view_as.py), requests are those of a reader of that account:
 pages are shown, and forms, downloads and what else a route says are refused. Their pages hide the content of messages,
 as those of users without the permission to see it do (services/messages/lookup.py).
 """
@@ -41,12 +41,12 @@ SCRIPTED_FORM_HEADER: Final = b"x-enhanced"
 # And this one when they refresh an open page.
 REFRESH_HEADER: Final = b"x-refreshed"
 Headers = tuple[tuple[str, str], ...]
-# What an operator may do in the account that they look at.
-LOOK_PERMISSIONS: Final = callers.ROLE_PERMISSIONS[callers.Role.READ_ONLY]
+# What an operator may do in the account that they view.
+VIEW_AS_PERMISSIONS: Final = callers.ROLE_PERMISSIONS[callers.Role.READ_ONLY]
 
 
-class Looking(Enum):
-    """What a route does while an operator looks at an account."""
+class Viewing(Enum):
+    """What a route does while an operator views an account."""
 
     # It answers as it does to a reader of that account.
     SHOWN = auto()
@@ -65,14 +65,14 @@ class PageRequest(msgspec.Struct, frozen=True):
     user: users.User
     account: stored_accounts.Account
     sections: dashboard_menu.Sections = dashboard_menu.SECTIONS
-    # Set while an operator looks at the account.
-    look: view_as.ViewAs | None = None
+    # Set while an operator views the account.
+    view: view_as.ViewAs | None = None
     # The names of the accounts that the person can enter, by id.
     accounts: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def account_id(self) -> str:
-        """The account of the user, or the one that an operator looks at."""
+        """The account of the user, or the one that an operator views."""
         return self.http.caller.account_id
 
     @property
@@ -103,7 +103,7 @@ class PageRequest(msgspec.Struct, frozen=True):
 
     @property
     def has_inbox(self) -> bool:
-        """Whether there is an inbox of the simulator; it is nobody's who looks at an account."""
+        """Whether there is an inbox of the simulator; it is nobody's who views an account."""
         return self.site.mail is not None and not self.hides_content
 
     def may(self, permission: callers.Permission) -> bool:
@@ -116,9 +116,9 @@ class PageRequest(msgspec.Struct, frozen=True):
         return self.http.headers.get(REFRESH_HEADER) is not None
 
     def menu(self, sections: dashboard_menu.Sections) -> list[tuple[str, list[dashboard_menu.Entry]]]:
-        """A menu as the user sees it. Who looks at an account is an operator, and finds the way back."""
+        """A menu as the user sees it. Who views an account is an operator, and finds the way back."""
         permissions = self.http.caller.permissions
-        if self.look is not None:
+        if self.view is not None:
             permissions |= {callers.Permission.OPERATE}
         is_there = {dashboard_menu.INBOX: self.has_inbox, dashboard_menu.CREDITS: self.site.has_credits}
         hidden = [entry for entry in is_there if not is_there[entry]]
@@ -126,17 +126,17 @@ class PageRequest(msgspec.Struct, frozen=True):
 
     @property
     def hides_content(self) -> bool:
-        """Whether content is hidden: the role does not show it, or an operator looks."""
-        return self.look is not None or not self.may(CONTENT)
+        """Whether content is hidden: the role does not show it, or an operator views it."""
+        return self.view is not None or not self.may(CONTENT)
 
     def hides(self, message_id: str) -> bool:
-        """Whether the content of a message is hidden; an operator who looks may have asked for it."""
-        return self.hides_content and (self.look is None or message_id not in self.look.message_ids)
+        """Whether the content of a message is hidden; an operator who views the account may have asked for it."""
+        return self.hides_content and (self.view is None or message_id not in self.view.message_ids)
 
     def refuse_hidden(self, message_id: str) -> None:
         """Refuse to show the content of a message that is hidden."""
         if self.hides(message_id):
-            raise errors.Forbidden("the content of this message is hidden while you look at the account")
+            raise errors.Forbidden("the content of this message is hidden while you view the account")
 
     def shown(self, found: Iterable[messages.Message]) -> list[messages.Message]:
         """Messages, without the content that is hidden."""
@@ -181,11 +181,11 @@ class PageRequest(msgspec.Struct, frozen=True):
             "has_inbox": self.has_inbox,
             "has_credits": self.site.has_credits,
             "menu_sections": self.menu(self.sections),
-            "look": self.look,
+            "view": self.view,
             "other_accounts": [(one, name) for one, name in self.accounts.items() if one != self.user.account_id],
             "hides": self.hides,
             # The path of a webhook URL may be a secret.
-            "shown_url": endpoints.host if self.look else str,
+            "shown_url": endpoints.host if self.view else str,
             "notice": None if notice is None else cookies.decode_notice(notice),
             "notice_kind": cookies.kind_of_notice(notice or ""),
             "now": self.ctx.clock(),
@@ -231,11 +231,11 @@ def session_cookie(ctx: context.Context, site: sites.Site, session: sessions.Ses
     return cookies.write(cookies.SESSION, session.token, is_secure=site.is_secure, seconds=seconds)
 
 
-def look_cookie(asked: PageRequest, look: view_as.ViewAs) -> tuple[str, str]:
-    """The header field that sets the cookie of a look."""
-    seconds = max(0, look.until - asked.ctx.clock() // times.SECOND)
-    value = view_as.write(asked.ctx, look)
-    return cookies.write(cookies.LOOK, value, is_secure=asked.site.is_secure, seconds=seconds)
+def view_as_cookie(asked: PageRequest, view: view_as.ViewAs) -> tuple[str, str]:
+    """The header field that sets the cookie of a view."""
+    seconds = max(0, view.until - asked.ctx.clock() // times.SECOND)
+    value = view_as.write(asked.ctx, view)
+    return cookies.write(cookies.VIEW_AS, value, is_secure=asked.site.is_secure, seconds=seconds)
 
 
 async def authenticate(
@@ -253,7 +253,7 @@ def get(
     handler: Handler,
     *,
     permission: callers.Permission = VIEW,
-    looking: Looking = Looking.SHOWN,
+    viewing: Viewing = Viewing.SHOWN,
     is_enrolment: bool = False,
     **options: Any,
 ) -> SiteRoute:
@@ -262,7 +262,7 @@ def get(
     Whoever has to set up a second factor first can use only routes with `is_enrolment`.
     """
     checks = functools.partial(
-        _authenticated, handler=handler, permission=permission, looking=looking, is_enrolment=is_enrolment
+        _authenticated, handler=handler, permission=permission, viewing=viewing, is_enrolment=is_enrolment
     )
     return lambda site: _route("GET", path, checks(site), permission=permission, **options)
 
@@ -273,14 +273,14 @@ def post(
     *,
     form: type[forms.Form] = forms.Form,
     permission: callers.Permission = callers.Permission.CHANGE,
-    looking: Looking = Looking.REFUSED,
+    viewing: Viewing = Viewing.REFUSED,
     is_enrolment: bool = False,
     **options: Any,
 ) -> SiteRoute:
     """The route of a form."""
     options.update(form=form, permission=permission)
     checks = functools.partial(
-        _authenticated, handler=handler, permission=permission, looking=looking, is_enrolment=is_enrolment
+        _authenticated, handler=handler, permission=permission, viewing=viewing, is_enrolment=is_enrolment
     )
     return lambda site: _route("POST", path, checks(site), **options)
 
@@ -320,7 +320,7 @@ def _route(
 
 
 def _authenticated(
-    site: sites.Site, *, handler: Handler, permission: callers.Permission, looking: Looking, is_enrolment: bool
+    site: sites.Site, *, handler: Handler, permission: callers.Permission, viewing: Viewing, is_enrolment: bool
 ) -> routing.Handler[context.Context]:
     async def handle(ctx: context.Context, request: routing.Request) -> routing.Response:
         _, session = await authenticate(site, ctx, request.headers)
@@ -333,33 +333,33 @@ def _authenticated(
         user, account = await authentication.me(ctx, request.caller)
         entered = await logins.accounts_of(ctx, session.row.login_id)
         asked = PageRequest(site, ctx, request, session, user, account, accounts=entered)
-        # The console of operators is theirs, whatever they look at.
-        if looking is not Looking.UNCHANGED and permission is not callers.Permission.OPERATE:
-            asked = await _as_reader(asked, permission, looking)
+        # The console of operators is theirs, whatever they view.
+        if viewing is not Viewing.UNCHANGED and permission is not callers.Permission.OPERATE:
+            asked = await _as_reader(asked, permission, viewing)
         return await handler(asked)
 
     return handle
 
 
-async def _as_reader(asked: PageRequest, permission: callers.Permission, looking: Looking) -> PageRequest:
-    """The request as one of a reader of the account that an operator looks at; the same, if there is none."""
-    look = read_look(asked)
-    account = None if look is None else await view_as.account_of(asked.ctx, look)
+async def _as_reader(asked: PageRequest, permission: callers.Permission, viewing: Viewing) -> PageRequest:
+    """The request as one of a reader of the account that an operator views; the same, if there is none."""
+    view = read_view(asked)
+    account = None if view is None else await view_as.account_of(asked.ctx, view)
     if account is None:
         return asked
-    if looking is Looking.REFUSED or permission not in LOOK_PERMISSIONS:
-        raise errors.Forbidden("you are looking at another account, where this is not possible; end the look first")
+    if viewing is Viewing.REFUSED or permission not in VIEW_AS_PERMISSIONS:
+        raise errors.Forbidden("you are viewing this account read-only; leave the view to make changes")
     who = dataclasses.replace(
-        asked.http.caller, account_id=account.id, credential_id=None, permissions=LOOK_PERMISSIONS, request_rate=None
+        asked.http.caller, account_id=account.id, credential_id=None, permissions=VIEW_AS_PERMISSIONS, request_rate=None
     )
     http = msgspec.structs.replace(asked.http, authenticated=who)
     ctx = context.acting_as(asked.ctx, who, request_id=http.id, client_address=http.client_address)
-    return msgspec.structs.replace(asked, ctx=ctx, http=http, account=account, look=look)
+    return msgspec.structs.replace(asked, ctx=ctx, http=http, account=account, view=view)
 
 
-def read_look(asked: PageRequest) -> view_as.ViewAs | None:
-    """The look of this session, as long as its user is an operator."""
-    value = cookies.read(asked.http.headers, cookies.LOOK, is_secure=asked.site.is_secure)
+def read_view(asked: PageRequest) -> view_as.ViewAs | None:
+    """The view of this session, as long as its user is an operator."""
+    value = cookies.read(asked.http.headers, cookies.VIEW_AS, is_secure=asked.site.is_secure)
     if value is None or callers.Permission.OPERATE not in asked.http.caller.permissions:
         return None
     return view_as.read(asked.ctx, asked.session, value)

@@ -132,7 +132,7 @@ async def reject(request: requests.PageRequest) -> routing.Response:
 
 ROUTES: Final = (
     requests.get(PATH, index),
-    requests.get(f"{PATH}/{{id}}/request", download, permission=requests.CONTENT, looking=requests.Looking.REFUSED),
+    requests.get(f"{PATH}/{{id}}/request", download, permission=requests.CONTENT, viewing=requests.Viewing.REFUSED),
     requests.post(f"{PATH}/approve", approve, form=Decision),
     requests.post(f"{PATH}/reject", reject, form=Decision),
 )

@@ -67,8 +67,8 @@ async def index(request: requests.PageRequest) -> routing.Response:
             Group("Domains", await _domains(request, text)),
             Group("Templates", await _templates(request, text)),
         ]
-    # The settings of an operator who looks at an account are not those of its people.
-    groups.append(Group("Settings", _places(request, navigation.SETTINGS if request.look is None else (), text)))
+    # The settings of an operator who views an account are not those of its people.
+    groups.append(Group("Settings", _places(request, navigation.SETTINGS if request.view is None else (), text)))
     return request.page("find.html", q=text, groups=[one for one in groups if one.results], limit=MAX_CHARACTERS)
 
 

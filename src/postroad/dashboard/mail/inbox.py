@@ -72,14 +72,14 @@ def routes(mail: dev_inbox.Inbox) -> tuple[requests.SiteRoute, ...]:
         return mail.find(request.path["id"]).content
 
     return (
-        requests.get(PATH, index, query=Query, permission=requests.CONTENT, looking=requests.Looking.REFUSED),
+        requests.get(PATH, index, query=Query, permission=requests.CONTENT, viewing=requests.Viewing.REFUSED),
         requests.post(f"{PATH}/clear", clear),
         requests.get(
             f"{PATH}/{{id}}",
             show,
             query=previews.Query,
             permission=requests.CONTENT,
-            looking=requests.Looking.REFUSED,
+            viewing=requests.Viewing.REFUSED,
         ),
         *previews.parts(f"{PATH}/{{id}}", content),
     )

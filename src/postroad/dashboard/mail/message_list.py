@@ -285,7 +285,7 @@ def _file_name(text: str) -> str:
 
 ROUTES: Final = (
     requests.get(navigation.MESSAGES, index, query=Query),
-    requests.get(EXPORT_PATH, export_file, query=lists.SearchQuery, looking=requests.Looking.REFUSED),
+    requests.get(EXPORT_PATH, export_file, query=lists.SearchQuery, viewing=requests.Viewing.REFUSED),
 )
 
 

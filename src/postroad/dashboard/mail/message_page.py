@@ -207,7 +207,7 @@ ROUTES: Final = (requests.get("/messages/{id}", show, query=Query),)
 
 # What can be done with a message on its page: retry, cancel, reschedule and resend it, and suppress a recipient.
 #
-# An operator who looks at the account can only ask for its content.
+# An operator who views the account can only ask for its content.
 
 
 class Retry(forms.Form, frozen=True, kw_only=True):
@@ -296,12 +296,12 @@ async def suppress(request: requests.PageRequest) -> routing.Response:
 
 
 async def show_content(request: requests.PageRequest) -> routing.Response:
-    """Show the content to an operator who looks at the account, from now on."""
-    if request.look is None:
-        raise errors.NotFound("you are not looking at an account")
+    """Show the content to an operator who views the account, from now on."""
+    if request.view is None:
+        raise errors.NotFound("you are not viewing an account")
     message_id = request.path["id"]
-    look = await view_as.show_content(context.as_operator(request.ctx), request.look, message_id)
-    cookie = requests.look_cookie(request, look)
+    view = await view_as.show_content(context.as_operator(request.ctx), request.view, message_id)
+    cookie = requests.view_as_cookie(request, view)
     return requests.redirect(request.http.headers, f"/messages/{message_id}", headers=(cookie,))
 
 
@@ -311,7 +311,7 @@ ACTION_ROUTES: Final = (
     requests.post("/messages/{id}/schedule", reschedule, form=Schedule),
     requests.post("/messages/{id}/resend", resend, form=ResendForm),
     requests.post("/messages/{id}/suppress", suppress, form=Recipient),
-    requests.post("/messages/{id}/look", show_content, permission=requests.VIEW, looking=requests.Looking.SHOWN),
+    requests.post("/messages/{id}/view-as", show_content, permission=requests.VIEW, viewing=requests.Viewing.SHOWN),
 )
 
 

@@ -182,9 +182,9 @@ def parts(path: str, source: Source) -> tuple[requests.SiteRoute, ...]:
 
     return (
         requests.get(f"{path}/preview/html", show_html, query=DocumentQuery, permission=requests.CONTENT),
-        requests.get(f"{path}/raw", save_message, permission=requests.CONTENT, looking=requests.Looking.REFUSED),
+        requests.get(f"{path}/raw", save_message, permission=requests.CONTENT, viewing=requests.Viewing.REFUSED),
         requests.get(
-            f"{path}/attachments/{{index}}", save_file, permission=requests.CONTENT, looking=requests.Looking.REFUSED
+            f"{path}/attachments/{{index}}", save_file, permission=requests.CONTENT, viewing=requests.Viewing.REFUSED
         ),
     )
 
@@ -197,8 +197,8 @@ async def _remote_images(request: requests.PageRequest, preview: previews.Previe
 
 
 def _may_fetch(request: requests.PageRequest) -> bool:
-    """Whether remote images are fetched: not for an operator, whose look their servers would learn of."""
-    return request.ctx.settings.dashboard.remote_images and request.look is None
+    """Whether remote images are fetched: not for an operator, whose view their servers would learn of."""
+    return request.ctx.settings.dashboard.remote_images and request.view is None
 
 
 async def _parse(request: requests.PageRequest, work: Callable[[], T]) -> T:

@@ -134,7 +134,7 @@ ROUTES: Final = (
     requests.post(PATH, add, form=Addition),
     requests.post(f"{PATH}/remove", remove, form=Removal),
     requests.post(f"{PATH}/import", import_file, form=File, body_limit=FILE_BYTES),
-    requests.get(f"{PATH}/export", export_file, looking=requests.Looking.REFUSED),
+    requests.get(f"{PATH}/export", export_file, viewing=requests.Viewing.REFUSED),
 )
 
 

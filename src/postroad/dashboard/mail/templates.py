@@ -245,8 +245,8 @@ async def _latest(request: requests.PageRequest, saved: stored.Template) -> Draf
     latest = await template_drafts.latest(request.ctx, saved)
     content = templates.content_of(latest if latest and template_drafts.is_draft(latest) else saved)
     template = templates.with_content(saved, content, uses=None)
-    # An operator who looks at the account sees made-up ones.
-    values = latest.sample if latest is not None and request.look is None else None
+    # An operator who views the account sees made-up ones.
+    values = latest.sample if latest is not None and request.view is None else None
     if not values:
         sample = await request.ctx.threads.run(request.account_id, functools.partial(templates.sample, template))
         values = json.dumps(sample, indent=2, ensure_ascii=False)

@@ -248,20 +248,20 @@ ACTION_ROUTES: Final = (
 
 
 async def begin_view(request: requests.PageRequest) -> routing.Response:
-    """Begin to look at an account; its overview opens."""
-    look = await view_as.begin(request.ctx, request.session, request.path["id"])
-    return requests.redirect(request.http.headers, "/", headers=(requests.look_cookie(request, look),))
+    """Begin to view an account; its overview opens."""
+    view = await view_as.begin(request.ctx, request.session, request.path["id"])
+    return requests.redirect(request.http.headers, "/", headers=(requests.view_as_cookie(request, view),))
 
 
 async def end_view(request: requests.PageRequest) -> routing.Response:
-    """End the look; the console's page of the account opens."""
-    look = requests.read_look(request)
-    gone = cookies.remove(cookies.LOOK, is_secure=request.site.is_secure)
-    path = "/operator/accounts" if look is None else f"/operator/accounts/{look.account_id}"
-    return request.redirect(path, notice="The look has ended.", headers=(gone,))
+    """End the view; the console's page of the account opens."""
+    view = requests.read_view(request)
+    gone = cookies.remove(cookies.VIEW_AS, is_secure=request.site.is_secure)
+    path = "/operator/accounts" if view is None else f"/operator/accounts/{view.account_id}"
+    return request.redirect(path, notice="You have left the view.", headers=(gone,))
 
 
 VIEW_ROUTES: Final = (
-    console.post("/operator/accounts/{id}/look", begin_view),
-    console.post("/operator/look/end", end_view),
+    console.post("/operator/accounts/{id}/view-as", begin_view),
+    console.post("/operator/view-as/end", end_view),
 )

@@ -87,7 +87,7 @@ def _go_on(request: requests.PageRequest, next_path: str | None) -> routing.Resp
 
 
 # Whoever has a session may confirm it, whatever else it may not do yet.
-_ALWAYS: Final[Any] = {"permission": requests.VIEW, "looking": requests.Looking.UNCHANGED, "is_enrolment": True}
+_ALWAYS: Final[Any] = {"permission": requests.VIEW, "viewing": requests.Viewing.UNCHANGED, "is_enrolment": True}
 ROUTES: Final = (
     requests.get(PATH, show, query=ConfirmQuery, **_ALWAYS),
     requests.post(PATH, by_secret, form=Confirmation, **_ALWAYS),

@@ -177,7 +177,7 @@ def acting_caller(ctx: context.Context, request: routing.Request) -> context.Con
 ROUTES: Final = (
     requests.public("GET", "/login", show_login, query=LoginQuery),
     requests.public("POST", "/login", log_in, form=LoginForm, body_limit=BODY_BYTES),
-    requests.post("/logout", log_out, permission=requests.VIEW, looking=requests.Looking.UNCHANGED, is_enrolment=True),
+    requests.post("/logout", log_out, permission=requests.VIEW, viewing=requests.Viewing.UNCHANGED, is_enrolment=True),
     requests.post("/switch", switch, form=SwitchForm, permission=requests.VIEW, is_enrolment=True),
     requests.public("GET", "/password/{token}", show_password),
     requests.public("POST", "/password/{token}", choose_password, form=PasswordForm, body_limit=BODY_BYTES),

@@ -138,7 +138,7 @@ async def _page(
 
 
 ROUTES: Final = (
-    requests.get("/profile", show, looking=requests.Looking.REFUSED),
+    requests.get("/profile", show, viewing=requests.Viewing.REFUSED),
     requests.post("/profile/token", make_token, form=NewToken, permission=requests.VIEW),
     requests.post("/profile/sessions/{id}/end", end_session, permission=requests.VIEW),
     requests.post("/profile/sessions/end-others", end_others, permission=requests.VIEW),

@@ -118,7 +118,7 @@ def _as_invalid() -> Iterator[None]:
 
 
 ROUTES: Final = (
-    requests.get(PATH, show, looking=requests.Looking.REFUSED, is_enrolment=True),
+    requests.get(PATH, show, viewing=requests.Viewing.REFUSED, is_enrolment=True),
     requests.post(f"{PATH}/totp", begin, form=Proof, permission=requests.VIEW, is_enrolment=True),
     requests.post(f"{PATH}/totp/confirm", confirm, form=FirstCode, permission=requests.VIEW, is_enrolment=True),
     requests.post(f"{PATH}/totp/remove", remove, form=Proof, permission=requests.VIEW),

@@ -291,7 +291,7 @@ def _groups(text: str) -> dict[str, Any]:
 
 
 SSO_ROUTES: Final = (
-    requests.get(SSO_PATH, show_sso, permission=OWN_SSO, looking=requests.Looking.REFUSED),
+    requests.get(SSO_PATH, show_sso, permission=OWN_SSO, viewing=requests.Viewing.REFUSED),
     requests.post(SSO_PATH, save_sso, form=ConnectionForm, permission=OWN_SSO),
     requests.post(f"{SSO_PATH}/test", try_sso, permission=OWN_SSO),
     requests.post(f"{SSO_PATH}/remove", remove_sso, permission=OWN_SSO),

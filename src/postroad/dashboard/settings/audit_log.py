@@ -73,5 +73,5 @@ def filters_of(request: requests.PageRequest) -> audit_log.Filters:
 
 ROUTES: Final = (
     requests.get(PATH, index, query=Query),
-    requests.get(f"{PATH}/export", export_file, query=Query, looking=requests.Looking.REFUSED),
+    requests.get(f"{PATH}/export", export_file, query=Query, viewing=requests.Viewing.REFUSED),
 )

@@ -52,5 +52,5 @@ async def export_file(request: requests.PageRequest) -> routing.Response:
 
 ROUTES: Final = (
     requests.get("/credits", index, query=lists.NewestQuery),
-    requests.get("/credits/ledger.csv", export_file, looking=requests.Looking.REFUSED),
+    requests.get("/credits/ledger.csv", export_file, viewing=requests.Viewing.REFUSED),
 )

@@ -331,7 +331,7 @@ class Renewer:
         async with self._ctx.store.transaction() as tx:
             await certificates.postpone(tx, self._key, due_at=due_at, error=error)
         self._log.warning(
-            "certificate_not_issued",
+            "certificate_order_failed",
             names=self._key.names,
             error=error,
             attempt=claimed.attempt_count,

@@ -217,7 +217,7 @@ async def change_password(
         raise _needs_token()
     if not await logins.check_own_password(ctx, found, current_password):
         logins.audit_failure(ctx, [user])
-        raise errors.Unauthorized("current_password: wrong")
+        raise errors.Unauthorized("current_password: incorrect")
     passwords.check_new("new_password", new_password, email=user.email)
     new_hash = await logins.hash_password(ctx, new_password, email=found.email, party=user.account_id)
     async with ctx.store.transaction() as tx:

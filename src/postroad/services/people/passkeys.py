@@ -353,7 +353,7 @@ def _refuse_more(known: Sequence[stored_second_factors.Passkey]) -> None:
 
 def refusal() -> errors.InvalidRequest:
     """The error for every answer that proves nothing."""
-    return errors.InvalidRequest("this passkey was not accepted; try again, or use another way")
+    return errors.InvalidRequest("this passkey was not accepted; try again, or use another sign-in method")
 
 
 async def log_in(ctx: context.Context, answer: Answer, *, device: str) -> services_login.LoggedIn:

@@ -155,7 +155,7 @@ async def confirm_totp(ctx: context.Context, login: users.Login, code: str) -> l
     async with ctx.store.transaction() as tx:
         await credentials.bump_access_version(tx)
         if not await totp.confirm(ctx, tx, login.id, code.strip()):
-            raise errors.InvalidRequest("code: wrong; check the clock of your device, or start again")
+            raise errors.InvalidRequest("code: incorrect; check the clock of your device, or start again")
         await tell_added(ctx, tx, login, "an authenticator app")
         factors = await second_factors.of_login(tx, login.id)
         codes = [] if factors.recovery_codes else await renew_recovery_codes(tx, login.id)

@@ -42,7 +42,7 @@ async def confirm_by_password(ctx: context.Context, who: callers.Caller, passwor
     user, login = await person(ctx, who)
     if not await services_login.check_own_password(ctx, login, password):
         services_login.audit_failure(ctx, [user])
-        raise errors.Unauthorized("password: wrong")
+        raise errors.Unauthorized("password: incorrect")
     await _confirm(ctx, who, user, method="password")
 
 

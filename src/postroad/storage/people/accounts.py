@@ -86,7 +86,7 @@ async def suspend(tx: store.Transaction, account_id: str, *, reason: str, by: st
 # Let an account send again; False when there is no such account.
 @queries.changed("accounts.resume")
 async def resume(tx: store.Transaction, account_id: str) -> bool: ...
-@queries.rows("accounts.cooled", str)
+@queries.rows("accounts.cooled_down", str)
 async def cooled_down(tx: store.Transaction, *, suspended_until: int, limit: int) -> list[str]: ...
 
 
@@ -123,7 +123,7 @@ async def set_limits(
 async def require_second_factor(tx: store.Transaction, account_id: str, *, since: int | None) -> None: ...
 @queries.change("accounts.note_uncharged")
 async def note_uncharged(tx: store.Transaction, account_id: str) -> None: ...
-@queries.count("accounts.short_of_credits")
+@queries.count("accounts.low_credit_count")
 async def low_credit_count(tx: store.Transaction, *, since_hour: int) -> int: ...
 
 

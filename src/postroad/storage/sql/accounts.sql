@@ -45,7 +45,7 @@ UPDATE accounts SET status = 'suspended', suspended_reason = $2, suspended_by = 
 -- Let an account send again.
 UPDATE accounts SET status = 'active', suspended_reason = NULL, suspended_by = NULL, suspended_at = NULL WHERE id = $1;
 
--- name: cooled
+-- name: cooled_down
 -- Accounts that the bounce guard suspended up to a time, oldest first.
 SELECT id FROM accounts WHERE suspended_by = 'bounce_guard' AND suspended_at <= $1 AND closed_at IS NULL ORDER BY suspended_at LIMIT $2;
 
@@ -95,7 +95,7 @@ FROM accounts JOIN (
 ) AS used ON used.account_id = accounts.id
 WHERE accounts.status = 'active' AND accounts.unlimited = 0 AND accounts.available < used.recipients
 
--- name: short_of_credits
+-- name: low_credit_count
 -- Accounts that are active, need credits, and have fewer of them than they used in the days since an hour.
 SELECT COUNT(*)
 -- include: low_on_credits

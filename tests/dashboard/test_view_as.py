@@ -1,4 +1,4 @@
-"""An operator looks at an account: its pages are shown read-only, without content, and its audit log tells it."""
+"""An operator views an account: its pages are shown read-only, without content, and its audit log tells it."""
 
 import html
 import json
@@ -27,7 +27,7 @@ from tests.dashboard.browser_client import Browser, Served, Switch
 from tests.dashboard.test_every_route import FORM, Route, ask, describe, furnish, is_page
 
 SECRET = "one-time code 491823"
-BANNER = "You are looking at the account Theirs."
+BANNER = "You are viewing the account Theirs."
 # Pages that an operator does not need, or that would give away what is hidden.
 REFUSED = {
     "/approvals/{id}/request",
@@ -69,14 +69,14 @@ def routes(site: sites.Site) -> list[Route]:
     return [route for route in pages if route.permission is not callers.Permission.OPERATE]
 
 
-async def look(operator: Browser, account: accounts.Account) -> None:
-    answer = await operator.post(f"/operator/accounts/{account.id}/look")
+async def view_account(operator: Browser, account: accounts.Account) -> None:
+    answer = await operator.post(f"/operator/accounts/{account.id}/view-as")
     assert (answer.status_code, answer.headers["location"]) == (303, "/"), answer.text
 
 
 async def told(ctx: context.Context, account_id: str) -> list[str]:
     written = await audit_log.page(ctx, account_id, before=None, limit=50)
-    return [f"{one.actor} {audit_log.text(one)}" for one in written if one.action.endswith(".looked_at")]
+    return [f"{one.actor} {audit_log.text(one)}" for one in written if one.action.endswith(".viewed")]
 
 
 async def send_secret(ctx: context.Context, account_id: str) -> str:
@@ -109,7 +109,7 @@ async def keep_secrets(ctx: context.Context, account_id: str, things: dict[str, 
 
 
 async def test_the_menu_keeps_the_way_back_to_the_console(operator: Browser, theirs: accounts.Account) -> None:
-    await look(operator, theirs)
+    await view_account(operator, theirs)
     for path in ("/", "/messages"):
         page = (await operator.get(path)).text
         assert BANNER in page
@@ -131,12 +131,12 @@ async def test_each_page_is_shown_with_the_banner_or_refused_on_purpose_and_each
 ) -> None:
     things = await furnish(ctx, stranger, mail, domain="theirs.example")
     switch.stopping = True
-    await look(operator, theirs)
+    await view_account(operator, theirs)
     before = await sample_account.dump(settings.database.url)
     refused: set[str] = set()
     for route in routes:
         # What ends the session or confirms it, and what is told: tested below and in test_confirm.py.
-        if route.path in ("/logout", "/messages/{id}/look") or route.path.startswith("/confirm"):
+        if route.path in ("/logout", "/messages/{id}/view-as") or route.path.startswith("/confirm"):
             continue
         answer = await ask(operator, route, things, csrf_token=operator.csrf_token)
         if route.method == "POST":
@@ -147,8 +147,8 @@ async def test_each_page_is_shown_with_the_banner_or_refused_on_purpose_and_each
             assert answer.status_code == 200, describe(route, answer)
             is_inside = "<main" in answer.text
             assert (BANNER in answer.text) == is_inside, route.path
-            shown = set(FORM.findall(answer.text)) - {"/operator/look/end", "/logout"}
-            assert all(path.endswith("/look") for path in shown), (route.path, shown)
+            shown = set(FORM.findall(answer.text)) - {"/operator/view-as/end", "/logout"}
+            assert all(path.endswith("/view-as") for path in shown), (route.path, shown)
     assert refused == REFUSED
     assert await sample_account.dump(settings.database.url) == before
 
@@ -166,7 +166,7 @@ async def test_the_content_of_a_message_is_nowhere_until_it_was_asked_for(
     things = await keep_secrets(ctx, theirs.id, things)
     message_id = things["message"]
     switch.stopping = True
-    await look(operator, theirs)
+    await view_account(operator, theirs)
     walked = [route for route in routes if route.method == "GET" and not route.path.startswith("/inbox")]
     addresses = {route.path: await ask(operator, route, things) for route in walked}
     extra = [await operator.get("/find", q=message_id), await operator.get("/find", q="ada@to.example")]
@@ -184,7 +184,7 @@ async def test_the_content_of_a_message_is_nowhere_until_it_was_asked_for(
     refreshed = await operator.client.get(f"/messages/{message_id}", headers={"X-Refreshed": "page"})
     assert SECRET not in refreshed.text
 
-    shown = await operator.follow(await operator.post(f"/messages/{message_id}/look"))
+    shown = await operator.follow(await operator.post(f"/messages/{message_id}/view-as"))
     assert shown.text.count(SECRET) >= 2
     assert BANNER in shown.text
     assert "/raw" not in shown.text
@@ -193,8 +193,8 @@ async def test_the_content_of_a_message_is_nowhere_until_it_was_asked_for(
         assert (await operator.get(path.replace("{id}", message_id))).status_code == 200, path
     assert (await operator.get(f"/messages/{message_id}/raw")).status_code == 403
     assert sorted(await told(ctx, theirs.id)) == [
-        f"operator looked at the content of the message {message_id}",
-        "operator looked at the pages of the account Theirs",
+        f"operator viewed the content of the message {message_id}",
+        "operator viewed the pages of the account Theirs",
     ]
 
 
@@ -210,7 +210,7 @@ async def test_what_is_hidden_cannot_be_guessed_by_searching_for_it(
     await furnish(ctx, stranger, mail, domain="theirs.example")
     message_id = await send_secret(ctx, theirs.id)
     other_id = await send_secret(ctx, theirs.id)
-    await look(operator, theirs)
+    await view_account(operator, theirs)
     for path in ("/messages", "/tail"):
         assert message_id in (await operator.get(path, search="to:ada@to.example")).text
         answer = await operator.get(path, search=search)
@@ -223,21 +223,21 @@ async def test_what_is_hidden_cannot_be_guessed_by_searching_for_it(
 
 
 async def test_the_look_ends_with_its_button(ctx: context.Context, operator: Browser, theirs: accounts.Account) -> None:
-    await look(operator, theirs)
+    await view_account(operator, theirs)
     assert BANNER in (await operator.get("/messages")).text
-    ended = await operator.post("/operator/look/end")
+    ended = await operator.post("/operator/view-as/end")
     assert ended.headers["location"] == f"/operator/accounts/{theirs.id}"
     page = await operator.get("/messages")
     assert BANNER not in page.text
     assert "Mine" in page.text
     # Ended twice, for example in another tab.
-    assert (await operator.post("/operator/look/end")).headers["location"] == "/operator/accounts"
+    assert (await operator.post("/operator/view-as/end")).headers["location"] == "/operator/accounts"
 
 
 async def test_the_look_ends_after_an_hour(
     ctx: context.Context, clock: contexts.Clock, operator: Browser, theirs: accounts.Account
 ) -> None:
-    await look(operator, theirs)
+    await view_account(operator, theirs)
     clock.pass_seconds(3_599)
     assert BANNER in (await operator.get("/team")).text
     clock.pass_seconds(1)
@@ -247,8 +247,8 @@ async def test_the_look_ends_after_an_hour(
 async def test_the_look_ends_with_the_role_and_with_the_session(
     ctx: context.Context, operator: Browser, theirs: accounts.Account, mine: accounts.Account
 ) -> None:
-    await look(operator, theirs)
-    value = operator.client.cookies[cookies.LOOK]
+    await view_account(operator, theirs)
+    value = operator.client.cookies[cookies.VIEW_AS]
     other = await browser_client.person(ctx, mine.id, "other@mine.example", callers.Role.OWNER)
     await operators.add(ctx, other.email)
     assert operator.user is not None
@@ -256,34 +256,34 @@ async def test_the_look_ends_with_the_role_and_with_the_session(
     page = await operator.get("/")
     assert BANNER not in page.text
     assert "Mine" in page.text
-    assert (await operator.post(f"/operator/accounts/{theirs.id}/look")).status_code == 403
+    assert (await operator.post(f"/operator/accounts/{theirs.id}/view-as")).status_code == 403
     # Another operator cannot use what the first one's browser kept.
     session = await contexts.begin_session(ctx, other)
     operator.client.cookies.set(cookies.SESSION, session.token, domain="postroad.test")
-    assert operator.client.cookies[cookies.LOOK] == value
+    assert operator.client.cookies[cookies.VIEW_AS] == value
     assert BANNER not in (await operator.get("/")).text
 
 
 async def test_a_look_needs_an_operator_a_form_of_ours_and_an_account(
     ctx: context.Context, operator: Browser, browser: Browser, theirs: accounts.Account
 ) -> None:
-    path = f"/operator/accounts/{theirs.id}/look"
+    path = f"/operator/accounts/{theirs.id}/view-as"
     assert (await browser.post(path)).status_code == 403
     assert (await operator.client.post(path, data={"csrf_token": browser.csrf_token})).status_code == 403
     assert (await operator.client.get(path)).status_code == 405
     evil = {"Origin": "https://evil.example"}
     answer = await operator.client.post(path, data={"csrf_token": operator.csrf_token}, headers=evil)
     assert answer.status_code == 403
-    assert (await operator.post(f"/operator/accounts/acc_{'0' * 28}/look")).status_code == 404
+    assert (await operator.post(f"/operator/accounts/acc_{'0' * 28}/view-as")).status_code == 404
     assert await told(ctx, theirs.id) == []
-    assert (await operator.post(f"/messages/em_{'0' * 28}/look")).status_code == 404
-    assert cookies.LOOK not in operator.client.cookies
+    assert (await operator.post(f"/messages/em_{'0' * 28}/view-as")).status_code == 404
+    assert cookies.VIEW_AS not in operator.client.cookies
 
 
 async def test_who_logs_out_while_looking_ends_their_own_session(
     ctx: context.Context, operator: Browser, theirs: accounts.Account
 ) -> None:
-    await look(operator, theirs)
+    await view_account(operator, theirs)
     assert (await operator.post("/logout")).headers["location"] == "/login"
     assert (await operator.get("/")).headers["location"] == "/login"
 
@@ -292,15 +292,15 @@ async def test_a_closed_account_can_be_looked_at(
     ctx: context.Context, operator: Browser, theirs: accounts.Account
 ) -> None:
     await account_registry.close(ctx, theirs.id)
-    await look(operator, theirs)
+    await view_account(operator, theirs)
     assert BANNER in (await operator.get("/")).text
 
 
 async def test_the_cookie_is_kept_from_scripts_and_other_sites(
     ctx: context.Context, operator: Browser, theirs: accounts.Account
 ) -> None:
-    answer = await operator.post(f"/operator/accounts/{theirs.id}/look")
-    field = next(one for one in answer.headers.get_list("set-cookie") if one.startswith(f"{cookies.LOOK}="))
+    answer = await operator.post(f"/operator/accounts/{theirs.id}/view-as")
+    field = next(one for one in answer.headers.get_list("set-cookie") if one.startswith(f"{cookies.VIEW_AS}="))
     assert re.search(r"; Path=/; Max-Age=3600; HttpOnly; SameSite=Lax$", field), field
 
 
@@ -309,7 +309,7 @@ async def test_the_path_of_a_webhook_is_hidden(
 ) -> None:
     things = await furnish(ctx, stranger, mail, domain="theirs.example")
     assert webhook_rows.URL in (await stranger.get("/webhook")).text
-    await look(operator, theirs)
+    await view_account(operator, theirs)
     for page in ("/webhook", "/webhooks", "/welcome", f"/webhook/deliveries/{things['webhook_delivery']}"):
         answer: httpx.Response = await operator.get(page)
         assert answer.status_code == 200
@@ -321,7 +321,7 @@ async def test_pages_name_their_account_for_scripts_that_refresh_them(
     ctx: context.Context, operator: Browser, mine: accounts.Account, theirs: accounts.Account
 ) -> None:
     assert f'data-account="{mine.id}"' in (await operator.get("/messages")).text
-    await look(operator, theirs)
+    await view_account(operator, theirs)
     assert f'data-account="{theirs.id}"' in (await operator.get("/messages")).text
 
 
