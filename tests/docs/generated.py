@@ -4,6 +4,7 @@ A part stands in its page between two comments with its name. Its text lives in 
 the comments of defaults.toml, the docstrings of errors, the descriptions of events and endpoints.
 """
 
+import collections
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,13 +31,22 @@ DOCS: Final = ROOT / "docs"
 DEFAULTS: Final = ROOT / "src" / "postroad" / "defaults.toml"
 BEGIN: Final = "<!-- {name}: begin; written by make docs-tables -->\n"
 END: Final = "<!-- {name}: end -->\n"
-# Options that most commands have: the page explains them once.
+# Options that many commands have, with the same help: the page explains them once.
 COMMON_OPTIONS: Final = frozenset({"--url", "--data", "--config", "--account", "--json", "--help"})
+COMMON_FROM: Final = 3
 
 
 def commands() -> str:
     """Every command with its help, its arguments and its own options."""
-    return "\n".join(_command(path, command) for path, command in _walk(cli.main, "postroad"))
+    found = dict(_walk(cli.main, "postroad"))
+    uses = collections.Counter(
+        (option.opts[0], option.help)
+        for command in found.values()
+        for option in command.get_params(click.Context(command))
+        if isinstance(option, click.Option)
+    )
+    common = {option for option, count in uses.items() if option[0] in COMMON_OPTIONS and count >= COMMON_FROM}
+    return "\n".join(_command(path, command, common) for path, command in found.items())
 
 
 def _walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
@@ -47,11 +57,15 @@ def _walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Comman
         yield path, command.load() if isinstance(command, lazy_commands.LazyCommand) else command
 
 
-def _command(path: str, command: click.Command) -> str:
+def _command(path: str, command: click.Command, common: set[tuple[str, str | None]]) -> str:
     context = click.Context(command, info_name=path)
     parameters = command.get_params(context)
-    arguments = [one.make_metavar(context) for one in parameters if isinstance(one, click.Argument)]
-    options = [one for one in parameters if isinstance(one, click.Option) and not COMMON_OPTIONS & set(one.opts)]
+    arguments = [parameter.make_metavar(context) for parameter in parameters if isinstance(parameter, click.Argument)]
+    options = [
+        parameter
+        for parameter in parameters
+        if isinstance(parameter, click.Option) and (parameter.opts[0], parameter.help) not in common
+    ]
     lines = [f"### `{path}`", "", *_sentences(inspect.cleandoc(command.help or "")), ""]
     if arguments:
         lines += [f"Arguments: {', '.join(f'`{name}`' for name in arguments)}.", ""]
@@ -64,7 +78,10 @@ def _option(option: click.Option, context: click.Context) -> str:
     written = option.get_help_record(context)
     assert written is not None
     name, text = written
-    return f"- `{name}`: {text.replace('  [', ' [')}"
+    name = re.sub(r" (TEXT|INTEGER|FLOAT)( RANGE)?$", "", name)
+    text = text.replace("  [required]", " Required.")
+    text = re.sub(r"  \[default: ([^;\]]+).*\]$", r" Default: \1.", text)
+    return f"- `{name}`: {re.sub(r'  .*', '', text)}"
 
 
 def reference() -> str:
