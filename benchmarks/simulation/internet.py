@@ -1,7 +1,7 @@
 """The destinations of a day: mail hosts that accept, refuse, limit, greylist, stall or do not answer.
 
-They are reached with connections that the real `Attempter` uses like those of `network/smtp/smtp_connection.py`. Replies are
-values with the words of real providers, and the real tables classify them.
+They are reached with connections that the real `Attempter` uses like those of `network/smtp/smtp_connection.py`.
+Replies are values with the words of real providers, and the real tables classify them.
 """
 
 import asyncio

@@ -398,8 +398,8 @@ async def test_a_plan_made_for_an_empty_queue_serves_a_long_one(store: PostgresS
     await turn_over(store, 20)  # more often than the server needs to keep a plan
     await administer(
         clean_postgres_url,
-        "INSERT INTO queue SELECT 'acc_1', 'em_' || n, 'rcp_' || n, 'later.example acc_1', NULL, 'a', 'a', 1, 0, 0, 0, n, "
-        "10^15, NULL, NULL FROM generate_series(1, 20000) AS n",
+        "INSERT INTO queue SELECT 'acc_1', 'em_' || n, 'rcp_' || n, 'later.example acc_1', NULL, 'a', 'a', 1, 0, 0, 0, "
+        "n, 10^15, NULL, NULL FROM generate_series(1, 20000) AS n",
     )
     before = await rows_read_without_an_index(store)
     await turn_over(store, 3)

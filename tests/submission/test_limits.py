@@ -1,6 +1,4 @@
-"""Every limit of `model/mail/limits.py` at its boundary and one beyond, over HTTP and over SMTP: one table holds at
-both.
-"""
+"""Every limit of `model/mail/limits.py` at its boundary and one beyond, over HTTP and over SMTP, by one table."""
 
 import dataclasses
 import json

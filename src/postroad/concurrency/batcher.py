@@ -2,8 +2,8 @@
 
 The number of waiting calls, their total size and their time in the queue are bounded: a call that exceeds a bound is
 refused, and was not processed. Each party, such as an account, has a queue of its own. Parties share the room by the
-rule of `model/delivery/fair_shares.py`: one that is alone gets most of it, and none can take it all. A subclass takes calls from
-the queues and decides how many are processed together.
+rule of `model/delivery/fair_shares.py`: one that is alone gets most of it, and none can take it all. A subclass takes
+calls from the queues and decides how many are processed together.
 """
 
 import abc

@@ -239,7 +239,8 @@ class Listener:
 #
 # Nobody must close a listener by holding connections. A connection that has authenticated counts for its account, and
 # so does one from an address that an account has authenticated from in this process: accounts have fair shares of the
-# listener (`model/delivery/fair_shares.py`). All others are strangers, who count for the largest network around their address.
+# listener (`model/delivery/fair_shares.py`). All others are strangers, who count for the largest network around their
+# address.
 #
 # Where a limit is reached, a newcomer takes the place of an idle connection, and is refused only when there is none.
 # From a network that is full it replaces the oldest of that network, so whoever opens many connections loses their own.

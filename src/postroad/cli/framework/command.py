@@ -178,9 +178,9 @@ def settings_file(given: Path | None) -> Path | None:
     file = server_command.installed_settings(given, os.environ)
     if file is None and not config.has_variables(os.environ):
         raise click.UsageError(
-            f"No installation given: {server_command.CONFIG_FILE} does not exist. Use --config FILE or --data DIR (the "
-            f"folder of 'postroad dev'), or set {server_command.CONFIG_VARIABLE} or POSTROAD_<SECTION>__<KEY> variables. "
-            "'postroad init' sets up an installation."
+            f"No installation given: {server_command.CONFIG_FILE} does not exist. Use --config FILE or --data DIR "
+            f"(the folder of 'postroad dev'), or set {server_command.CONFIG_VARIABLE} or POSTROAD_<SECTION>__<KEY> "
+            "variables. 'postroad init' sets up an installation."
         )
     return file
 

@@ -153,10 +153,7 @@ def connect(chosen: Mapping[str, Any], *, needs_account: bool = True) -> api_cli
     """The server that the options, the environment or the last login name, or else the installation of this machine."""
     if not is_local(chosen, os.environ):
         return client(chosen["url"], os.environ)
-    from postroad.cli.framework import (
-        command,
-        local_server,
-    )
+    from postroad.cli.framework import command, local_server  # noqa: PLC0415 - the whole service, needed only here
 
     with command.report_errors():
         settings = command.load_settings(data=chosen["data"], file=chosen["config"])

@@ -1,4 +1,4 @@
-"""`/webhooks`: endpoints that get events in Postmark's format (`model/events/postmark_events.py`). Others are not shown here.
+"""`/webhooks`: endpoints that get events in Postmark's format. Others are not shown here.
 
 An endpoint gets the events of all message streams. Credentials and header fields are secrets, and are never shown.
 """

@@ -1,7 +1,7 @@
 """Resend's webhooks: create, list, get, update, remove, and a new signing secret.
 
-Webhooks that are created here send events in Resend's format (`model/events/resend_events.py`), and only those are visible
-here. A signing secret is shown once; afterwards only its end is.
+Webhooks that are created here send events in Resend's format, and only those are visible here. A signing secret is
+shown once; afterwards only its end is.
 """
 
 from typing import Any, Final, Literal

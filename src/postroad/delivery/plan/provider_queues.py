@@ -1,4 +1,4 @@
-"""The provider queues of this engine: made when first needed, dropped when idle, and reported to the store when slowed."""
+"""The provider queues of this engine: made when first needed, dropped when idle, reported to the store when slowed."""
 
 import asyncio
 from collections.abc import Callable

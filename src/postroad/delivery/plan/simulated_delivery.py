@@ -1,8 +1,8 @@
 """Delivery of test mail: the simulator decides the attempt, and the result is recorded like that of a real one.
 
-A recipient is test mail by its scheduled queue (storage/mail/queue.py), and never becomes a job. Nothing here can look up a
-name, open a connection or read the message, so test mail cannot leave the host, whatever its address and the settings
-are. How often a recipient was deferred is in the queue, so any host can make the next attempt.
+A recipient is test mail by its scheduled queue, and never becomes a job. Nothing here can look up a name, open a
+connection or read the message, so test mail cannot leave the host, whatever its address and the settings are. How often
+a recipient was deferred is in the queue, so any host can make the next attempt.
 """
 
 import asyncio

@@ -2,8 +2,8 @@
 
 Each connection has a worker. It takes job after job, waits a little for the next one, and closes; it also closes when
 its connection has reached its message limit, the connection limit has shrunk, or no account with a job has a share of
-the connections left. Accounts take turns, and urgent jobs go first (`model/delivery/fair_shares.py`). A provider queue takes only as
-many jobs as it can soon send; the rest waits in the database.
+the connections left. Accounts take turns, and urgent jobs go first (`model/delivery/fair_shares.py`). A provider queue
+takes only as many jobs as it can soon send; the rest waits in the database.
 """
 
 import asyncio

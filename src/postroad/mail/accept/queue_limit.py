@@ -5,8 +5,8 @@ so a send only compares numbers. To what was read, a process adds what it has le
 exact, but nobody passes them by much: near a limit, what waits is read again sooner.
 
 - An account has a storage quota for mail that is queued or scheduled, and another for test mail, which costs nothing.
-- Accounts share the queue fairly (model/delivery/fair_shares.py): what one schedules for next month, or sends to hosts that
-  never answer, leaves room for the others. Above its high-water mark nobody may add to it.
+- Accounts share the queue fairly (model/delivery/fair_shares.py): what one schedules for next month, or sends to
+  hosts that never answer, leaves room for the others. Above its high-water mark nobody may add to it.
 - They share the disk as fairly: the less is free, the less an account may have to add to it. Below a minimum nobody
   may, so that what was accepted can still be delivered and recorded. Near it, mail that waits no longer counts too,
   because its content is kept for some days: nobody can fill the disk with mail that is canceled or delivered at once.

@@ -1,6 +1,4 @@
-"""Accepts a finished MIME message, as SMTP submission receives it: kept as it is, re-encoded to 7 bits, or rendered
-from its template.
-"""
+"""Accepts a finished MIME message, from SMTP: kept as it is, re-encoded to 7 bits, or rendered from its template."""
 
 import binascii
 import hashlib

@@ -1,6 +1,4 @@
-"""The mailbox provider of a mail host, by the suffix of its name, and the rules that choose upstreams and source
-addresses.
-"""
+"""The mailbox provider of a mail host, and the rules that choose upstreams and source addresses."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final

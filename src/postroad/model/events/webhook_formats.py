@@ -1,8 +1,8 @@
 """The formats of webhook events: ours, and those of services whose endpoints an application may have already.
 
-In the format of another service an event is translated from version 2 of ours (`model/events/events.py`). Each of its events
-comes from some of ours, and each of ours becomes one of its events at most. What nobody here measures, such as opened
-mail, has no event.
+In the format of another service an event is translated from version 2 of ours (`model/events/events.py`). Each of its
+events comes from some of ours, and each of ours becomes one of its events at most. What nobody here measures, such as
+opened mail, has no event.
 """
 
 from collections.abc import Callable, Collection, Mapping

@@ -1,6 +1,4 @@
-"""When webhook deliveries are attempted: the retry schedule, and a concurrency budget in which no endpoint delays
-another account.
-"""
+"""When webhook deliveries are attempted: the retry schedule, and a budget in which no endpoint delays others."""
 
 from collections.abc import Iterable, Sequence
 from enum import IntEnum

@@ -1,6 +1,4 @@
-"""MTA-STS (RFC 8461): its record, its policy and the hosts that it allows; and the record that asks for TLS reports
-(RFC 8460).
-"""
+"""MTA-STS (RFC 8461): its record, its policy and the hosts that it allows; the record of TLS reports (RFC 8460)."""
 
 import re
 from collections.abc import Iterable

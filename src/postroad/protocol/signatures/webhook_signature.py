@@ -1,4 +1,4 @@
-"""Signatures of webhooks: our own, an HMAC-SHA256 over `<t>.<body>`, and that of the Standard Webhooks specification."""
+"""Signatures of webhooks: our own, an HMAC-SHA256 over `<t>.<body>`, and that of Standard Webhooks."""
 
 import base64
 import hashlib

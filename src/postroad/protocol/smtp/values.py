@@ -1,6 +1,4 @@
-"""Values of an SMTP session: replies and their parser, a mail transaction, the result for each recipient, the
-conversation.
-"""
+"""Values of an SMTP session: replies and their parser, a mail transaction, results by recipient, the conversation."""
 
 import re
 from collections.abc import Iterable, Iterator
