@@ -47,7 +47,7 @@ async def set_message(ctx: context.Context, change: str) -> None:
         await tx.execute("test.change")
 
 
-async def named_events(ctx: context.Context, account_id: str) -> set[str]:
+async def subscribed_events(ctx: context.Context, account_id: str) -> set[str]:
     async with ctx.store.reading() as tx:
         found = await accounts.by_id(tx, account_id)
     assert found is not None
@@ -86,14 +86,14 @@ async def test_what_nobody_names_is_written_for_nobody(ctx: context.Context, acc
 
 async def test_the_account_notes_what_its_endpoints_name(ctx: context.Context, account: accounts.Account) -> None:
     first = await webhook_endpoints.subscribe(ctx, account.id, "email.failed", "credits.low", enabled=False)
-    assert await named_events(ctx, account.id) == {"email.failed", "credits.low"}
+    assert await subscribed_events(ctx, account.id) == {"email.failed", "credits.low"}
     second = await webhook_endpoints.subscribe_another(ctx, account.id, events="email.accepted")
-    assert await named_events(ctx, account.id) == {"email.failed", "credits.low", "email.accepted"}
+    assert await subscribed_events(ctx, account.id) == {"email.failed", "credits.low", "email.accepted"}
     await webhook_endpoints.subscribe(ctx, account.id, "email.failed")
     await webhook_endpoints.unsubscribe(ctx, second)
-    assert await named_events(ctx, account.id) == {"email.failed"}
+    assert await subscribed_events(ctx, account.id) == {"email.failed"}
     await webhook_endpoints.unsubscribe(ctx, first)
-    assert await named_events(ctx, account.id) == set()
+    assert await subscribed_events(ctx, account.id) == set()
 
 
 async def defer(ctx: context.Context, clock: Clock, *, after: float) -> None:

@@ -114,7 +114,7 @@ class JobResult(msgspec.Struct, frozen=True):
         return all(disposition.next_host for disposition in self.dispositions)
 
     @property
-    def is_momentary(self) -> bool:
+    def is_transient(self) -> bool:
         """Whether it is a temporary failure without a request for less, or for time, and nothing was sent."""
         return all(
             disposition.verdict is bounces_disposition.Verdict.RETRY
@@ -237,7 +237,7 @@ def _job_result(
 
 def _wants_next_host(job: message_loader.Job, job_result: JobResult) -> bool:
     """Whether another host should be tried first: for an urgent job also when this one fails for the moment."""
-    return job_result.wants_next_host or (job.is_urgent and job_result.is_momentary)
+    return job_result.wants_next_host or (job.is_urgent and job_result.is_transient)
 
 
 def _is_connection_failure(job_result: JobResult) -> bool:

@@ -396,7 +396,7 @@ async def _write_events(
     Only for accounts with an endpoint that names the type, which the locked account says: mail of all others costs
     nothing more. `locked` is how the accounts were before the batch.
     """
-    naming = [account for account in locked.values() if account.named_events]
+    naming = [account for account in locked.values() if account.subscribed_events]
     if not naming:
         return
     subscribed = {account.id for account in naming if account.names_event(events.EventType.ACCEPTED)}

@@ -161,7 +161,7 @@ async def record(
         await mail_counts.add_sources(tx, _source_increments(sent))
     written = 0
     # An account without endpoints names no event: recording its mail costs nothing more.
-    listening = {account_id for account_id, account in locked.items() if account.named_events}
+    listening = {account_id for account_id, account in locked.items() if account.subscribed_events}
     if listening:
         heard = [outcome for outcome in recorded if outcome.key[0] in listening]
         written = await _write_events(tx, heard, suppressed=set(suppressed), locked=locked, outbox=outbox)

@@ -38,7 +38,7 @@ class Account:
     unlimited: int = 0
     has_uncharged: int = 0
     # The event types that its webhook endpoints name, separated by spaces.
-    named_events: str = ""
+    subscribed_events: str = ""
     # Limits that an operator set: sends per second (None: the setting), and recipients per day.
     request_rate: int | None = None
     recipients_per_day: int | None = None
@@ -52,7 +52,7 @@ class Account:
 
     def names_event(self, event_type: str) -> bool:
         """Whether one of its endpoints names an event type, enabled or not."""
-        return event_type in self.named_events.split()
+        return event_type in self.subscribed_events.split()
 
 
 def name_key(name: str) -> str:

@@ -1,7 +1,7 @@
 -- name: lock
 -- The accounts of a batch, locked in a fixed order, so that two hosts with the same accounts do not deadlock.
 SELECT id, name, status, suspended_reason, available, reserved, created_at, suspended_by, suspended_at,
-    closed_at, removed_at, unlimited, has_uncharged, named_events, request_rate, recipients_per_day,
+    closed_at, removed_at, unlimited, has_uncharged, subscribed_events, request_rate, recipients_per_day,
     second_factor_since
 FROM accounts WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE;
 

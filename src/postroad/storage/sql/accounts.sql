@@ -1,6 +1,6 @@
 -- part: columns
 id, name, status, suspended_reason, available, reserved, created_at, suspended_by, suspended_at,
-    closed_at, removed_at, unlimited, has_uncharged, named_events, request_rate, recipients_per_day,
+    closed_at, removed_at, unlimited, has_uncharged, subscribed_events, request_rate, recipients_per_day,
     second_factor_since
 
 -- name: insert

@@ -45,7 +45,7 @@ WHERE id = $1;
 
 -- name: note_events
 -- Note with the account which event types its endpoints name, after one of them has changed.
-UPDATE accounts SET named_events = COALESCE(
+UPDATE accounts SET subscribed_events = COALESCE(
     (SELECT GROUP_CONCAT(events, ' ') FROM webhooks WHERE account_id = accounts.id AND removed_at IS NULL), '')
 WHERE id = (SELECT account_id FROM webhooks WHERE webhooks.id = $1);
 

@@ -15,7 +15,7 @@
 -- `name_key` is the name as it is compared; a removed account has none, so that its name is free. `closed_at` also
 -- suspends. The data of an account with `removed_at` is being deleted, and the account after it.
 -- `unlimited`: it sends without credits. `has_uncharged`: some of its mail was not charged; only then does a result look
--- it up. `named_events` are the event types that its webhooks name, as the account's lock reads them: accepting and
+-- it up. `subscribed_events` are the event types that its webhooks name, as the account's lock reads them: accepting and
 -- deferring mail look for webhooks only if one of them wants to know.
 -- `request_rate` and `recipients_per_day` are set by an operator; NULL is the setting, or no limit.
 CREATE TABLE accounts (
@@ -32,7 +32,7 @@ CREATE TABLE accounts (
     reserved BIGINT NOT NULL CHECK (reserved >= 0),
     unlimited BIGINT NOT NULL DEFAULT 0 CHECK (unlimited IN (0, 1)),
     has_uncharged BIGINT NOT NULL DEFAULT 0 CHECK (has_uncharged IN (0, 1)),
-    named_events TEXT COLLATE "C" NOT NULL DEFAULT '',
+    subscribed_events TEXT COLLATE "C" NOT NULL DEFAULT '',
     request_rate BIGINT,
     recipients_per_day BIGINT,
     second_factor_since BIGINT,
