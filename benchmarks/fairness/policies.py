@@ -37,7 +37,7 @@ class HalfForUnproven:
         self._free -= 1
         return self._line.popleft()
 
-    def turned_slow(self, job: simulator.Job) -> None:
+    def on_slow(self, job: simulator.Job) -> None:
         """This policy ignores it."""
 
     def end(self, job: simulator.Job, now: float) -> None:  # noqa: ARG002
@@ -91,7 +91,7 @@ class WebhookBudget(_ByAccount):
                 return job
         return None
 
-    def turned_slow(self, job: simulator.Job) -> None:
+    def on_slow(self, job: simulator.Job) -> None:
         """This policy looks at durations itself."""
 
     def end(self, job: simulator.Job, now: float) -> None:
@@ -125,7 +125,7 @@ class ConnectionSeconds(_ByAccount):
         self._change(job.account, 1, now)
         return job
 
-    def turned_slow(self, job: simulator.Job) -> None:
+    def on_slow(self, job: simulator.Job) -> None:
         """Its seconds count as they pass."""
 
     def end(self, job: simulator.Job, now: float) -> None:
@@ -150,7 +150,7 @@ class Thresholds:
 
     def ask(self, job: simulator.Job) -> None:
         """Wait with those of the account that are alike."""
-        self._held[job] = parties = self._parties(job.account, is_quick=job.destination.is_quick)
+        self._held[job] = parties = self._parties(job.account, is_responsive=job.destination.is_responsive)
         self._waiting.push(parties, job)
 
     def choose(self, now: float) -> simulator.Job | None:  # noqa: ARG002
@@ -158,9 +158,9 @@ class Thresholds:
         parties = self._waiting.first()
         return None if parties is None else self._waiting.pop(parties)
 
-    def turned_slow(self, job: simulator.Job) -> None:
+    def on_slow(self, job: simulator.Job) -> None:
         """The connection counts as slow from now on."""
-        more = self._parties(job.account, is_quick=False)[1 : 3 if self._counts_all_slow else 2]
+        more = self._parties(job.account, is_responsive=False)[1 : 3 if self._counts_all_slow else 2]
         for party in more:
             if party not in self._held[job]:
                 self._held[job] = (*self._held[job], party)
@@ -171,14 +171,14 @@ class Thresholds:
         self._shares.give_back(self._held.pop(job))
 
 
-def accounts_alone(account: str, *, is_quick: bool) -> tuple[fair_shares.Party, ...]:  # noqa: ARG001
+def accounts_alone(account: str, *, is_responsive: bool) -> tuple[fair_shares.Party, ...]:  # noqa: ARG001
     """Slow ones are not told from others."""
     return (fair_shares.Party(account),)
 
 
-def without_all_slow(account: str, *, is_quick: bool) -> tuple[fair_shares.Party, ...]:
+def without_all_slow(account: str, *, is_responsive: bool) -> tuple[fair_shares.Party, ...]:
     """The slow ones of all accounts have no limit together."""
-    return permits.parties(account, is_quick=is_quick)[:2]
+    return permits.parties(account, is_responsive=is_responsive)[:2]
 
 
 ALL: typing.Mapping[str, typing.Callable[[int], simulator.Policy]] = {

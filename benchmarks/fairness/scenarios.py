@@ -64,7 +64,7 @@ def innocent(
         account = f"innocent {chance.randrange(INNOCENT_ACCOUNTS)}"
         jobs.append(simulator.Job(account, there, "new" if is_new else "proven", chance.uniform(0.0, until)))
     for there in known:
-        there.is_proven = there.is_quick = True
+        there.is_proven = there.is_responsive = True
     return jobs
 
 
@@ -109,7 +109,7 @@ def honest_tarpits(chance: random.Random) -> list[simulator.Job]:
 
 def newsletter(chance: random.Random) -> list[simulator.Job]:
     """One account alone, with more than can be sent."""
-    there = [simulator.Destination(healthy, is_proven=True, is_quick=True) for _ in range(2_000)]
+    there = [simulator.Destination(healthy, is_proven=True, is_responsive=True) for _ in range(2_000)]
     return [simulator.Job("big", chance.choice(there), "proven", 0.0) for _ in range(200_000)]
 
 

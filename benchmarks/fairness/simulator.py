@@ -24,7 +24,7 @@ class Destination:
 
     behaviour: Behaviour
     is_proven: bool = False  # as `permits` had it: the last attempt reached a host
-    is_quick: bool = False  # the last thing known is a quick reply
+    is_responsive: bool = False  # the last thing known is a quick reply
     is_dead: bool = False
     begun: int = 0
     allowed: int = FIRST_CONNECTIONS
@@ -53,7 +53,7 @@ class Policy(typing.Protocol):
     def choose(self, now: float) -> Job | None:
         """The next job to begin, which holds a connection from now on; None when none may begin."""
 
-    def turned_slow(self, job: Job) -> None:
+    def on_slow(self, job: Job) -> None:
         """A transaction has lasted for `permits.SLOW_SECONDS`."""
 
     def end(self, job: Job, now: float) -> None:
@@ -126,15 +126,15 @@ class Simulation:
             heapq.heappush(self._events, (now + permits.SLOW_SECONDS, next(self._order), "slow", job))
 
     def _turn_slow(self, job: Job, _: float) -> None:
-        job.is_slow, job.destination.is_quick = True, False
-        self._policy.turned_slow(job)
+        job.is_slow, job.destination.is_responsive = True, False
+        self._policy.on_slow(job)
 
     def _end(self, job: Job, now: float) -> None:
         there = job.destination
         self._busy -= 1
         there.connections -= 1
         there.is_proven = not there.is_dead
-        there.is_quick = not there.is_dead and not job.is_slow
+        there.is_responsive = not there.is_dead and not job.is_slow
         there.allowed = max(1, there.allowed // 2) if there.is_dead else min(MAX_CONNECTIONS, there.allowed + 1)
         if now >= self._measured_from:
             self._outcome.sent[job.kind] += 1

@@ -208,7 +208,7 @@ async def test_an_urgent_message_that_waits_for_a_connection_expires_in_its_time
         made.router.known["example.net"] = parts.route_to(parts.host_at(peer.port))
         for _ in range(4):
             await busy.enter_async_context(
-                made.services.permits.acquire(made.account_id, is_quick=True, turned_slow=lambda: None)
+                made.services.permits.acquire(made.account_id, is_responsive=True, on_slow=lambda: None)
             )
         one = made.dispatching()
         message_id = await made.accept(expires_in=60)

@@ -47,7 +47,7 @@ async def taken(made: parts.Parts, account_id: str, count: int) -> AsyncIterator
     async with contextlib.AsyncExitStack() as stack:
         for _ in range(count):
             await stack.enter_async_context(
-                made.services.permits.acquire(account_id, is_quick=True, turned_slow=lambda: None)
+                made.services.permits.acquire(account_id, is_responsive=True, on_slow=lambda: None)
             )
         yield
 
@@ -99,9 +99,9 @@ async def test_a_transaction_that_holds_on_makes_the_destination_slow_before_it_
         one = made.new_provider_queue(connections=1)
         jobs = await jobs_of(made, "first", 2, peer.port)
         give(one, jobs[:1])
-        await parts.until(lambda: one._is_quick)
+        await parts.until(lambda: one._is_responsive)
         give(one, jobs[1:])
-        await parts.until(lambda: not one._is_quick)
+        await parts.until(lambda: not one._is_responsive)
         assert one._slots
         one.close()
         one.abort()

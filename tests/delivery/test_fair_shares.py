@@ -84,7 +84,7 @@ async def test_hosts_that_accept_at_first_and_then_hold_the_final_reply_delay_no
         queues = running._dispatcher.provider_queues.by_name
 
         async def are_known() -> bool:
-            return not any(one._is_quick for name, one in queues.items() if "attacker" in name and one._slots)
+            return not any(one._is_responsive for name, one in queues.items() if "attacker" in name and one._slots)
 
         await service_process.until(are_known)
         await bulk_queue.fill(ctx, innocent, NEW, count=50)

@@ -169,11 +169,11 @@ async def test_a_destination_is_quick_when_it_has_answered_and_not_when_it_is_si
     class Permits(permits.Permits):
         @contextlib.asynccontextmanager
         async def acquire(
-            self, account_id: str, *, is_quick: bool, turned_slow: Callable[[], None], is_urgent: bool = False
+            self, account_id: str, *, is_responsive: bool, on_slow: Callable[[], None], is_urgent: bool = False
         ) -> AsyncIterator[permits.Permit]:
-            asked.append(is_quick)
+            asked.append(is_responsive)
             async with super().acquire(
-                account_id, is_quick=is_quick, turned_slow=turned_slow, is_urgent=is_urgent
+                account_id, is_responsive=is_responsive, on_slow=on_slow, is_urgent=is_urgent
             ) as permit:
                 yield permit
 
@@ -382,7 +382,7 @@ async def test_a_stranger_that_does_not_read_keeps_few_of_the_places_for_large_m
         bad, good = made.new_provider_queue(), made.new_provider_queue()
         for one in (bad, good):
             one.adaptive_rate._allowance = 10
-            one._is_quick = True
+            one._is_responsive = True
         for _ in range(10):
             await made.accept()
         jobs = message_loader.jobs_of(await made.claim(), parts.route_to(parts.host_at(stalling.port)))

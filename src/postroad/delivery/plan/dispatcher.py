@@ -213,7 +213,7 @@ class Dispatcher:
                 choice is not None and isinstance(choice.route, routing.Route) and self._hosts.is_proven(choice.route)
             )
             # As with connections, what waits for slow destinations does not hold up the rest of an account's mail.
-            alpha = fair_shares.ALPHA if one.is_quick else permits.SLOW_ALPHA
+            alpha = fair_shares.ALPHA if one.is_responsive else permits.SLOW_ALPHA
             self._want(plan, queue.ClaimRequest(queue_key, share if is_proven else 1), alpha)
 
     def _has_room(self, queue_key: str) -> bool:

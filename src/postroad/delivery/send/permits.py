@@ -30,10 +30,10 @@ def slow_of(account_id: str) -> fair_shares.Party:
     return fair_shares.Party(("slow", account_id), SLOW_ALPHA)
 
 
-def parties(account_id: str, *, is_quick: bool) -> fairness.Parties:
+def parties(account_id: str, *, is_responsive: bool) -> fairness.Parties:
     """For whom a connection counts when it opens."""
     account = fair_shares.Party(account_id)
-    return (account,) if is_quick else (account, slow_of(account_id), ALL_SLOW)
+    return (account,) if is_responsive else (account, slow_of(account_id), ALL_SLOW)
 
 
 class Permits:
@@ -48,17 +48,17 @@ class Permits:
 
     @contextlib.asynccontextmanager
     async def acquire(
-        self, account_id: str, *, is_quick: bool, turned_slow: Callable[[], None], is_urgent: bool = False
+        self, account_id: str, *, is_responsive: bool, on_slow: Callable[[], None], is_urgent: bool = False
     ) -> AsyncIterator["Permit"]:
-        """Wait for a permit and hold it; `turned_slow` is called when one of its jobs has lasted for `SLOW_SECONDS`.
+        """Wait for a permit and hold it; `on_slow` is called when one of its jobs has lasted for `SLOW_SECONDS`.
 
         One for an urgent job comes before the others of its account, not before those of other accounts.
         """
-        wanted = parties(account_id, is_quick=is_quick)
+        wanted = parties(account_id, is_responsive=is_responsive)
         if not self.semaphore.try_acquire(wanted):
             self._reclaim(wanted)
             await self.semaphore.wait(wanted, is_first=is_urgent)
-        permit = Permit(self, account_id, is_quick=is_quick, turned_slow=turned_slow)
+        permit = Permit(self, account_id, is_responsive=is_responsive, on_slow=on_slow)
         try:
             yield permit
         finally:
@@ -103,23 +103,23 @@ class Permits:
 class Permit:
     """The right to hold a connection, and for whom it counts."""
 
-    __slots__ = ("_as", "_permits", "_turned_slow", "has_lasted", "parties")
+    __slots__ = ("_as", "_on_slow", "_permits", "parties", "was_slow")
 
-    def __init__(self, permits: Permits, account_id: str, *, is_quick: bool, turned_slow: Callable[[], None]) -> None:
+    def __init__(self, permits: Permits, account_id: str, *, is_responsive: bool, on_slow: Callable[[], None]) -> None:
         self._permits = permits
-        self._as = (account_id, is_quick)
-        self._turned_slow = turned_slow
-        self.parties = parties(account_id, is_quick=is_quick)
-        self.has_lasted = False  # whether the job under way, or the last one, was slow
+        self._as = (account_id, is_responsive)
+        self._on_slow = on_slow
+        self.parties = parties(account_id, is_responsive=is_responsive)
+        self.was_slow = False  # whether the job under way, or the last one, was slow
 
-    def begin(self, account_id: str, *, is_quick: bool) -> bool:
+    def begin(self, account_id: str, *, is_responsive: bool) -> bool:
         """Begin a job; False when its account has no share, or an account that holds less waits."""
         semaphore = self._permits.semaphore
-        if semaphore.is_contended or self.has_lasted or (account_id, is_quick) != self._as:
-            wanted = parties(account_id, is_quick=is_quick)
+        if semaphore.is_contended or self.was_slow or (account_id, is_responsive) != self._as:
+            wanted = parties(account_id, is_responsive=is_responsive)
             if not semaphore.exchange(self.parties, wanted):
                 return False
-            self._as, self.parties, self.has_lasted = (account_id, is_quick), wanted, False
+            self._as, self.parties, self.was_slow = (account_id, is_responsive), wanted, False
         self._permits.forget(self)
         return True
 
@@ -143,10 +143,10 @@ class Permit:
 
     def turn_slow(self) -> None:
         """The job has lasted for `SLOW_SECONDS`."""
-        account_id, is_quick = self._as
-        self.has_lasted = True
-        if is_quick:
+        account_id, is_responsive = self._as
+        self.was_slow = True
+        if is_responsive:
             party = slow_of(account_id)
             self.parties = (*self.parties, party)
             self._permits.semaphore.count(party, 1)
-        self._turned_slow()
+        self._on_slow()

@@ -157,12 +157,12 @@ class ProviderQueue:
         self._workers: set[asyncio.Task[None]] = set()
         # The connections with a job under way, by account.
         self._shares = fair_shares.FairShares(0)
-        self._is_quick = False
+        self._is_responsive = False
         self._is_stopping = False
         # Large jobs wait for a place in a task of their own, not in a worker, and are queued when they have one.
         self._large_tasks: set[asyncio.Task[None]] = set()
-        self._placeless: dict[delivery_message_loader.Job, asyncio.Task[None]] = {}
-        self._placed: dict[delivery_message_loader.Job, asyncio.Event] = {}  # set when the place is free again
+        self._waiting: dict[delivery_message_loader.Job, asyncio.Task[None]] = {}
+        self._admitted: dict[delivery_message_loader.Job, asyncio.Event] = {}  # set when its slot is free again
         self._fall_back = fall_back
         is_named = providers.label_of(name) != providers.OTHERS
         self._large = fairness.FairSemaphore(
@@ -172,9 +172,9 @@ class ProviderQueue:
         )
 
     @property
-    def is_quick(self) -> bool:
+    def is_responsive(self) -> bool:
         """Whether the destination answers quickly, by the last thing that is known of it."""
-        return self._is_quick
+        return self._is_responsive
 
     @property
     def is_idle(self) -> bool:
@@ -191,11 +191,11 @@ class ProviderQueue:
     @property
     def load(self) -> int:
         """How many jobs wait here or are under way."""
-        return len(self._jobs) + len(self._placeless) + self.capacity.reserved + len(self._slots) - len(self._idle)
+        return len(self._jobs) + len(self._waiting) + self.capacity.reserved + len(self._slots) - len(self._idle)
 
     def capacity_left(self) -> int:
         """How many more jobs fit now."""
-        left = 0 if self.is_paused else self.capacity.left(len(self._jobs) + len(self._placeless))
+        left = 0 if self.is_paused else self.capacity.left(len(self._jobs) + len(self._waiting))
         return min(left, self._services.sources.room(self.source, self.name))
 
     def urgent_left(self, account_id: str) -> int:
@@ -211,7 +211,7 @@ class ProviderQueue:
             self._enqueue(job)
             return
         task = asyncio.get_running_loop().create_task(self._enqueue_large(job))
-        self._placeless[job] = task
+        self._waiting[job] = task
         self._large_tasks.add(task)
         task.add_done_callback(self._large_tasks.discard)
 
@@ -223,13 +223,13 @@ class ProviderQueue:
                     await places.enter_async_context(self._large.hold(job.account_id))
                     await places.enter_async_context(self._services.message_loader.large.hold(job.account_id))
             except TimeoutError:
-                if self._placeless.pop(job, None) is not None:
+                if self._waiting.pop(job, None) is not None:
                     self.capacity.end(job)
                     await self._services.held.release(job.keys)
                     self._wake()
                 return
-            if self._placeless.pop(job, None) is not None:
-                ended = self._placed[job] = asyncio.Event()
+            if self._waiting.pop(job, None) is not None:
+                ended = self._admitted[job] = asyncio.Event()
                 self._enqueue(job)
                 await ended.wait()
 
@@ -270,7 +270,7 @@ class ProviderQueue:
 
     def _begin(self, account_id: str, permit: delivery_permits.Permit) -> bool:
         """Begin a job of the account, if it has a share of these connections and of those of all provider queues."""
-        if not self._has_share(account_id) or not permit.begin(account_id, is_quick=self._is_quick):
+        if not self._has_share(account_id) or not permit.begin(account_id, is_responsive=self._is_responsive):
             return False
         self._shares.add((fair_shares.Party(account_id),))
         return True
@@ -309,7 +309,7 @@ class ProviderQueue:
         expired = self._jobs.remove_urgent(lambda job: job.has_expired(now))
         for job in expired:
             self.capacity.end(job)
-            self._free_place(job)
+            self._release_slot(job)
         return expired
 
     def close(self) -> list[delivery_message_loader.Job]:
@@ -317,11 +317,11 @@ class ProviderQueue:
         self._is_stopping = True
         queued = self._jobs.clear()
         for job in queued:
-            self._free_place(job)
-        left = [*queued, *self._placeless]
-        for task in self._placeless.values():
+            self._release_slot(job)
+        left = [*queued, *self._waiting]
+        for task in self._waiting.values():
             task.cancel()
-        self._placeless.clear()
+        self._waiting.clear()
         for waiting in self._idle:
             waiting.set_result(None)
         self._idle.clear()
@@ -344,9 +344,9 @@ class ProviderQueue:
                 permit = await held.enter_async_context(
                     self._services.permits.acquire(
                         account_id,
-                        is_quick=self._is_quick,
+                        is_responsive=self._is_responsive,
                         is_urgent=self._jobs.has_urgent(account_id),
-                        turned_slow=self._turned_slow,
+                        on_slow=self._on_slow,
                     )
                 )
             finally:
@@ -386,8 +386,8 @@ class ProviderQueue:
             alarm.cancel()
             self._idle.pop(waiting, None)
 
-    def _turned_slow(self) -> None:
-        self._is_quick = False
+    def _on_slow(self) -> None:
+        self._is_responsive = False
 
     def _end_idle_wait(self, waiting: asyncio.Future[delivery_message_loader.Job | None]) -> None:
         if self._idle.pop(waiting, None) is not None:
@@ -406,7 +406,7 @@ class ProviderQueue:
         finally:
             self._services.message_loader.release(job)
             self.capacity.end(job)
-            self._free_place(job)
+            self._release_slot(job)
             self._shares.give_back((fair_shares.Party(job.account_id),))
         self._wake()
 
@@ -414,8 +414,8 @@ class ProviderQueue:
         if self.capacity_left():
             self._services.wake()
 
-    def _free_place(self, job: delivery_message_loader.Job) -> None:
-        if (ended := self._placed.pop(job, None)) is not None:
+    def _release_slot(self, job: delivery_message_loader.Job) -> None:
+        if (ended := self._admitted.pop(job, None)) is not None:
             ended.set()
 
     async def _send_prepared(self, job: delivery_message_loader.Job, worker: _Worker) -> None:
@@ -447,7 +447,7 @@ class ProviderQueue:
             self.last_error = job_result.error
             self.adaptive_rate.connection_failed(self._services.clock())
             return
-        self._apply_feedback(job_result, is_quick=not worker.permit.has_lasted)
+        self._apply_feedback(job_result, is_responsive=not worker.permit.was_slow)
         await self._services.recorder.record_attempt(job, job_result, provider_queue=self.name, started_at=started_at)
 
     async def _prepare(self, job: delivery_message_loader.Job) -> bool:
@@ -469,10 +469,10 @@ class ProviderQueue:
             await asyncio.sleep(wait)
         return True
 
-    def _apply_feedback(self, job_result: delivery_attempter.JobResult, *, is_quick: bool) -> None:
+    def _apply_feedback(self, job_result: delivery_attempter.JobResult, *, is_responsive: bool) -> None:
         """Adapt the rate to the results."""
         now = self._services.clock()
-        self._is_quick = is_quick and not job_result.is_unresponsive
+        self._is_responsive = is_responsive and not job_result.is_unresponsive
         for result, disposition in zip(job_result.results, job_result.dispositions, strict=True):
             if disposition.verdict is bounces_disposition.Verdict.DELIVERED:
                 self.adaptive_rate.succeeded(now)
