@@ -291,7 +291,7 @@ STRICT = tls_policy.TlsPolicy(tls_policy.Mode.VERIFIED, names=("mx.example.net",
 
 
 @pytest.mark.parametrize("field", [b"TLS-Required: No", b"tls-required:no "])
-async def test_a_message_that_waives_tls_policies_arrives_where_tls_fails(field: bytes) -> None:
+async def test_a_message_that_tls_not_required_arrives_where_tls_fails(field: bytes) -> None:
     async with trying_out() as harness, smtp_peers.serving() as peer:
         strict = dataclasses.replace(parts.host_at(peer.port), tls=STRICT)
         assert verdicts(await harness.outcome(job_for(strict))) == [Verdict.RETRY]

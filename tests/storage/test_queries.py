@@ -43,8 +43,8 @@ DECLARING = {
 COMPOSED = {
     "account_removal.{}": [f"account_removal.{table}" for table in (*retention.ACCOUNT_TABLES, "idempotency_keys")],
     "consistency.{}": [f"consistency.{check}" for check in consistency.CHECKS],
-    "sealed_values.{}": [f"sealed_values.{table}" for table in installation_key.ENCRYPTED_TABLES],
-    "sealed_values.replace_{}": [f"sealed_values.replace_{table}" for table in installation_key.ENCRYPTED_TABLES],
+    "encrypted_values.{}": [f"encrypted_values.{table}" for table in installation_key.ENCRYPTED_TABLES],
+    "encrypted_values.replace_{}": [f"encrypted_values.replace_{table}" for table in installation_key.ENCRYPTED_TABLES],
 }
 # Once in the life of a database: the `store` of these tests has lived through it. Those about partitions change the
 # schema of PostgreSQL (tests/services/operations/test_partitions.py).

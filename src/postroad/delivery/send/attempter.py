@@ -4,7 +4,7 @@ An open connection to a host of the route is used first. If the server closed it
 about the message: a new one is opened. When a host refuses before RCPT, the next host is tried; the refusal is final
 only when all hosts refuse permanently. An urgent message is tried with the next host after any temporary refusal.
 
-A message whose sender waives TLS policies of destinations goes to the same hosts with the TLS of the setting, and does
+A message whose sender does not require TLS (RFC 8689) goes to the same hosts with the TLS of the setting, and does
 not count as a result of the policy: a report of failing TLS arrives (RFC 8460 section 3), and is not reported itself.
 """
 
@@ -181,7 +181,7 @@ class Attempter:
         return _final_result(refusals, is_complete=asked == len(job.route.hosts))
 
     async def _try_host(self, job: message_loader.Job, slot: ConnectionSlot, host: routing.Host) -> JobResult:
-        if job.waives_tls_policies and not host.upstream:
+        if job.tls_not_required and not host.upstream:
             host = dataclasses.replace(host, tls=self._setting, counted_for=None)
         slot.opening = asyncio.get_running_loop().create_task(self._connect(host))
         try:

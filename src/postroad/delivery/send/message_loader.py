@@ -108,7 +108,7 @@ class Job:
         return self.claims[0].account_id
 
     @property
-    def waives_tls_policies(self) -> bool:
+    def tls_not_required(self) -> bool:
         """Whether the sender wants it delivered although TLS fails (RFC 8689 section 5), such as a report of that."""
         mime = self.transaction.content[-1] if self.transaction is not None else b""
         return _TLS_NOT_REQUIRED.search(_header(mime)) is not None

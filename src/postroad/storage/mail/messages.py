@@ -165,7 +165,7 @@ async def event_context(
     tx: store.Transaction, recipients: Sequence[tuple[str, str, str]]
 ) -> dict[tuple[str, str, str], EventContext]:
     """What events of version 2 contain besides, of recipients given by account, message and id."""
-    rows = await tx.fetch_many("messages.event_circumstances", recipients)
+    rows = await tx.fetch_many("messages.event_context", recipients)
     return {(row[0], row[1], row[2]): EventContext(*row[3:]) for row in rows}
 
 

@@ -60,9 +60,9 @@ ENCRYPTED_TABLES: Final[Mapping[str, tuple[object, ...]]] = {
 
 async def encrypted_page(tx: store.Transaction, table: str, *, after: Sequence[object], limit: int) -> list[store.Row]:
     """Rows of a key and a ciphertext, in the order of the key, after a place."""
-    return await tx.fetch(f"sealed_values.{table}", *after, limit)
+    return await tx.fetch(f"encrypted_values.{table}", *after, limit)
 
 
 async def replace_encrypted(tx: store.Transaction, table: str, rows: Sequence[store.Row]) -> None:
     """Store other ciphertexts for these keys."""
-    await tx.execute_many(f"sealed_values.replace_{table}", rows)
+    await tx.execute_many(f"encrypted_values.replace_{table}", rows)

@@ -47,7 +47,7 @@ JOIN recipients ON recipients.account_id = wanted.account_id AND recipients.mess
     AND recipients.id = wanted.id
 JOIN messages ON messages.account_id = recipients.account_id AND messages.id = recipients.message_id;
 
--- name: event_circumstances
+-- name: event_context
 -- What events of version 2 contain besides.
 SELECT messages.account_id, messages.id, recipients.id, attempt_count, sender, metadata, send_at, source
 FROM unnest($1::text[], $2::text[], $3::text[]) AS wanted (account_id, message_id, id)

@@ -57,7 +57,7 @@ SELECT account_id, id, $3, (SELECT email FROM recipients
     return_path_domain, is_test
 FROM messages WHERE account_id = $1 AND id = $2;
 
--- name: event_circumstances
+-- name: event_context
 -- What events of version 2 contain besides.
 SELECT account_id, id, $3, (SELECT attempt_count FROM recipients
     WHERE recipients.account_id = $1 AND recipients.message_id = $2 AND recipients.id = $3), sender, metadata, send_at,
