@@ -1,18 +1,16 @@
 """How a tool uses the service: by requests to its HTTP API, with the caller's API key.
 
 So scopes, limits, rates, quotas and the audit log are those of the API, and a tool can do nothing that the key cannot.
-`postroad mcp` sends the requests over HTTP; `/mcp` hands them to the application in the same process (`LocalApi`).
+`postroad mcp` sends the requests over HTTP; `/mcp` hands them to the application of its process (`web/local_api.py`).
 """
 
-import asyncio
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from typing import Any, Final, Protocol
 from urllib import parse
 
 import msgspec
 
 from postroad.agents import outside_text
-from postroad.web import application
 
 _OK: Final = range(200, 300)
 NO_ANSWER: Final = "the response of the service could not be read"
@@ -88,42 +86,3 @@ def segment(text: str) -> str:
     if not text or "/" in text or text in {".", ".."}:
         raise ToolError("not_found (404): there is nothing with this name")
     return text
-
-
-class LocalApi:
-    """Requests to the application of this process, as if they came from the same client."""
-
-    def __init__(self, app: application.AsgiApp, *, authorization: bytes, client_address: str) -> None:
-        self._app = app
-        self._authorization = authorization
-        self._client_address = client_address
-
-    async def send(self, method: str, target: str, *, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
-        """One request; the response is small, because every tool asks for a bounded part."""
-        path, _, query = target.partition("?")
-        fields = [(name.lower().encode("latin-1"), value.encode()) for name, value in headers.items()]
-        scope: application.Scope = {
-            "type": "http",
-            "method": method,
-            "raw_path": path.encode("latin-1"),
-            "query_string": query.encode("latin-1"),
-            "headers": [(b"authorization", self._authorization), (b"content-length", b"%d" % len(body)), *fields],
-            "client": (self._client_address, 0),
-        }
-        parts = [body]
-        answer = bytearray()
-        statuses: list[int] = []
-
-        async def receive() -> MutableMapping[str, Any]:
-            if not parts:
-                await asyncio.get_running_loop().create_future()  # the client stays until the answer is there
-            return {"type": "http.request", "body": parts.pop(), "more_body": False}
-
-        async def send(message: MutableMapping[str, Any]) -> None:
-            if message["type"] == "http.response.start":
-                statuses.append(message["status"])
-            else:
-                answer.extend(message.get("body", b""))
-
-        await self._app(scope, receive, send)
-        return statuses[0], bytes(answer)

@@ -9,7 +9,7 @@ origin is refused (DNS rebinding), although it would not have the key.
 import asyncio
 import importlib
 import types
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from typing import Any, Final, Literal
 from urllib import parse
 
@@ -19,7 +19,7 @@ from postroad import context, errors
 from postroad.agents import api_calls
 from postroad.model.people import callers
 from postroad.protocol.text import strict_json
-from postroad.web import application, routing
+from postroad.web import application, local_api, routing
 
 PATH: Final = "/mcp"
 MISSING: Final = "MCP is not installed on this server; its operator can add it with: pip install 'postroad[mcp]'"
@@ -66,7 +66,7 @@ def routes(
         if refused is not None:
             return refused
         authorization = request.headers.get(b"authorization") or b""
-        api = api_calls.LocalApi(get_app(), authorization=authorization, client_address=request.client_address)
+        api = local_api.LocalApi(get_app(), authorization=authorization, client_address=request.client_address)
         return await _answer(server, api, request)
 
     return (
@@ -124,22 +124,10 @@ async def _answer(server: types.ModuleType, api: api_calls.Api, request: routing
         "query_string": b"",
         "headers": fields,
     }
-    answer = bytearray()
-    started: list[MutableMapping[str, Any]] = []
 
-    parts = [request.body]
+    async def serve(scope: application.Scope, receive: application.Receive, send: application.Send) -> None:
+        await server.serve_request(api, scope, receive, send)
 
-    async def receive() -> MutableMapping[str, Any]:
-        if not parts:
-            await asyncio.get_running_loop().create_future()  # a disconnect is never reported
-        return {"type": "http.request", "body": parts.pop(), "more_body": False}
-
-    async def send(message: MutableMapping[str, Any]) -> None:
-        if message["type"] == "http.response.start":
-            started.append(message)
-        else:
-            answer.extend(message.get("body", b""))
-
-    await server.serve_request(api, scope, receive, send)
+    start, answer = await local_api.exchange(serve, scope, request.body)
     # An answer without content, such as to a notification, has no type either.
-    return routing.Response(started[0]["status"], bytes(answer) or None)
+    return routing.Response(start["status"], answer or None)

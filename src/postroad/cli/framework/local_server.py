@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import postroad
 from postroad import config
 from postroad import context as services_context
-from postroad.agents import api_calls
 from postroad.api.operator import routes as operator_routes
 from postroad.cli.framework import command
 from postroad.model.people import callers
@@ -23,7 +22,7 @@ from postroad.roles import composition, listeners
 from postroad.services.operations import operator_jobs, operator_state
 from postroad.services.people import authentication
 from postroad.telemetry import logs
-from postroad.web import application, routing
+from postroad.web import application, local_api, routing
 
 T = TypeVar("T")
 
@@ -59,7 +58,7 @@ class LocalServer(api_client.Client):
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
-    async def _open(self, settings: config.Settings, account: str | None, *, needs_account: bool) -> api_calls.LocalApi:
+    async def _open(self, settings: config.Settings, account: str | None, *, needs_account: bool) -> local_api.LocalApi:
         command.announce_new_database(settings.database.url)
         ctx = await self._opened.enter_async_context(composition.open_context(settings))
         account_id = (await command.named_account(ctx, account)).id if account or needs_account else ""
@@ -84,4 +83,4 @@ class LocalServer(api_client.Client):
             entropy=ctx.entropy,
             log=log,
         )
-        return api_calls.LocalApi(app, authorization=b"", client_address="")
+        return local_api.LocalApi(app, authorization=b"", client_address="")
