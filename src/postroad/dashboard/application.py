@@ -25,7 +25,6 @@ from postroad.dashboard.operator import audit_log as operator_audit_log
 from postroad.dashboard.operator import console as operator_live
 from postroad.dashboard.people import confirm, login, passkeys, profile, security, team
 from postroad.dashboard.settings import audit_log, credentials, credits, domains, webhooks
-from postroad.model.people import callers
 from postroad.services.people import authentication, step_up
 from postroad.telemetry import logs
 from postroad.web import application, responses, routing
@@ -277,16 +276,10 @@ def build_application(
     delays: fairness.ResponseDelays | None = None,
 ) -> application.Application[context.Context]:
     """The dashboard, ready to be served."""
-
-    async def authenticate(asked: context.Context, headers: routing.Headers, *, client_address: str) -> callers.Caller:
-        del client_address
-        who, _ = await requests.authenticate(site, asked, headers)
-        return who
-
     return application.Application(
         ctx,
         routes(site),
-        authenticate=authenticate,
+        authenticate=requests.authenticator(site),
         require=require,
         bind_actor=context.acting_as,
         confirmation=application.Confirmation(STEP_UP_ROUTES, step_up.refuse_unconfirmed),

@@ -17,17 +17,6 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     after: str | None = None
 
 
-class SearchQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A search for messages."""
-
-    search: str | None = None
-
-    @property
-    def text(self) -> str:
-        """What was typed, without the spaces around it."""
-        return (self.search or "").strip()
-
-
 class NewestQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which part of a list that begins with the newest entry."""
 

@@ -31,7 +31,7 @@ from postroad.services.webhooks import endpoints
 from postroad.storage.mail import messages
 from postroad.storage.people import accounts as stored_accounts
 from postroad.storage.people import users
-from postroad.web import routing
+from postroad.web import application, routing
 
 TAG: Final = "Dashboard"
 VIEW: Final = callers.Permission.VIEW
@@ -246,6 +246,17 @@ async def authenticate(
     if token is None:
         raise errors.Unauthorized("log in to see this page")
     return await sessions.authenticate(ctx, token)
+
+
+def authenticator(site: sites.Site) -> application.Authenticate[context.Context]:
+    """What tells the application who sent a request to a page."""
+
+    async def caller_of(ctx: context.Context, headers: routing.Headers, *, client_address: str) -> callers.Caller:
+        del client_address
+        who, _ = await authenticate(site, ctx, headers)
+        return who
+
+    return caller_of
 
 
 def get(

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from postroad import context
-from postroad.dashboard.framework import forms, lists, navigation, requests
+from postroad.dashboard.framework import forms, navigation, requests
 from postroad.model.bounces import disposition
 from postroad.model.mail import statuses
 from postroad.model.people import callers
@@ -150,7 +150,17 @@ MAX_FILE_NAME: Final = 100
 PERIODS: Final = (("24h", "24 hours"), ("7d", "7 days"))
 
 
-class Query(lists.SearchQuery, frozen=True, forbid_unknown_fields=True):
+class SearchQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A search for messages."""
+
+    search: str | None = None
+
+    @property
+    def text(self) -> str:
+        return (self.search or "").strip()
+
+
+class Query(SearchQuery, frozen=True, forbid_unknown_fields=True):
     """The search text and the cursor."""
 
     cursor: str | None = None
@@ -271,7 +281,7 @@ def _choice(text: str, query: search_query.Query, changed: search_query.Query) -
 
 async def export_file(request: requests.PageRequest) -> routing.Response:
     """All results of a search as CSV."""
-    asked: lists.SearchQuery = request.query
+    asked: SearchQuery = request.query
     text = asked.text
     filters = lookup.filters_of(request.ctx, search_query.parse(request.searched(text)), zone=request.zone)
     content = export_csv.export(request.ctx, request.account_id, filters, hides_content=request.hides_content)
@@ -285,7 +295,7 @@ def _file_name(text: str) -> str:
 
 ROUTES: Final = (
     requests.get(navigation.MESSAGES, index, query=Query),
-    requests.get(EXPORT_PATH, export_file, query=lists.SearchQuery, viewing=requests.Viewing.REFUSED),
+    requests.get(EXPORT_PATH, export_file, query=SearchQuery, viewing=requests.Viewing.REFUSED),
 )
 
 
@@ -299,7 +309,7 @@ BULK_WORDS: Final = {
 }
 
 
-class BulkQuery(lists.SearchQuery, frozen=True, forbid_unknown_fields=True):
+class BulkQuery(SearchQuery, frozen=True, forbid_unknown_fields=True):
     """What to do, and with which messages."""
 
     action: BulkAction | None = None
@@ -383,7 +393,7 @@ TAIL_PATH: Final = "/tail"
 
 async def show_tail(request: requests.PageRequest) -> routing.Response:
     """The newest events, oldest first; with a script, new ones are appended."""
-    query: lists.SearchQuery = request.query
+    query: SearchQuery = request.query
     text = query.text
     problem = ""
     events: list[message_history.Event] = []
@@ -413,4 +423,4 @@ async def show_tail(request: requests.PageRequest) -> routing.Response:
     )
 
 
-TAIL_ROUTES: Final = (requests.get(TAIL_PATH, show_tail, query=lists.SearchQuery),)
+TAIL_ROUTES: Final = (requests.get(TAIL_PATH, show_tail, query=SearchQuery),)
