@@ -48,7 +48,7 @@ def webhooks() -> dict[str, Schema]:
 
 def _event_name(schema: events.EventSchema) -> str:
     name = "".join(word.capitalize() for word in schema.type.replace("_", ".").split("."))
-    of_version = "" if schema.versions == events.VERSIONS else "V" + "And".join(map(str, schema.versions))
+    of_version = "" if tuple(schema.versions) == events.VERSIONS else "V" + "And".join(map(str, schema.versions))
     return f"{name}Event{of_version}"
 
 

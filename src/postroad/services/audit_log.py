@@ -179,7 +179,7 @@ async def write(  # noqa: PLR0917 - every service writes it on one line, in read
 
 
 class Filters(msgspec.Struct, frozen=True, kw_only=True):
-    """What to view for; empty lets everything pass. `action` may be a group: `domain` finds `domain.added`."""
+    """What to look for; empty lets everything pass. `action` may be a group: `domain` finds `domain.added`."""
 
     actor: str = ""
     action: str = ""
@@ -196,22 +196,15 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Found(msgspec.Struct, frozen=True):
-    """Entries, newest first, and the cursor to continue with; there may be more although there are few entries."""
-
-    entries: list[audit_log.Entry]
-    next_cursor: str | None
-
-
 async def page(ctx: context.Context, account_id: str, *, before: str | None, limit: int) -> list[audit_log.Entry]:
     """A page of entries, newest first, older than `before`; None for the newest."""
-    return (await search(ctx, account_id, Filters(), before=before, limit=limit)).entries
+    return (await search(ctx, account_id, Filters(), before=before, limit=limit)).rows
 
 
 async def search(
     ctx: context.Context, account_id: str | None, filters: Filters, *, before: str | None, limit: int
-) -> Found:
-    """A page of the entries that match, of an account, or of all and the installation (None).
+) -> cursors.Page[audit_log.Entry]:
+    """A page of the entries that match, newest first, of an account, or of all and the installation (None).
 
     At most MAX_EXAMINED are examined, and the cursor continues from there.
     """
@@ -234,7 +227,7 @@ async def search(
                 tx, account_id, before=place, after=floor or after, limit=limit + 1, patterns=patterns
             )
     rows, next_cursor = cursors.page(entries, limit=limit)
-    return Found(rows, next_cursor or floor)
+    return cursors.Page(rows, next_cursor or floor)
 
 
 def _between(before: str, after: str) -> audit_log.Between:
@@ -324,9 +317,9 @@ async def export_csv(ctx: context.Context, account_id: str, filters: Filters) ->
     left = MAX_CSV_ROWS
     while left:
         found = await search(ctx, account_id, filters, before=cursor, limit=min(CSV_PAGE_ROWS, left))
-        if found.entries:
-            yield csv_rows.lines(map(_cells, found.entries))
-        left -= len(found.entries)
+        if found.rows:
+            yield csv_rows.lines(map(_cells, found.rows))
+        left -= len(found.rows)
         cursor = found.next_cursor
         if cursor is None:
             return

@@ -95,6 +95,6 @@ async def test_a_change_is_logged_with_the_operator_as_actor(
     await state.jobs._flights._wait()
     await asyncio.sleep(0)
     found = await audit_log.search(ctx, None, audit_log.Filters(action=action, since=began), before=None, limit=9)
-    assert found.entries
-    assert {(one.actor, one.user_id) for one in found.entries} == {("operator", operator.user_id)}
-    assert {one.request_id for one in found.entries} == {answer.headers["x-request-id"]}
+    assert found.rows
+    assert {(one.actor, one.user_id) for one in found.rows} == {("operator", operator.user_id)}
+    assert {one.request_id for one in found.rows} == {answer.headers["x-request-id"]}

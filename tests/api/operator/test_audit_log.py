@@ -60,7 +60,7 @@ async def test_a_search_that_finds_little_continues_where_it_stopped(
     found, before, pages = [], None, 0
     while pages == 0 or before:
         page = await audit_log.search(ctx, None, audit_log.Filters(action="operator"), before=before, limit=5)
-        found += [one.action for one in page.entries]
+        found += [one.action for one in page.rows]
         before, pages = page.next_cursor, pages + 1
     assert found == ["operator.added"]
     assert pages > 3

@@ -49,7 +49,7 @@ async def test_a_sample_counts_what_the_hourly_counts_count(ctx: context.Context
         counted = await mail_counts.hourly_sums(tx, shop, from_hour=hour - 10, until_hour=hour + 1, hours=1)
     sampled = statistics.hourly_sample(await read(ctx, shop), from_hour=hour - 10)
     assert sorted(map(structs.astuple, sampled)) == sorted(map(structs.astuple, counted))
-    assert statistics.total(sampled) == statistics.Totals(1, 5, 2, 2, 1, 1)
+    assert statistics.total(sampled) == statistics.Counts(1, 5, 2, 2, 1, 1)
 
 
 async def retried(ctx: context.Context) -> list[queue.Claimed]:

@@ -30,7 +30,7 @@ async def lines(ctx: context.Context, account_id: str, *, limit: int = 50) -> li
     cursor: str | None = None
     for _ in range(20):
         page = await credits.statement(ctx, account_id, before=cursor, limit=limit)
-        found += [(line.entry.kind, line.entry.available, line.balance) for line in page.lines]
+        found += [(line.entry.kind, line.entry.available, line.balance) for line in page.rows]
         cursor = page.next_cursor
         if cursor is None:
             return found
@@ -55,7 +55,7 @@ async def test_a_message_is_one_line_and_a_refund_another(ctx: context.Context, 
     assert await lines(ctx, shop) == expected
     assert await lines(ctx, shop, limit=2) == expected
     page = await credits.statement(ctx, shop, before=None, limit=50)
-    assert [line.billing for line in page.lines] == ["reserved", None, "released", "settled", None]
+    assert [line.billing for line in page.rows] == ["reserved", None, "released", "settled", None]
 
 
 async def test_entries_without_a_line_are_passed_over(
@@ -67,7 +67,7 @@ async def test_entries_without_a_line_are_passed_over(
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, DELIVERED)])
     monkeypatch.setattr(credits, "ENTRIES_PER_PAGE", 1)
     first = await credits.statement(ctx, shop, before=None, limit=50)
-    assert first.lines == []
+    assert first.rows == []
     assert first.next_cursor is not None
     assert await lines(ctx, shop) == [("reserve", -1, 99), ("grant", 100, 100)]
 

@@ -294,7 +294,7 @@ async def test_a_wrong_answer_in_the_name_of_a_passkey_is_in_the_audit_log(
         await prove(ctx, authenticator)
     await ctx.access_cache.password_checks.close()  # it is written after the response
     found = await audit_log.search(ctx, owner.account_id, audit_log.Filters(), before=None, limit=10)
-    assert "user.login_failed" in [entry.action for entry in found.entries]
+    assert "user.login_failed" in [entry.action for entry in found.rows]
 
 
 async def test_a_registration_is_bound_to_its_session_and_made_once(
@@ -365,7 +365,7 @@ async def test_the_first_passkey_is_a_factor_with_recovery_codes_and_everybody_i
     factors = await second_factors.of_login(ctx, login.id)
     assert (factors.exist, factors.passkeys, factors.recovery_codes) == (False, 0, 0)
     found = await audit_log.search(ctx, owner.account_id, audit_log.Filters(), before=None, limit=10)
-    changes = [(entry.action, entry.detail) for entry in found.entries if "second_factor" in entry.action]
+    changes = [(entry.action, entry.detail) for entry in found.rows if "second_factor" in entry.action]
     assert sorted(changes) == [
         ("user.second_factor_added", "the passkey Key"),
         ("user.second_factor_added", "the passkey Laptop"),

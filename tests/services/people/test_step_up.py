@@ -55,7 +55,7 @@ async def test_the_password_confirms_a_session_in_every_process(
         with pytest.raises(errors.ConfirmationRequired):
             step_up.refuse_unconfirmed(elsewhere, await session_of(elsewhere, token))
     found = await audit_log.search(ctx, owner.account_id, audit_log.Filters(), before=None, limit=1)
-    (entry,) = found.entries
+    (entry,) = found.rows
     assert (entry.action, entry.subject, entry.detail) == ("user.confirmed", owner.email, "by password")
 
 

@@ -233,9 +233,9 @@ async def test_a_page_says_where_the_next_one_begins(
         made.append((await webhook_rows.put_ended(ctx, account.id, State.FAILED)).id)
         clock.pass_seconds(1)
     first = await delivery_log.part(ctx, account.id, status=status, limit=2)
-    assert first.next_before == made[2]
-    second = await delivery_log.part(ctx, account.id, status=status, before=first.next_before, limit=2)
-    assert ([entry.delivery.id for entry in second.entries], second.next_before) == (made[1::-1], None)
+    assert first.next_cursor == made[2]
+    second = await delivery_log.part(ctx, account.id, status=status, before=first.next_cursor, limit=2)
+    assert ([entry.delivery.id for entry in second.rows], second.next_cursor) == (made[1::-1], None)
 
 
 async def test_a_status_without_an_index_is_looked_for_only_so_far_at_once(
@@ -250,8 +250,8 @@ async def test_a_status_without_an_index_is_looked_for_only_so_far_at_once(
     place, parts = None, []
     for _ in range(3):
         found = await delivery_log.part(ctx, account.id, status="pending", before=place, limit=2)
-        parts.append([entry.delivery.id for entry in found.entries])
-        place = found.next_before
+        parts.append([entry.delivery.id for entry in found.rows])
+        place = found.next_cursor
     assert (parts, place) == ([[], [], [waiting.id]], None)
 
 

@@ -1,6 +1,5 @@
 """`/v1/operator/accounts`: every account, what it sends, and the changes that an operator makes."""
 
-import dataclasses
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -11,7 +10,7 @@ from postroad.api.v1 import resource, team
 from postroad.model.bounces import bounce_guard
 from postroad.model.mail import limits
 from postroad.model.units import cursors, identifiers, times
-from postroad.services.accounts import account_registry, credits, directory
+from postroad.services.accounts import account_registry, credits, directory, statistics
 from postroad.services.people import password_links, users
 from postroad.storage.people import accounts
 from postroad.web import routing
@@ -19,17 +18,6 @@ from postroad.web import routing
 RESOURCE: Final = resource.Resource("Accounts", {"id": identifiers.pattern(identifiers.ACCOUNT)})
 State = Literal["active", "suspended", "closed"]
 Cursor = Annotated[str, resource.cursor_of(identifiers.pattern(identifiers.ACCOUNT))]
-
-
-class Volume(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the mail that an account sent; by recipients, except `messages`."""
-
-    messages: int
-    recipients: int
-    delivered: int
-    bounced: int
-    failed: int
-    deferred: Annotated[int, msgspec.Meta(description="Deferred attempts, which will be retried.")]
 
 
 class GuardCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +50,7 @@ class OperatedAccount(msgspec.Struct, frozen=True, kw_only=True):
 class AccountInList(OperatedAccount, frozen=True, kw_only=True):
     """An account with its mail of the last 24 hours."""
 
-    last_day: Volume
+    last_day: statistics.Counts
     guard: GuardCounts
 
 
@@ -78,9 +66,9 @@ class OperatedDomain(msgspec.Struct, frozen=True, kw_only=True):
 class AccountWithDetails(OperatedAccount, frozen=True, kw_only=True):
     """An account with its mail, its domains and its users."""
 
-    sending: own_account.Sending
-    last_day: Volume
-    last_30_days: Volume
+    sending: account_registry.Sending
+    last_day: statistics.Counts
+    last_30_days: statistics.Counts
     domains: list[OperatedDomain]
     users: list[team.TeamUser]
 
@@ -182,10 +170,6 @@ def _facts(ctx: context.Context, account: accounts.Account) -> dict[str, Any]:
     }
 
 
-def _volume(volume: directory.Volume) -> Volume:
-    return Volume(**dataclasses.asdict(volume))
-
-
 def _guard(counts: bounce_guard.Counts) -> GuardCounts:
     return GuardCounts(
         recipients=counts.recipients,
@@ -219,7 +203,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
         resource.from_record(
             AccountInList,
             one.account,
-            last_day=_volume(one.last_day),
+            last_day=one.last_day,
             guard=_guard(one.guard),
             **_facts(ctx, one.account),
         )
@@ -234,9 +218,9 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     shown = resource.from_record(
         AccountWithDetails,
         found.account,
-        sending=own_account.Sending(**dataclasses.asdict(found.sending)),
-        last_day=_volume(found.last_day),
-        last_30_days=_volume(found.last_month),
+        sending=found.sending,
+        last_day=found.last_day,
+        last_30_days=found.last_month,
         domains=[resource.from_record(OperatedDomain, one) for one in found.domains],
         users=[resource.from_record(team.TeamUser, one, enabled=one.disabled_at is None) for one in found.users],
         **_facts(ctx, found.account),

@@ -56,7 +56,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
         account_id = audit_log.INSTALLATION
     filters = of_account.filters_of(query)
     found = await audit_log.search(ctx, account_id, filters, before=query.before, limit=query.rows)
-    entries = [of_account.shown(OperatorAuditLogEntry, row, account_id=row.account_id or None) for row in found.entries]
+    entries = [of_account.shown(OperatorAuditLogEntry, row, account_id=row.account_id or None) for row in found.rows]
     return routing.Response(200, OperatorAuditLog(entries, found.next_cursor, request_id=request.id))
 
 

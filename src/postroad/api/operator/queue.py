@@ -226,7 +226,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
             provider_queue=one.provider_queue,
             why=one.why,
         )
-        for one in found.entries
+        for one in found.rows
     ]
     return routing.Response(200, QueueList(rows, found.next_cursor, request_id=request.id))
 

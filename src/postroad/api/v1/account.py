@@ -1,6 +1,5 @@
 """`/v1/account`: the caller's account, its credits and its ledger."""
 
-import dataclasses
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -43,36 +42,6 @@ class Account(msgspec.Struct, frozen=True):
     created_at: times.WireTime
 
 
-class Sending(msgspec.Struct, frozen=True, kw_only=True):
-    """The bounce guard's counts for the last days, and the account's state."""
-
-    state: Annotated[
-        accounts.State,
-        msgspec.Meta(
-            description="`warned`: a warning threshold is reached. `suspended`: the guard has suspended the account. "
-            "`off`: this installation has no bounce guard, and nothing is counted."
-        ),
-    ]
-    days: Annotated[int, msgspec.Meta(description="Number of UTC days counted, today included.")]
-    recipients: Annotated[int, msgspec.Meta(description="Recipients of these days that were attempted and are final.")]
-    bounces: Annotated[int, msgspec.Meta(description="Recipients among them whose address does not exist.")]
-    bounce_percent: Annotated[float, msgspec.Meta(description="`bounces` as a percentage of `recipients`.")]
-    complaints: Annotated[int, msgspec.Meta(description="Complaints reported by mailbox providers.")]
-    complaint_percent: Annotated[float, msgspec.Meta(description="`complaints` as a percentage of `recipients`.")]
-    min_recipients: Annotated[
-        int, msgspec.Meta(description="With fewer recipients than this, the guard neither warns nor suspends.")
-    ]
-    warn_percent: Annotated[float, msgspec.Meta(description="The account is warned at this `bounce_percent`.")]
-    suspend_percent: Annotated[float, msgspec.Meta(description="The account is suspended at this `bounce_percent`.")]
-    complaint_warn_percent: Annotated[
-        float, msgspec.Meta(description="The account is warned at this `complaint_percent`.")
-    ]
-    complaint_suspend_percent: Annotated[
-        float,
-        msgspec.Meta(description="The account is suspended at this `complaint_percent`, with at least two complaints."),
-    ]
-
-
 class AccountDetails(Account, frozen=True, kw_only=True):
     """An account with its bounce guard state."""
 
@@ -83,7 +52,7 @@ class AccountDetails(Account, frozen=True, kw_only=True):
             "operator can resume it."
         ),
     ]
-    sending: Sending
+    sending: accounts.Sending
     # Mail costs nothing: credits are off, or unlimited for this account.
     credits_unlimited: bool
     second_factor_required: Annotated[
@@ -156,11 +125,10 @@ async def change(ctx: context.Context, request: routing.Request) -> routing.Resp
 
 
 async def _details(ctx: context.Context, request: routing.Request, found: stored_accounts.Account) -> routing.Response:
-    guard_status = Sending(**dataclasses.asdict(await accounts.sending(ctx, found)))
     details = AccountDetails(
         **msgspec.structs.asdict(account(found)),
         suspended_until=times.optional_to_wire(accounts.suspended_until(ctx, found)),
-        sending=guard_status,
+        sending=await accounts.sending(ctx, found),
         credits_unlimited=not credits.needs_credits(ctx, found),
         second_factor_required=found.second_factor_since is not None,
     )

@@ -108,7 +108,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     found = await audit_log.search(
         ctx, request.caller.account_id, filters_of(query), before=query.before, limit=query.rows
     )
-    entries = [shown(AuditLogEntry, row) for row in found.entries]
+    entries = [shown(AuditLogEntry, row) for row in found.rows]
     return routing.Response(200, AuditLogResponse(entries, found.next_cursor, request_id=request.id))
 
 

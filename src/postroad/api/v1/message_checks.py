@@ -16,13 +16,6 @@ from postroad.web import routing
 RESOURCE: Final = resource.Resource("Messages", {"id": identifiers.pattern(identifiers.MESSAGE)})
 
 
-class CheckFinding(msgspec.Struct, frozen=True):
-    """One result of a check, as a sentence."""
-
-    level: content_checks.Level
-    text: str
-
-
 class CheckedLink(msgspec.Struct, frozen=True):
     """A link in the HTML, with its line and its problems."""
 
@@ -30,16 +23,6 @@ class CheckedLink(msgspec.Struct, frozen=True):
     text: str
     line: int
     problems: list[str]
-
-
-class LimitedFeature(msgspec.Struct, frozen=True):
-    """HTML or CSS that the message uses and some mail clients do not support, or support in part."""
-
-    title: str
-    lines: list[int]
-    supported_percent: int
-    not_supported: list[str]
-    partly_supported: list[str]
 
 
 class SpamVerdict(msgspec.Struct, frozen=True):
@@ -55,11 +38,11 @@ class SpamVerdict(msgspec.Struct, frozen=True):
 class MessageChecks(resource.Response, frozen=True):
     """The results of all checks. `spam` is null where the operator has no SpamAssassin."""
 
-    headers: list[CheckFinding]
-    content: list[CheckFinding]
+    headers: list[content_checks.CheckFinding]
+    content: list[content_checks.CheckFinding]
     links: list[CheckedLink]
     more_links: int
-    features: list[LimitedFeature]
+    features: list[content_checks.LimitedFeature]
     spam: SpamVerdict | None
     is_truncated: bool
 
@@ -76,11 +59,11 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     return routing.Response(
         200,
         MessageChecks(
-            headers=_findings(report.headers),
-            content=_findings(report.content),
+            headers=report.headers,
+            content=report.content,
             links=[_link(checked) for checked in report.links],
             more_links=report.more_links,
-            features=[_feature(feature) for feature in report.features],
+            features=report.features,
             spam=_spam(report.spam),
             is_truncated=report.truncated,
             request_id=request.id,
@@ -88,16 +71,8 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     )
 
 
-def _findings(found: list[content_checks.Finding]) -> list[CheckFinding]:
-    return [CheckFinding(one.level, one.text) for one in found]
-
-
 def _link(checked: content_checks.CheckedLink) -> CheckedLink:
     return CheckedLink(checked.link.url, checked.link.text, checked.link.line, checked.problems)
-
-
-def _feature(feature: content_checks.LimitedFeature) -> LimitedFeature:
-    return resource.from_record(LimitedFeature, feature)
 
 
 def _spam(found: spamd.Verdict | spamd.Failure | None) -> SpamVerdict | None:

@@ -1,6 +1,5 @@
 """`/v1/statistics`: delivery counts, the oldest waiting recipient and the latest failures."""
 
-from dataclasses import asdict
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -27,34 +26,10 @@ class StatisticsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = chart_ranges.Period.DAY
 
 
-class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """Accepted messages and the results of recipients."""
-
-    messages: Annotated[int, msgspec.Meta(description="Accepted messages.")]
-    recipients: Annotated[int, msgspec.Meta(description="Their recipients.")]
-    delivered: Annotated[int, msgspec.Meta(description="Recipients accepted by the receiving server.")]
-    bounced: Annotated[int, msgspec.Meta(description="Recipients refused permanently.")]
-    failed: Annotated[int, msgspec.Meta(description="Recipients that failed or expired.")]
-    deferred: Annotated[int, msgspec.Meta(description="Deferred attempts, which will be retried.")]
-
-
-class CountsFrom(Counts, frozen=True, kw_only=True):
+class CountsFrom(statistics.Counts, frozen=True, kw_only=True):
     """Counts of one interval."""
 
     at: Annotated[times.WireTime, msgspec.Meta(description="Start of the interval.")]
-
-
-class ProviderCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Results at one mailbox provider."""
-
-    name: Annotated[
-        str,
-        msgspec.Meta(description="The mailbox provider; `others` is every destination without a provider of its own."),
-    ]
-    delivered: int
-    bounced: int
-    failed: int
-    deferred: int
 
 
 class CauseCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,10 +92,10 @@ class Statistics(msgspec.Struct, frozen=True, kw_only=True):
             "is the current one."
         ),
     ]
-    totals: Counts
-    before: Annotated[Counts, msgspec.Meta(description="The previous period, up to the same hour.")]
+    totals: statistics.Counts
+    before: Annotated[statistics.Counts, msgspec.Meta(description="The previous period, up to the same hour.")]
     providers: Annotated[
-        list[ProviderCounts],
+        list[statistics.ProviderCounts],
         msgspec.Meta(
             description="Highest refusal rate first; providers with fewer than 20 results last. Recipients that no "
             "server decided about are not included."
@@ -152,9 +127,6 @@ def _statistics(
         found,
         period=period,
         series=_series(found.series),
-        totals=Counts(**asdict(found.totals)),
-        before=Counts(**asdict(found.before)),
-        providers=[ProviderCounts(**asdict(provider)) for provider in found.providers],
         causes=[_cause(group) for group in failures.groups],
         oldest=_oldest(found.oldest) if found.oldest else None,
         failures=[_failure(failure) for failure in found.failures],
@@ -162,7 +134,7 @@ def _statistics(
 
 
 def _series(series: statistics.Series) -> list[CountsFrom]:
-    names = Counts.__struct_fields__
+    names = statistics.Counts.__struct_fields__
     counts = zip(*(getattr(series, name) for name in names), strict=True)
     return [
         CountsFrom(at=times.to_wire(start), **dict(zip(names, row, strict=True)))

@@ -1,6 +1,6 @@
 """Requests and responses of `/v1/webhook` and `/v1/webhooks`, and `/v1/event-schemas`: the JSON schemas of events."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -361,18 +361,10 @@ _TYPES: Final = "|".join(kind.replace(".", "[.]") for kind in events.EventType)
 RESOURCE: Final = resource.Resource("Webhook", {"type": f"^({_TYPES})$"})
 
 
-class EventSchema(msgspec.Struct, frozen=True, kw_only=True):
-    """The JSON schema (draft 2020-12) of an event type."""
-
-    type: str
-    versions: Annotated[list[int], msgspec.Meta(description="The webhook versions in which the event has this form.")]
-    schema: Annotated[dict[str, Any], msgspec.Meta(description="The schema of the request body.")]
-
-
 class EventSchemasResponse(resource.Response, frozen=True):
     """Event schemas, by type and version."""
 
-    schemas: list[EventSchema]
+    schemas: list[events.EventSchema]
 
 
 async def list_event_schemas(_ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -396,11 +388,7 @@ async def show_event_schema(_ctx: context.Context, request: routing.Request) -> 
 
 
 def _response(request: routing.Request, kinds: tuple[events.EventType, ...]) -> routing.Response:
-    found = [
-        EventSchema(type=each.type, versions=list(each.versions), schema=each.schema)
-        for kind in kinds
-        for each in events.schema_of_type(kind)
-    ]
+    found = [schema for kind in kinds for schema in events.schema_of_type(kind)]
     return routing.Response(200, EventSchemasResponse(found, request_id=request.id))
 
 

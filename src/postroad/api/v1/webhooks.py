@@ -90,8 +90,8 @@ async def list_deliveries(ctx: context.Context, request: routing.Request) -> rou
         before=query.before,
         limit=query.limit or cursors.DEFAULT_LIMIT,
     )
-    shown = [schemas.delivery(entry, shows_content=request.caller.sees_content) for entry in found.entries]
-    return routing.Response(200, schemas.WebhookDeliveriesResponse(shown, found.next_before, request_id=request.id))
+    shown = [schemas.delivery(entry, shows_content=request.caller.sees_content) for entry in found.rows]
+    return routing.Response(200, schemas.WebhookDeliveriesResponse(shown, found.next_cursor, request_id=request.id))
 
 
 async def show_delivery(ctx: context.Context, request: routing.Request) -> routing.Response:

@@ -1,9 +1,9 @@
 """`postroad account`, `credits` and `audit-log`: accounts, what they may send, and who changed what in one."""
 
-import dataclasses
 from typing import Any, Final
 
 import click
+import msgspec
 
 from postroad import context as services_context
 from postroad import errors
@@ -66,7 +66,7 @@ async def show(context: services_context.Context, named: str) -> output.Report:
     details = {
         **views.account(account),
         "suspended_until": until,
-        "sending": dataclasses.asdict(sending),
+        "sending": msgspec.structs.asdict(sending),
         "storage": {"live_bytes": storage.live, "test_bytes": storage.test},
         "credits_unlimited": not services_credits.needs_credits(context, account),
         "second_factor_required": account.second_factor_since is not None,

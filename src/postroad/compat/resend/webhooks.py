@@ -98,8 +98,8 @@ async def events(ctx: context.Context, request: routing.Request) -> routing.Resp
     query: emails.Page = request.query
     row = await _find(ctx, request)
     part = await delivery_log.part(ctx, request.caller.account_id, row.id, before=query.after, limit=query.rows)
-    listed = [_event(entry) for entry in part.entries]
-    return compatible_api.respond({"object": "list", "has_more": part.next_before is not None, "data": listed})
+    listed = [_event(entry) for entry in part.rows]
+    return compatible_api.respond({"object": "list", "has_more": part.next_cursor is not None, "data": listed})
 
 
 async def event(ctx: context.Context, request: routing.Request) -> routing.Response:

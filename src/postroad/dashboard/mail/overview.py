@@ -317,7 +317,7 @@ def _growth(now: int, before: int) -> tuple[str, str]:
     return f"{100 * (now - before) / before:+,.0f}%".replace("-", "\N{MINUS SIGN}"), ""
 
 
-def _rate(name: str, path: str, now: statistics.Totals, before: statistics.Totals) -> Tile:
+def _rate(name: str, path: str, now: statistics.Counts, before: statistics.Counts) -> Tile:
     label = name.title()
     share, share_before = _share(now, name), _share(before, name)
     count = getattr(now, name)
@@ -332,11 +332,11 @@ def _rate(name: str, path: str, now: statistics.Totals, before: statistics.Total
     return Tile(label, figure, detail, path, f"{points:+.1f} points".replace("-", "\N{MINUS SIGN}"), tone)
 
 
-def _final_count(totals: statistics.Totals) -> int:
+def _final_count(totals: statistics.Counts) -> int:
     return totals.delivered + totals.bounced + totals.failed
 
 
-def _share(totals: statistics.Totals, name: str) -> float | None:
+def _share(totals: statistics.Counts, name: str) -> float | None:
     ended = _final_count(totals)
     count: int = getattr(totals, name)
     return 100 * count / ended if ended else None

@@ -34,10 +34,10 @@ async def index(request: requests.PageRequest) -> routing.Response:
     asked = {name: getattr(query, name) for name in _FILTERS}
     return request.page(
         "operator/audit_log.html",
-        rows=[(entry, audit_log.text(entry)) for entry in found.entries],
-        names=await directory.names(ctx, {one.account_id for one in found.entries}),
+        rows=[(entry, audit_log.text(entry)) for entry in found.rows],
+        names=await directory.names(ctx, {one.account_id for one in found.rows}),
         operators=await directory.emails(
-            ctx, {one.user_id for one in found.entries if one.user_id and one.actor_kind == "operator"}
+            ctx, {one.user_id for one in found.rows if one.user_id and one.actor_kind == "operator"}
         ),
         only=account,
         next_url=navigation.url(PATH, **asked, before=found.next_cursor) if found.next_cursor else "",

@@ -87,7 +87,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
     next_url = navigation.url(RECIPIENTS, **selected, state=query.state, cursor=found.next_cursor)
     return request.page(
         "operator/queue_recipients.html",
-        entries=found.entries,
+        entries=found.rows,
         names=counted.names,
         title_of=providers.title_of,
         chosen=chosen,

@@ -34,7 +34,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
     asked = {name: getattr(query, name) for name in FILTERS}
     return request.page(
         "audit_log.html",
-        rows=[(entry, audit_log.text(entry)) for entry in found.entries],
+        rows=[(entry, audit_log.text(entry)) for entry in found.rows],
         next_url=navigation.url(PATH, **asked, before=found.next_cursor) if found.next_cursor else "",
         export_url=navigation.url(f"{PATH}/export", **asked),
         query=query,

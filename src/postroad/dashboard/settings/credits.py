@@ -33,12 +33,12 @@ async def index(request: requests.PageRequest) -> routing.Response:
     return request.page(
         "credits.html",
         rows=[
-            (line, BILLING.get(line.billing or "", KINDS.get(line.entry.kind, line.entry.kind))) for line in found.lines
+            (line, BILLING.get(line.billing or "", KINDS.get(line.entry.kind, line.entry.kind))) for line in found.rows
         ],
         next_cursor=found.next_cursor,
         is_first=is_first,
         # Nothing was ever added.
-        is_new=is_first and not found.lines and not found.next_cursor,
+        is_new=is_first and not found.rows and not found.next_cursor,
         usage=await credits.recent_usage(request.ctx, request.account_id, request.zone) if is_first else None,
         usage_days=credits.USAGE_DAYS,
         needs_credits=credits.needs_credits(request.ctx, request.account),

@@ -376,8 +376,8 @@ async def _log(request: requests.PageRequest, query: Query) -> dict[str, Any]:
         limit=ROWS,
     )
     return {
-        "rows": [delivery_view(entry) for entry in part.entries],
-        "next_cursor": part.next_before,
+        "rows": [delivery_view(entry) for entry in part.rows],
+        "next_cursor": part.next_cursor,
         "wanted": status or "",
         "message": message,
         "is_first": not (message or status or query.before),

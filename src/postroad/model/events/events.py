@@ -249,11 +249,11 @@ _RECIPIENT: Final = ("email_id", "recipient_id", "to", "from")
 
 
 class EventSchema(msgspec.Struct, frozen=True):
-    """The schema of an event type in these versions."""
+    """The JSON schema (draft 2020-12) of an event type."""
 
-    type: EventType
-    versions: tuple[int, ...]
-    schema: Schema
+    type: str
+    versions: Annotated[list[int], msgspec.Meta(description="The webhook versions in which the event has this form.")]
+    schema: Annotated[Schema, msgspec.Meta(description="The schema of the request body.")]
 
 
 def schema_of_type(kind: EventType) -> list[EventSchema]:
@@ -261,7 +261,7 @@ def schema_of_type(kind: EventType) -> list[EventSchema]:
     versions: dict[type[msgspec.Struct], list[int]] = {}
     for version in VERSIONS:
         versions.setdefault(data_type(kind, version), []).append(version)
-    return [EventSchema(kind, tuple(numbers), _schema(kind, struct)) for struct, numbers in versions.items()]
+    return [EventSchema(kind, numbers, _schema(kind, struct)) for struct, numbers in versions.items()]
 
 
 def _schema(kind: EventType, struct: type[msgspec.Struct]) -> Schema:

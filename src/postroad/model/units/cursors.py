@@ -5,7 +5,7 @@ caller's own list.
 """
 
 from collections.abc import Sequence
-from typing import Final, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from postroad import errors
 from postroad.model.units import identifiers
@@ -45,9 +45,16 @@ def next_cursor(ids: Sequence[str], *, limit: int) -> str | None:
     return ids[limit - 1] if len(ids) > limit else None
 
 
-def page(found: list[Row], *, limit: int, key: str = "id") -> tuple[list[Row], str | None]:
-    """The first `limit` rows, and the cursor of the next page; `key` is the attribute that is a row's position."""
-    return found[:limit], next_cursor([getattr(row, key) for row in found], limit=limit)
+class Page(NamedTuple, Generic[Row]):
+    """Rows of a list, and the cursor to continue with, None at the end; there may be more although there are few."""
+
+    rows: list[Row]
+    next_cursor: str | None
+
+
+def page(found: list[Row], *, limit: int, key: str = "id") -> Page[Row]:
+    """The first `limit` rows; `key` is the attribute that is a row's position."""
+    return Page(found[:limit], next_cursor([getattr(row, key) for row in found], limit=limit))
 
 
 def check(field: str, text: str, prefix: str) -> str:

@@ -2,7 +2,9 @@
 
 import dataclasses
 import functools
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
+
+import msgspec
 
 from postroad import context, errors
 from postroad.mail.results import bounce_guard as account_guard
@@ -19,29 +21,40 @@ from postroad.storage.operations import retention
 from postroad.storage.people import accounts, credentials, users
 from postroad.storage.webhook import webhook_deliveries, webhooks
 
-# A sentence for users; it is part of the error that a sender sees.
 # Per sweep, each in its own transaction. The rest follows with the next sweep.
 MAX_RESUMED = 1_000
 # `off`: no bounce guard, and nothing is counted.
 State = Literal["ok", "warned", "suspended", "off"]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Sending:
-    """The bounce guard's counts of the last days, its thresholds, and the account's state."""
+class Sending(msgspec.Struct, frozen=True):
+    """The bounce guard's counts for the last days, and the account's state."""
 
-    state: State
-    days: int
-    recipients: int
-    bounces: int
-    bounce_percent: float
-    complaints: int
-    complaint_percent: float
-    min_recipients: int
-    warn_percent: float
-    suspend_percent: float
-    complaint_warn_percent: float
-    complaint_suspend_percent: float
+    state: Annotated[
+        State,
+        msgspec.Meta(
+            description="`warned`: a warning threshold is reached. `suspended`: the guard has suspended the account. "
+            "`off`: this installation has no bounce guard, and nothing is counted."
+        ),
+    ]
+    days: Annotated[int, msgspec.Meta(description="Number of UTC days counted, today included.")]
+    recipients: Annotated[int, msgspec.Meta(description="Recipients of these days that were attempted and are final.")]
+    bounces: Annotated[int, msgspec.Meta(description="Recipients among them whose address does not exist.")]
+    bounce_percent: Annotated[float, msgspec.Meta(description="`bounces` as a percentage of `recipients`.")]
+    complaints: Annotated[int, msgspec.Meta(description="Complaints reported by mailbox providers.")]
+    complaint_percent: Annotated[float, msgspec.Meta(description="`complaints` as a percentage of `recipients`.")]
+    min_recipients: Annotated[
+        int, msgspec.Meta(description="With fewer recipients than this, the guard neither warns nor suspends.")
+    ]
+    warn_percent: Annotated[float, msgspec.Meta(description="The account is warned at this `bounce_percent`.")]
+    suspend_percent: Annotated[float, msgspec.Meta(description="The account is suspended at this `bounce_percent`.")]
+    complaint_warn_percent: Annotated[
+        float, msgspec.Meta(description="The account is warned at this `complaint_percent`.")
+    ]
+    complaint_suspend_percent: Annotated[
+        float,
+        msgspec.Meta(description="The account is suspended at this `complaint_percent`, with at least two complaints."),
+    ]
 
 
 async def create(ctx: context.Context, name: str) -> accounts.Account:

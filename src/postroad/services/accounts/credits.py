@@ -170,13 +170,6 @@ class Line(msgspec.Struct, frozen=True):
     billing: str | None
 
 
-class Statement(msgspec.Struct, frozen=True):
-    """Lines, newest first, and the cursor to continue with; there may be more although there are few lines."""
-
-    lines: list[Line]
-    next_cursor: str | None
-
-
 class Usage(msgspec.Struct, frozen=True):
     """Recipients of each day, oldest first, and of the most used tags; `counted_from` if not all messages counted."""
 
@@ -185,7 +178,7 @@ class Usage(msgspec.Struct, frozen=True):
     counted_from: int | None
 
 
-async def statement(ctx: context.Context, account_id: str, *, before: str | None, limit: int) -> Statement:
+async def statement(ctx: context.Context, account_id: str, *, before: str | None, limit: int) -> cursors.Page[Line]:
     """A page of the ledger as lines, older than `before`; None for the newest."""
     place = cursors.end(identifiers.LEDGER)
     if before is not None:
@@ -200,7 +193,7 @@ async def statement(ctx: context.Context, account_id: str, *, before: str | None
     for entry in chosen:
         lines.append(Line(entry, balance, billing.get(reserved.get(entry.id) or "")))
         balance = None if balance is None else balance - entry.available
-    return Statement(lines, _next_cursor(entries, chosen, limit=limit))
+    return cursors.Page(lines, _next_cursor(entries, chosen, limit=limit))
 
 
 def _next_cursor(

@@ -1,7 +1,6 @@
 """All accounts of the installation, as operators see them: searched, and with what they send."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -10,7 +9,7 @@ from postroad import context
 from postroad.model.bounces import bounce_guard
 from postroad.model.units import times
 from postroad.services import audit_log
-from postroad.services.accounts import account_registry
+from postroad.services.accounts import account_registry, statistics
 from postroad.services.domains import domain_registry as account_domains
 from postroad.services.people import logins as auth_logins
 from postroad.services.people import users as account_users
@@ -25,23 +24,11 @@ MONTH_HOURS: Final = 30 * DAY_HOURS
 SEARCH_CHARACTERS: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Volume:
-    """What became of the mail that an account sent in some hours."""
-
-    messages: int
-    recipients: int
-    delivered: int
-    bounced: int
-    failed: int
-    deferred: int
-
-
 class ListedAccount(msgspec.Struct, frozen=True):
     """An account, its mail of the last day, and the counts of the bounce guard."""
 
     account: accounts.Account
-    last_day: Volume
+    last_day: statistics.Counts
     guard: bounce_guard.Counts
 
 
@@ -50,8 +37,8 @@ class AccountDetails(msgspec.Struct, frozen=True):
 
     account: accounts.Account
     sending: account_registry.Sending
-    last_day: Volume
-    last_month: Volume
+    last_day: statistics.Counts
+    last_month: statistics.Counts
     domains: Sequence[stored_domains.Domain]
     users: Sequence[stored_users.User]
 
@@ -109,6 +96,6 @@ async def emails(ctx: context.Context, user_ids: Iterable[str]) -> dict[str, str
     return {one.id: one.email for one in found if one is not None}
 
 
-async def _volume(tx: store.Transaction, account_id: str, *, now: int, hours: int) -> Volume:
+async def _volume(tx: store.Transaction, account_id: str, *, now: int, hours: int) -> statistics.Counts:
     counts = await mail_counts.hourly_since(tx, account_id, from_hour=mail_counts.hour_of(now) - hours + 1)
-    return Volume(*(count or 0 for count in counts))
+    return statistics.Counts(*(count or 0 for count in counts))

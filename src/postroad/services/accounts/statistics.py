@@ -9,8 +9,8 @@ import collections
 import hashlib
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Final, NamedTuple
+from dataclasses import replace
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
@@ -166,23 +166,22 @@ USUAL_DAYS: Final = 7
 _ALL_HOURS: Final = 10**6
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Counts. `deferred` counts attempts that will be repeated, the others messages and recipients."""
+class Counts(msgspec.Struct, frozen=True):
+    """Accepted messages and the results of recipients."""
 
-    messages: int = 0
-    recipients: int = 0
-    delivered: int = 0
-    bounced: int = 0
-    failed: int = 0
-    deferred: int = 0
+    messages: Annotated[int, msgspec.Meta(description="Accepted messages.")]
+    recipients: Annotated[int, msgspec.Meta(description="Their recipients.")]
+    delivered: Annotated[int, msgspec.Meta(description="Recipients accepted by the receiving server.")]
+    bounced: Annotated[int, msgspec.Meta(description="Recipients refused permanently.")]
+    failed: Annotated[int, msgspec.Meta(description="Recipients that failed or expired.")]
+    deferred: Annotated[int, msgspec.Meta(description="Deferred attempts, which will be retried.")]
 
 
-_COUNTED: Final = tuple(field.name for field in fields(Totals))
+_COUNTED: Final = Counts.__struct_fields__
 
 
 class Series(msgspec.Struct, frozen=True):
-    """Counts by bucket, as in `Totals`; `starts` has the start of each."""
+    """Counts by bucket, as in `Counts`; `starts` has the start of each."""
 
     starts: list[int]
     messages: list[int]
@@ -193,9 +192,13 @@ class Series(msgspec.Struct, frozen=True):
     deferred: list[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
-    name: str
+class ProviderCounts(msgspec.Struct, frozen=True):
+    """Results at one mailbox provider."""
+
+    name: Annotated[
+        str,
+        msgspec.Meta(description="The mailbox provider; `others` is every destination without a provider of its own."),
+    ]
     delivered: int
     bounced: int
     failed: int
@@ -221,9 +224,9 @@ class Overview(msgspec.Struct, frozen=True):
     chosen: chart_ranges.Range
     now: int
     series: Series
-    totals: Totals
-    before: Totals
-    providers: list[Provider]
+    totals: Counts
+    before: Counts
+    providers: list[ProviderCounts]
     queued: int
     oldest: queue_inspection.QueueEntry | None
     failures: list[attempts.FinalRefusal]
@@ -231,7 +234,7 @@ class Overview(msgspec.Struct, frozen=True):
     back_to: int | None = None
 
 
-class Counts(NamedTuple):
+class RangeCounts(NamedTuple):
     """The hourly counts of a range and of the one before, and where they end if not with the range."""
 
     recent: list[mail_counts.BucketTotal]
@@ -281,7 +284,7 @@ async def _queued(tx: store.Transaction, account: stored_accounts.Account) -> tu
 
 async def read_counts(
     ctx: context.Context, account_id: str, chosen: chart_ranges.Range, narrowing: Narrowing
-) -> Counts:
+) -> RangeCounts:
     """The counts of a range and of the one before: all of them, or a sample of the mail that is asked for."""
     ranges = (chosen.from_hour, chosen.until_hour), (chosen.compared_from, chosen.compared_until)
     if not narrowing:
@@ -290,7 +293,7 @@ async def read_counts(
                 await mail_counts.hourly_sums(tx, account_id, from_hour=first, until_hour=until, hours=hours)
                 for (first, until), hours in zip(ranges, (1, _ALL_HOURS), strict=True)
             ]
-        return Counts(recent, before, None)
+        return RangeCounts(recent, before, None)
     samples = []
     for first, until in ranges:
         sample = await read_sample(
@@ -307,7 +310,7 @@ async def read_counts(
             break
     counted = [hourly_sample(sample, from_hour=first) for sample, (first, _) in zip(samples, ranges, strict=False)]
     is_complete = samples[-1].back_to is None
-    return Counts(counted[0], counted[1] if is_complete else [], samples[0].back_to)
+    return RangeCounts(counted[0], counted[1] if is_complete else [], samples[0].back_to)
 
 
 async def daily_recipients(ctx: context.Context, account_id: str) -> float:
@@ -343,8 +346,8 @@ async def _newest_deliveries(tx: store.Transaction, account_id: str) -> list[sto
     ]
 
 
-def total(sums: Sequence[mail_counts.BucketTotal]) -> Totals:
-    return Totals(*(sum(getattr(one, name) for one in sums) for name in _COUNTED))
+def total(sums: Sequence[mail_counts.BucketTotal]) -> Counts:
+    return Counts(*(sum(getattr(one, name) for one in sums) for name in _COUNTED))
 
 
 def _series(sums: Sequence[mail_counts.BucketTotal], chosen: chart_ranges.Range) -> Series:
@@ -355,7 +358,7 @@ def _series(sums: Sequence[mail_counts.BucketTotal], chosen: chart_ranges.Range)
     return Series(chosen.starts, *([getattr(bucket, name) for bucket in buckets] for name in _COUNTED))
 
 
-def _providers(sums: Sequence[mail_counts.BucketTotal]) -> list[Provider]:
+def _providers(sums: Sequence[mail_counts.BucketTotal]) -> list[ProviderCounts]:
     """Highest refusal rate first; then those with few results, most refusals first.
 
     Results that no server decided belong to no provider.
@@ -365,10 +368,10 @@ def _providers(sums: Sequence[mail_counts.BucketTotal]) -> list[Provider]:
         if one.provider:
             by_name.setdefault(one.provider, []).append(one)
     totals = {name: total(found) for name, found in by_name.items()}
-    found = [Provider(name, of.delivered, of.bounced, of.failed, of.deferred) for name, of in totals.items()]
+    found = [ProviderCounts(name, of.delivered, of.bounced, of.failed, of.deferred) for name, of in totals.items()]
     return sorted(found, key=_sort_key)
 
 
-def _sort_key(one: Provider) -> tuple[float | str, ...]:
+def _sort_key(one: ProviderCounts) -> tuple[float | str, ...]:
     share = one.refused / one.ended if one.ended >= MIN_RESULTS else -1
     return -share, -one.refused, -one.deferred, -one.delivered, one.name

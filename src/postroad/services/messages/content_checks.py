@@ -35,7 +35,9 @@ class Level(StrEnum):
     BAD = "bad"
 
 
-class Finding(msgspec.Struct, frozen=True):
+class CheckFinding(msgspec.Struct, frozen=True):
+    """One result of a check, as a sentence."""
+
     level: Level
     text: str
 
@@ -47,29 +49,29 @@ class Origin(msgspec.Struct, frozen=True):
     signing_domain: str = ""
 
 
-def check_header(headers: Sequence[tuple[str, str]], origin: Origin) -> list[Finding]:
+def check_header(headers: Sequence[tuple[str, str]], origin: Origin) -> list[CheckFinding]:
     fields: dict[str, list[str]] = {}
     for name, value in headers:
         fields.setdefault(name.lower(), []).append(value)
     return [*_required(fields), *_alignment(fields, origin), _unsubscribe(fields)]
 
 
-def _required(fields: dict[str, list[str]]) -> list[Finding]:
+def _required(fields: dict[str, list[str]]) -> list[CheckFinding]:
     """Fields that occur exactly once (RFC 5322 section 3.6); spam filters count a missing Message-ID too."""
     findings = []
     for name in ("From", "Date", "Message-ID", "Subject"):
         count = len(fields.get(name.lower(), ()))
         if count == 0:
-            findings.append(Finding(Level.BAD, f"{name} is missing."))
+            findings.append(CheckFinding(Level.BAD, f"{name} is missing."))
         elif count > 1:
-            findings.append(Finding(Level.BAD, f"{name} occurs {count} times; it must occur once."))
-    return findings or [Finding(Level.GOOD, "From, Date, Message-ID and Subject are present.")]
+            findings.append(CheckFinding(Level.BAD, f"{name} occurs {count} times; it must occur once."))
+    return findings or [CheckFinding(Level.GOOD, "From, Date, Message-ID and Subject are present.")]
 
 
-def _alignment(fields: dict[str, list[str]], origin: Origin) -> list[Finding]:
+def _alignment(fields: dict[str, list[str]], origin: Origin) -> list[CheckFinding]:
     found = _ADDRESS.search(fields.get("from", [""])[0])
     if found is None:
-        return [Finding(Level.BAD, "From has no address, so nothing can be aligned with it.")]
+        return [CheckFinding(Level.BAD, "From has no address, so nothing can be aligned with it.")]
     sender = found[1].lower()
     signed = [match[1].lower() for value in fields.get("dkim-signature", ()) if (match := _DKIM_DOMAIN.search(value))]
     return [
@@ -78,22 +80,24 @@ def _alignment(fields: dict[str, list[str]], origin: Origin) -> list[Finding]:
     ]
 
 
-def _dkim(sender: str, signed: list[str], later: str) -> Finding:
+def _dkim(sender: str, signed: list[str], later: str) -> CheckFinding:
     if not signed and not later:
-        return Finding(Level.BAD, "The message has no DKIM signature. Gmail and Yahoo require one.")
+        return CheckFinding(Level.BAD, "The message has no DKIM signature. Gmail and Yahoo require one.")
     named = ", ".join(signed) or later
     if any(_is_aligned(sender, domain) for domain in signed or [later]):
         when = "" if signed else " It is signed when it is sent, if the domain is registered."
-        return Finding(Level.GOOD, f"The DKIM signature is for {named}, which is aligned with From ({sender}).{when}")
-    return Finding(Level.BAD, f"The DKIM signature is for {named}, which is not aligned with From ({sender}).")
+        return CheckFinding(
+            Level.GOOD, f"The DKIM signature is for {named}, which is aligned with From ({sender}).{when}"
+        )
+    return CheckFinding(Level.BAD, f"The DKIM signature is for {named}, which is not aligned with From ({sender}).")
 
 
-def _return_path(sender: str, domain: str) -> Finding:
+def _return_path(sender: str, domain: str) -> CheckFinding:
     if not domain:
-        return Finding(Level.WARN, "The return path is empty, as in delivery reports.")
+        return CheckFinding(Level.WARN, "The return path is empty, as in delivery reports.")
     if _is_aligned(sender, domain):
-        return Finding(Level.GOOD, f"The return path is in {domain}, which is aligned with From ({sender}).")
-    return Finding(
+        return CheckFinding(Level.GOOD, f"The return path is in {domain}, which is aligned with From ({sender}).")
+    return CheckFinding(
         Level.WARN,
         f"The return path is in {domain}, which is not aligned with From ({sender}). "
         "SPF then does not count for DMARC; an aligned DKIM signature is enough.",
@@ -105,24 +109,24 @@ def _is_aligned(sender: str, domain: str) -> bool:
     return destinations.is_below(sender, domain) or destinations.is_below(domain, sender)
 
 
-def _unsubscribe(fields: dict[str, list[str]]) -> Finding:
+def _unsubscribe(fields: dict[str, list[str]]) -> CheckFinding:
     listed = fields.get("list-unsubscribe", [""])[0].lower()
     if not listed:
-        return Finding(
+        return CheckFinding(
             Level.WARN,
             "List-Unsubscribe is missing. Gmail and Yahoo require it of newsletters and other bulk mail; "
             "receipts and login codes do not need it.",
         )
     if "<https://" not in listed:
-        return Finding(
+        return CheckFinding(
             Level.WARN, "List-Unsubscribe has no https:// URL, which one-click unsubscription needs (RFC 8058)."
         )
     if fields.get("list-unsubscribe-post", [""])[0].strip().lower() != _ONE_CLICK:
-        return Finding(
+        return CheckFinding(
             Level.WARN,
             "List-Unsubscribe-Post: List-Unsubscribe=One-Click is missing, so it is not one-click (RFC 8058).",
         )
-    return Finding(Level.GOOD, "List-Unsubscribe is present, with one-click unsubscription.")
+    return CheckFinding(Level.GOOD, "List-Unsubscribe is present, with one-click unsubscription.")
 
 
 # What template languages leave behind, also percent-encoded.
@@ -229,13 +233,15 @@ class _Data(msgspec.Struct, frozen=True):
 
 
 class LimitedFeature(msgspec.Struct, frozen=True):
-    """A feature that a message uses and some clients lack. `lines` are the first; shares are in percent of clients."""
+    """HTML or CSS that the message uses and some mail clients do not support, or support in part."""
 
     title: str
+    # The first that use it.
     lines: list[int]
+    # Of the clients that were tested.
+    supported_percent: int
     not_supported: list[str]
     partly_supported: list[str]
-    supported_percent: int
 
 
 @functools.cache
@@ -293,8 +299,8 @@ SPAM_CHECKS: Final = usage_limits.WorkLimit("spam checks", per_account=2, per_pr
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The results. `truncated`: the message is so large that only its beginning was checked."""
 
-    headers: list[Finding]
-    content: list[Finding]
+    headers: list[CheckFinding]
+    content: list[CheckFinding]
     features: list[LimitedFeature]
     links: list[CheckedLink]
     more_links: int
@@ -356,19 +362,21 @@ def check(preview: previews.Preview, origin: Origin) -> Report:
     )
 
 
-def _content(preview: previews.Preview, usage: html_usage.Usage) -> list[Finding]:
+def _content(preview: previews.Preview, usage: html_usage.Usage) -> list[CheckFinding]:
     return [*_size(preview), *_parts(preview), *_images(usage), *_unsubscribe_link(preview, usage)]
 
 
-def _size(preview: previews.Preview) -> list[Finding]:
+def _size(preview: previews.Preview) -> list[CheckFinding]:
     findings = []
     octets = len((preview.html or "").encode())
     if octets > GMAIL_CLIP_BYTES:
-        findings.append(Finding(Level.BAD, f"The HTML is {_kilobytes(octets)}. Gmail clips it after 102 KB."))
+        findings.append(CheckFinding(Level.BAD, f"The HTML is {_kilobytes(octets)}. Gmail clips it after 102 KB."))
     elif preview.html is not None:
-        findings.append(Finding(Level.GOOD, f"The HTML is {_kilobytes(octets)}; Gmail clips it after 102 KB."))
+        findings.append(CheckFinding(Level.GOOD, f"The HTML is {_kilobytes(octets)}; Gmail clips it after 102 KB."))
     if preview.size > LARGE_BYTES:
-        findings.append(Finding(Level.WARN, f"The message is {_kilobytes(preview.size)}, which is slow on phones."))
+        findings.append(
+            CheckFinding(Level.WARN, f"The message is {_kilobytes(preview.size)}, which is slow on phones.")
+        )
     return findings
 
 
@@ -376,27 +384,29 @@ def _kilobytes(octets: int) -> str:
     return f"{-(-octets // 1024):,} KB"
 
 
-def _parts(preview: previews.Preview) -> list[Finding]:
+def _parts(preview: previews.Preview) -> list[CheckFinding]:
     if preview.text is None:
         return [
-            Finding(Level.WARN, "There is no text part. Spam filters prefer mail with one, and some people read it.")
+            CheckFinding(
+                Level.WARN, "There is no text part. Spam filters prefer mail with one, and some people read it."
+            )
         ]
     if not preview.text.strip():
-        return [Finding(Level.WARN, "The text part is empty. Leave it out, or write the message in it too.")]
-    return [Finding(Level.GOOD, "The message has a text part.")]
+        return [CheckFinding(Level.WARN, "The text part is empty. Leave it out, or write the message in it too.")]
+    return [CheckFinding(Level.GOOD, "The message has a text part.")]
 
 
-def _images(usage: html_usage.Usage) -> list[Finding]:
+def _images(usage: html_usage.Usage) -> list[CheckFinding]:
     if not usage.images:
         return []
     if usage.images_without_alt:
         counted = f"{usage.images_without_alt} of {usage.images} images"
-        return [Finding(Level.WARN, f"{counted} have no alt text, which is shown while images are blocked.")]
-    return [Finding(Level.GOOD, "All images have an alt attribute.")]
+        return [CheckFinding(Level.WARN, f"{counted} have no alt text, which is shown while images are blocked.")]
+    return [CheckFinding(Level.GOOD, "All images have an alt attribute.")]
 
 
-def _unsubscribe_link(preview: previews.Preview, usage: html_usage.Usage) -> list[Finding]:
+def _unsubscribe_link(preview: previews.Preview, usage: html_usage.Usage) -> list[CheckFinding]:
     is_listed = any(name.lower() == "list-unsubscribe" for name, _ in preview.headers)
     if not is_listed or any(map(is_unsubscribe, usage.links)):
         return []
-    return [Finding(Level.WARN, "List-Unsubscribe is present, but no link in the HTML says how to unsubscribe.")]
+    return [CheckFinding(Level.WARN, "List-Unsubscribe is present, but no link in the HTML says how to unsubscribe.")]

@@ -11,7 +11,7 @@ import msgspec
 from postroad import context, errors
 from postroad.concurrency import caches
 from postroad.model.bounces import reasons
-from postroad.model.units import identifiers, times
+from postroad.model.units import cursors, identifiers, times
 from postroad.services import audit_log
 from postroad.services.accounts import account_registry
 from postroad.services.messages import queue_changes, queue_inspection
@@ -26,16 +26,9 @@ MAX_EXAMINED: Final = 10_000
 _KINDS: Final = (identifiers.ACCOUNT, identifiers.MESSAGE, identifiers.RECIPIENT)
 
 
-class Page(msgspec.Struct, frozen=True):
-    """Recipients, and the cursor to continue with; there may be more although there are few."""
-
-    entries: list[queue_inspection.QueueEntry]
-    next_cursor: str | None
-
-
 async def page(
     ctx: context.Context, chosen: queue_views.Selection, *, state: str, cursor: str | None, limit: int
-) -> Page:
+) -> cursors.Page[queue_inspection.QueueEntry]:
     """A page in order of account and message."""
     after = queue_views.WALK_START if cursor is None else _cursor_key(cursor)
     now = ctx.clock()
@@ -45,7 +38,7 @@ async def page(
         )
         current = await queue_inspection.read_conditions(ctx, tx, now=now)
     entries = [queue_inspection.line(ctx, row, current, now=now) for row in rows]
-    return Page(entries, None if place is None else ".".join(place))
+    return cursors.Page(entries, None if place is None else ".".join(place))
 
 
 def _cursor_key(cursor: str) -> queue.Key:

@@ -42,13 +42,6 @@ class Entry(msgspec.Struct, frozen=True):
         return _STATUSES[self.delivery.state]
 
 
-class Page(msgspec.Struct, frozen=True):
-    """A page of the log, and the `before` of the next page; None at the end."""
-
-    entries: list[Entry]
-    next_before: str | None
-
-
 class _Wanted(msgspec.Struct, frozen=True):
     message_id: str | None
     status: Status | None
@@ -69,7 +62,7 @@ async def page(
 ) -> list[Entry]:
     """The entries of a page; use `part` to continue with the next page."""
     found = await part(ctx, account_id, webhook_id, message_id=message_id, status=status, before=before, limit=limit)
-    return found.entries
+    return found.rows
 
 
 async def part(
@@ -81,7 +74,7 @@ async def part(
     status: Status | None = None,
     before: str | None = None,
     limit: int,
-) -> Page:
+) -> cursors.Page[Entry]:
     """A page of the log, newest first, filtered by message, status and `before`.
 
     Failed deliveries have an index. For another status at most `MAX_SCANNED_ROWS` entries are examined, so a page may
@@ -91,18 +84,18 @@ async def part(
     if before is not None:
         place = cursors.check("before", before, identifiers.WEBHOOK_DELIVERY)
     if message_id is not None and not identifiers.is_identifier(message_id, identifiers.MESSAGE):
-        return Page([], None)
+        return cursors.Page([], None)
     now = ctx.clock()
     async with ctx.store.scanning(account_id) as tx:
         webhook = await endpoints.find_in(tx, account_id, webhook_id)
         if webhook is None and webhook_id is not None:
             raise endpoints.not_found()
         if webhook is None:
-            return Page([], None)
+            return cursors.Page([], None)
         wanted = _Wanted(message_id, status, place, log_start(now), limit)
-        found, next_before = await _choose(tx, webhook, wanted)
+        found, next_cursor = await _choose(tx, webhook, wanted)
         entries = await _entries(tx, webhook, found, now=now)
-    return Page(entries, next_before)
+    return cursors.Page(entries, next_cursor)
 
 
 async def of_message(ctx: context.Context, account_id: str, message_id: str, *, limit: int) -> list[Entry]:
@@ -178,8 +171,7 @@ def new_replay(
 
 async def _choose(
     tx: store.Transaction, webhook: stored.Webhook, wanted: _Wanted
-) -> tuple[list[webhook_deliveries.Delivery], str | None]:
-    """The deliveries of a page, and the `before` of the next page."""
+) -> cursors.Page[webhook_deliveries.Delivery]:
     names = (webhook.account_id, webhook.id)
     before, ended_after, limit = wanted.before, wanted.ended_after, wanted.limit + 1
     down_to = None
@@ -204,8 +196,8 @@ async def _choose(
             status=wanted.status,
             limit=limit,
         )
-    following = cursors.next_cursor([one.id for one in found], limit=wanted.limit)
-    return found[: wanted.limit], following or down_to
+    rows, following = cursors.page(found, limit=wanted.limit)
+    return cursors.Page(rows, following or down_to)
 
 
 async def _entries(
