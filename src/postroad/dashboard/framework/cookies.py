@@ -41,7 +41,6 @@ def write(name: str, value: str, *, is_secure: bool, seconds: int) -> tuple[str,
 
 
 def remove(name: str, *, is_secure: bool) -> tuple[str, str]:
-    """The header field that removes a cookie."""
     return write(name, "", is_secure=is_secure, seconds=0)
 
 

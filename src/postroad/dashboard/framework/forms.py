@@ -25,7 +25,6 @@ class Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 def refuse_cross_origin(site: sites.Site, headers: routing.Headers) -> None:
-    """Refuse a request that another site started."""
     came_from = headers.get(b"sec-fetch-site")
     if came_from is not None and came_from not in _SAME_ORIGIN:
         raise _cross_origin()
@@ -53,7 +52,6 @@ def start_of_day(field: str, text: str | None, zone: zoneinfo.ZoneInfo) -> int:
 
 
 def end_of_day(field: str, text: str | None, zone: zoneinfo.ZoneInfo) -> int:
-    """When the next day begins."""
     try:
         following = day(field, text) + dt.timedelta(days=1)
     except OverflowError:
@@ -78,7 +76,6 @@ def date_field(moment: int, zone: zoneinfo.ZoneInfo) -> str:
 
 
 def day(field: str, text: str | None) -> dt.date:
-    """A day."""
     if not text:
         raise errors.InvalidRequest(f"{field}: choose a day")
     try:

@@ -48,7 +48,6 @@ class MemberStyle(msgspec.Struct, frozen=True, kw_only=True):
     is_aligned: bool = False
 
     def written(self, members: Members, literal: Callable[[str], str]) -> str:
-        """The lines of the members."""
         width = max(len(self.names.get(name, name)) for name in members) + 1 if self.is_aligned else 0
         lines = []
         for name, value in members.items():
@@ -106,12 +105,10 @@ class Source(msgspec.Struct, frozen=True):
 
 
 def shell(value: str) -> str:
-    """A shell word."""
     return shlex.quote(value)
 
 
 def double(value: str) -> str:
-    """A Python or JavaScript string."""
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -134,7 +131,6 @@ def java(value: str) -> str:
 
 
 def dotenv(value: str) -> str:
-    """A value in a .env file."""
     if _BARE.fullmatch(value):
         return value
     return '"' + re.sub(r'([\\"$])', r"\\\1", value) + '"'

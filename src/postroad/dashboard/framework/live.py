@@ -40,8 +40,6 @@ KEEP_ALIVE: Final = b":\n\n"
 
 
 class FingerprintCache:
-    """The latest fingerprint of each account."""
-
     def __init__(self) -> None:
         self._seen: caches.LruCache[str, tuple[float, bytes]] = caches.LruCache(MAX_ACCOUNTS)
 
@@ -60,12 +58,10 @@ Fingerprint = Callable[[requests.PageRequest], Awaitable[bytes]]
 
 
 def stream(request: requests.PageRequest, read: Fingerprint) -> routing.Response:
-    """A stream that says when what it reads is different."""
     return routing.Response(200, _stream(request, read), headers=(UNBUFFERED,), content_type=KIND)
 
 
 def routes() -> tuple[requests.SiteRoute, ...]:
-    """The stream."""
     fingerprints = FingerprintCache()
 
     async def read(request: requests.PageRequest) -> bytes:

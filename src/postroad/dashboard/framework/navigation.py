@@ -126,13 +126,11 @@ BULK: Final = "/bulk"
 
 
 def url(path: str, /, **parameters: str | None) -> str:
-    """A path with those parameters that have a value."""
     given = {name: value for name, value in parameters.items() if value}
     return f"{path}?{parse.urlencode(given)}" if given else path
 
 
 def messages_url(search: str, cursor: str | None = None) -> str:
-    """The list of messages that a search finds."""
     return url(MESSAGES, search=search, cursor=cursor)
 
 
@@ -142,15 +140,12 @@ def messages_with_url(value: str, name: str) -> str:
 
 
 def message_url(message_id: str, search: str) -> str:
-    """A message in the results of a search."""
     return url(f"{MESSAGES}/{message_id}", search=search)
 
 
 def bulk_url(action: str, search: str) -> str:
-    """The confirmation of an action on what a search finds."""
     return url(BULK, action=action, search=search)
 
 
 def recipient_url(email: str) -> str:
-    """What was sent to an address."""
     return f"/recipients/{parse.quote(email, safe='')}"

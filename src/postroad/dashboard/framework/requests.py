@@ -46,8 +46,6 @@ VIEW_AS_PERMISSIONS: Final = callers.ROLE_PERMISSIONS[callers.Role.READ_ONLY]
 
 
 class Viewing(Enum):
-    """What a route does while an operator views an account."""
-
     # It answers as it does to a reader of that account.
     SHOWN = auto()
     REFUSED = auto()
@@ -77,17 +75,14 @@ class PageRequest(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> Mapping[str, str]:
-        """The parameters of the path."""
         return self.http.path
 
     @property
     def form(self) -> Any:  # noqa: ANN401 - the route's own Struct
-        """The submitted form."""
         return self.http.body
 
     @property
     def query(self) -> Any:  # noqa: ANN401 - the route's own Struct
-        """The query parameters."""
         return self.http.query
 
     @property
@@ -98,7 +93,6 @@ class PageRequest(msgspec.Struct, frozen=True):
 
     @property
     def zone(self) -> zoneinfo.ZoneInfo:
-        """The time zone of the user."""
         return times.time_zone_named(self.user.time_zone)
 
     @property
@@ -107,12 +101,10 @@ class PageRequest(msgspec.Struct, frozen=True):
         return self.site.mail is not None and not self.hides_content
 
     def may(self, permission: callers.Permission) -> bool:
-        """Whether the user has a permission."""
         return permission in self.http.caller.permissions
 
     @property
     def is_refresh(self) -> bool:
-        """Whether an open page refreshes itself."""
         return self.http.headers.get(REFRESH_HEADER) is not None
 
     def menu(self, sections: dashboard_menu.Sections) -> list[tuple[str, list[dashboard_menu.Entry]]]:
@@ -226,13 +218,11 @@ def leave(site: sites.Site, asked: routing.Headers, url: str, *, headers: Header
 
 
 def session_cookie(ctx: context.Context, site: sites.Site, session: sessions.Session) -> tuple[str, str]:
-    """The header field that sets the session cookie."""
     seconds = max(0, session.claims.exp - ctx.clock() // times.SECOND)
     return cookies.write(cookies.SESSION, session.token, is_secure=site.is_secure, seconds=seconds)
 
 
 def view_as_cookie(asked: PageRequest, view: view_as.ViewAs) -> tuple[str, str]:
-    """The header field that sets the cookie of a view."""
     seconds = max(0, view.until - asked.ctx.clock() // times.SECOND)
     value = view_as.write(asked.ctx, view)
     return cookies.write(cookies.VIEW_AS, value, is_secure=asked.site.is_secure, seconds=seconds)
@@ -241,7 +231,6 @@ def view_as_cookie(asked: PageRequest, view: view_as.ViewAs) -> tuple[str, str]:
 async def authenticate(
     site: sites.Site, ctx: context.Context, headers: routing.Headers
 ) -> tuple[callers.Caller, sessions.Session]:
-    """The caller and the session of the request's cookie."""
     token = cookies.read(headers, cookies.SESSION, is_secure=site.is_secure)
     if token is None:
         raise errors.Unauthorized("log in to see this page")
@@ -288,7 +277,6 @@ def post(
     is_enrolment: bool = False,
     **options: Any,
 ) -> SiteRoute:
-    """The route of a form."""
     options.update(form=form, permission=permission)
     checks = functools.partial(
         _authenticated, handler=handler, permission=permission, viewing=viewing, is_enrolment=is_enrolment

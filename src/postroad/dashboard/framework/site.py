@@ -46,7 +46,6 @@ class Files(msgspec.Struct, frozen=True):
 
 
 def load_files() -> Files:
-    """Load all files."""
     addresses: dict[str, str] = {}
     contents: dict[str, tuple[bytes, str]] = {}
     # Stylesheets come last, because they contain the URLs of fonts.
@@ -71,7 +70,6 @@ def _found(path: str, folder: abc.Traversable) -> Iterator[tuple[str, abc.Traver
 
 
 def file_routes(files: Files) -> tuple[routing.Route[context.Context], ...]:
-    """A route for each file."""
     return tuple(_route(path, content, kind) for path, (content, kind) in files.contents.items())
 
 
@@ -140,7 +138,6 @@ class Pages:
 
     @property
     def names(self) -> list[str]:
-        """The names of all templates."""
         return self._environment.list_templates()
 
 
@@ -153,7 +150,6 @@ def _sources(path: str, folder: abc.Traversable) -> Iterator[tuple[str, str]]:
 
 
 def plain(text: object) -> str:
-    """External text with invisible characters replaced by U+FFFD."""
     return _HIDDEN.sub("\ufffd", str(text))
 
 
@@ -194,14 +190,12 @@ def _in_zone(moment: int) -> tuple[str, str]:
 
 
 def relative_time(moment: int, now: int) -> str:
-    """Roughly how long ago, or in how long."""
     seconds = (now - moment) // times.SECOND
     text = duration(abs(seconds))
     return f"{text} ago" if seconds >= 0 else f"in {text}"
 
 
 def duration(seconds: float) -> str:
-    """A duration in the largest unit that fits."""
     for size, name in _UNITS:
         if seconds >= size:
             count = int(seconds // size)
@@ -210,12 +204,10 @@ def duration(seconds: float) -> str:
 
 
 def number(value: int) -> str:
-    """A number with thousands separators."""
     return f"{value:,}"
 
 
 def size(value: int) -> str:
-    """A size in bytes, KiB, MiB or GiB."""
     if value < _KIBIBYTE:
         return f"{value} B"
     for unit in ("KiB", "MiB", "GiB"):
@@ -239,7 +231,6 @@ def milliseconds(microseconds: int) -> str:
 
 
 def elapsed(microseconds: int) -> str:
-    """How long something took, in two or three digits."""
     seconds = microseconds / times.SECOND
     if seconds < _MINUTE:
         return milliseconds(microseconds)
@@ -247,12 +238,10 @@ def elapsed(microseconds: int) -> str:
 
 
 def humanize(name: str) -> str:
-    """An identifier with spaces."""
     return " ".join(_ACRONYMS.get(word, word) for word in name.replace("_", " ").split(" "))
 
 
 def sentence(text: str) -> str:
-    """A text with a capital letter and a full stop."""
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
 
@@ -312,12 +301,10 @@ class Site:
 
     @property
     def is_secure(self) -> bool:
-        """Whether the public address uses TLS."""
         return (self.base_url or f"{self.scheme}:").startswith("https:")
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """The security headers of every page."""
         guards = ("Content-Security-Policy", POLICY), ("Cross-Origin-Opener-Policy", "same-origin")
         if not self.is_secure:
             return guards
@@ -331,7 +318,6 @@ def build(
     is_stopping: Callable[[], bool],
     operator_state: services_operator_state.OperatorState,
 ) -> Site:
-    """Build the dashboard from the settings."""
     loaded = load_files()
     return Site(
         pages=Pages(loaded.addresses.__getitem__, command=mail.command if mail else "postroad {}".format),

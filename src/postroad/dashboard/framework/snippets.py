@@ -376,16 +376,12 @@ DOMAIN: Final = "example.com"
 
 
 class Security(StrEnum):
-    """The TLS mode of the SMTP listener."""
-
     STARTTLS = "STARTTLS"
     TLS = "implicit TLS"
     NONE = "none"
 
 
 class SmtpListener(msgspec.Struct, frozen=True):
-    """Where applications submit mail over SMTP."""
-
     host: str
     port: int
     security: Security
@@ -470,7 +466,6 @@ def smtp_listener(settings: config.Settings, *, base_url: str) -> SmtpListener |
 
 
 def over_http(where: SnippetContext, *, api_key: str = API_KEY) -> tuple[Snippet, ...]:
-    """How to send with an API key."""
     content: literals.Members = {"subject": "Hello", "text": "It works."}
     if where.template is not None:
         values = {"variables": where.variables} if where.variables else {}

@@ -49,7 +49,6 @@ class Alert(msgspec.Struct, frozen=True):
 
 
 def alerts(facts: AlertFacts) -> list[Alert]:
-    """All problems, the most severe first."""
     found = [*_guard(facts), *_domain(facts), *_credits(facts), *_webhook(facts)]
     return sorted(found, key=lambda alert: alert.kind != "bad")
 

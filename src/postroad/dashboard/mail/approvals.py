@@ -29,14 +29,10 @@ STATES: Final = {
 
 
 class Decision(forms.Form, frozen=True, kw_only=True):
-    """Which send."""
-
     approval_id: str
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A send as the page shows it."""
-
     approval: approvals.Approval
     state: str
     is_open: bool
@@ -117,14 +113,12 @@ def _counted(done: approvals.Approval) -> str:
 
 
 async def approve(request: requests.PageRequest) -> routing.Response:
-    """Send it now."""
     form: Decision = request.form
     done = await decision.approve(request.ctx, request.account_id, form.approval_id)
     return request.redirect(PATH, notice=f"Approved: {_counted(done)}.")
 
 
 async def reject(request: requests.PageRequest) -> routing.Response:
-    """Refuse it."""
     form: Decision = request.form
     done = await decision.reject(request.ctx, request.account_id, form.approval_id)
     return request.redirect(PATH, notice=f"Rejected: {_counted(done)}.")

@@ -33,8 +33,6 @@ _ID_DIGITS: Final = re.compile(r"[0-9a-f]{6,28}")
 
 
 class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What was typed."""
-
     q: str | None = None
 
 
@@ -47,8 +45,6 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Group(msgspec.Struct, frozen=True):
-    """The results of one kind."""
-
     title: str
     results: list[Result]
 

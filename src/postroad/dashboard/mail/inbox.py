@@ -21,8 +21,6 @@ SEARCH_CHARACTERS: Final = 500
 
 
 class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The words to search for, and the cursor."""
-
     search: str | None = None
     before: str | None = None
 
@@ -40,8 +38,6 @@ async def _message_id(request: requests.PageRequest, received: dev_inbox.Capture
 
 
 def routes(mail: dev_inbox.Inbox) -> tuple[requests.SiteRoute, ...]:
-    """The list, a message, and clearing the inbox."""
-
     async def index(request: requests.PageRequest) -> routing.Response:
         query: Query = request.query
         search = (query.search or "").strip()[:SEARCH_CHARACTERS]

@@ -53,7 +53,6 @@ class RecipientView(msgspec.Struct, frozen=True):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it can be retried now."""
         return self.queue_entry is not None and self.queue_entry.waiting.state == queue_views.WAITING
 
     @property
@@ -71,7 +70,6 @@ class RecipientView(msgspec.Struct, frozen=True):
 
     @property
     def explanation(self) -> str:
-        """What the result of the last attempt means."""
         return disposition.explain(self.attempts[-1].reason) if self.attempts else ""
 
 
@@ -89,7 +87,6 @@ class Query(previews.Query, frozen=True, forbid_unknown_fields=True):
 
 
 async def show(request: requests.PageRequest) -> routing.Response:
-    """The page."""
     query: Query = request.query
     ctx, account_id, message_id = request.ctx, request.account_id, request.path["id"]
     found = await lookup.details(ctx, account_id, message_id)
@@ -231,13 +228,10 @@ class ResendForm(forms.Form, frozen=True, kw_only=True):
 
 
 class Recipient(forms.Form, frozen=True, kw_only=True):
-    """Which recipient."""
-
     recipient_id: str
 
 
 async def retry(request: requests.PageRequest) -> routing.Response:
-    """Retry now."""
     form: Retry = request.form
     message_id = request.path["id"]
     done = await queue_inspection.retry_of_account(request.ctx, request.account_id, message_id, form.recipient_id)
@@ -257,7 +251,6 @@ async def cancel(request: requests.PageRequest) -> routing.Response:
 
 
 async def reschedule(request: requests.PageRequest) -> routing.Response:
-    """Send a scheduled message at another time."""
     form: Schedule = request.form
     message_id = request.path["id"]
     send_at = forms.moment("send_at", form.send_at, request.zone) if form.send_at else None
@@ -269,7 +262,6 @@ async def reschedule(request: requests.PageRequest) -> routing.Response:
 
 
 async def resend(request: requests.PageRequest) -> routing.Response:
-    """Send it again, and show the new message."""
     form: ResendForm = request.form
     accepted = await messages_resend.resend(
         request.ctx,
@@ -284,7 +276,6 @@ async def resend(request: requests.PageRequest) -> routing.Response:
 
 
 async def suppress(request: requests.PageRequest) -> routing.Response:
-    """Put a recipient on the suppression list."""
     form: Recipient = request.form
     message_id = request.path["id"]
     _, known = await lookup.find(request.ctx, request.account_id, message_id)

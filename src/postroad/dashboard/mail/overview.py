@@ -38,8 +38,6 @@ RANGE_PERIODS: Final = {
 
 
 class RangeQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"first": "from", "last": "until"}):
-    """A period, or the first and the last day."""
-
     period: chart_ranges.Period | None = None
     first: str | None = None
     last: str | None = None
@@ -64,7 +62,6 @@ class ShownRange(msgspec.Struct, frozen=True):
 
     @property
     def before(self) -> str:
-        """What it is compared with."""
         if self.period is not None:
             return f"the previous {RANGE_PERIODS[self.period]}"
         days = (dt.date.fromisoformat(self.last) - dt.date.fromisoformat(self.first)).days + 1
@@ -81,11 +78,9 @@ class ShownRange(msgspec.Struct, frozen=True):
         return navigation.messages_url(self._search(terms, self.chosen.from_hour, self.chosen.until_hour))
 
     def bulk(self, action: bulk_actions.Action, *terms: str) -> str:
-        """The confirmation of an action on the same messages."""
         return navigation.bulk_url(action, self._search(terms, self.chosen.from_hour, self.chosen.until_hour))
 
     def bucket(self, place: int, *terms: str) -> str:
-        """The same of one bucket."""
         return navigation.messages_url(self._search(terms, self.chosen.bounds[place], self.chosen.bounds[place + 1]))
 
     def _search(self, terms: tuple[str, ...], from_hour: int, until_hour: int) -> str:
@@ -170,8 +165,6 @@ class Chart(msgspec.Struct, frozen=True):
 
 
 class Meter(msgspec.Struct, frozen=True):
-    """A percentage with its warning and suspension thresholds."""
-
     name: str
     counted: int
     percent: float
@@ -179,20 +172,17 @@ class Meter(msgspec.Struct, frozen=True):
     suspend: float
 
     def position(self, percent: float) -> float:
-        """The position of a percentage, in percent of the width."""
         end = METER_HEADROOM * max(self.suspend, min(self.percent, METER_MAX_RATIO * self.suspend))
         return round(min(100.0, 100 * percent / end), 2)
 
     @property
     def level(self) -> str:
-        """The colour of the meter."""
         if self.percent >= self.suspend:
             return "bad"
         return "warn" if self.percent >= self.warn else "good"
 
 
 async def show(request: requests.PageRequest) -> routing.Response:
-    """The overview of a range."""
     query: Query = request.query
     ctx, account_id = request.ctx, request.account_id
     narrowing = statistics.Narrowing(_domain(query.domain), _tag(query.tag))
@@ -407,7 +397,6 @@ class FailureRow(msgspec.Struct, frozen=True):
 
 
 async def show_failures(request: requests.PageRequest) -> routing.Response:
-    """The failures of a range."""
     query: RangeQuery = request.query
     shown = read_range(request, query)
     found = await failure_report.read(request.ctx, request.account_id, shown.chosen)

@@ -28,8 +28,6 @@ Origin = Callable[[], Awaitable[content_checks.Origin]]
 
 
 class View(StrEnum):
-    """The views of a message."""
-
     HTML = "html"
     TEXT = "text"
     HEADERS = "headers"
@@ -53,15 +51,11 @@ class Scheme(StrEnum):
 
 
 class DocumentQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the document of the frame is written."""
-
     scheme: Scheme | None = None
     images: bool | None = None
 
 
 class Query(DocumentQuery, frozen=True, forbid_unknown_fields=True):
-    """Which view, and how the HTML is shown."""
-
     view: View | None = None
     width: Width | None = None
 
@@ -91,7 +85,6 @@ class PreviewPage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def document(self) -> str:
-        """The URL of the document in the frame."""
         return _url(f"{self.path}/preview/html", {"scheme": self.scheme, "images": _IMAGES[self.images]})
 
 

@@ -38,8 +38,6 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Addition(forms.Form, frozen=True, kw_only=True):
-    """An address to suppress."""
-
     email: str
     reason: str | None = None
 
@@ -58,7 +56,6 @@ class File(forms.Form, frozen=True, kw_only=True):
 
 
 async def index(request: requests.PageRequest) -> routing.Response:
-    """A page of the list, or one address."""
     query: Query = request.query
     email, source = (query.email or "").strip(), query.source or None
     if email:
@@ -89,7 +86,6 @@ async def _only(request: requests.PageRequest, email: str) -> list[stored.Suppre
 
 
 async def add(request: requests.PageRequest) -> routing.Response:
-    """Suppress an address."""
     form: Addition = request.form
     reason = form.reason or suppressions.BY_ACCOUNT
     row, is_new = await suppressions.add(request.ctx, request.account_id, form.email, reason=reason)
@@ -99,7 +95,6 @@ async def add(request: requests.PageRequest) -> routing.Response:
 
 
 async def remove(request: requests.PageRequest) -> routing.Response:
-    """Remove an address from the list."""
     form: Removal = request.form
     email = await remove_confirmed(request, form.email, is_confirmed=form.confirmed is not None)
     return request.redirect(PATH, notice=f"{email} is no longer suppressed.")
@@ -116,7 +111,6 @@ async def remove_confirmed(request: requests.PageRequest, email: str, *, is_conf
 
 
 async def import_file(request: requests.PageRequest) -> routing.Response:
-    """Import addresses."""
     form: File = request.form
     read = await suppression_csv.import_csv(request.ctx, request.account_id, form.content.encode())
     counted = "1 address" if read.added == 1 else f"{read.added:,} addresses"
@@ -125,7 +119,6 @@ async def import_file(request: requests.PageRequest) -> routing.Response:
 
 
 async def export_file(request: requests.PageRequest) -> routing.Response:
-    """The whole list as CSV."""
     return routing.attachment("suppressions.csv", suppression_csv.export(request.ctx, request.account_id))
 
 
@@ -145,7 +138,6 @@ class RecipientRemoval(forms.Form, frozen=True, kw_only=True):
 
 
 async def show_recipient(request: requests.PageRequest) -> routing.Response:
-    """The page."""
     history = await message_history.of_address(request.ctx, request.account_id, request.path["email"])
     sent = [
         msgspec.structs.replace(one, subject=lookup.HIDDEN_SUBJECT) if request.hides(one.message_id) else one
@@ -156,14 +148,12 @@ async def show_recipient(request: requests.PageRequest) -> routing.Response:
 
 
 async def suppress_recipient(request: requests.PageRequest) -> routing.Response:
-    """Put the address on the suppression list."""
     history = await message_history.of_address(request.ctx, request.account_id, request.path["email"])
     await suppressions_suppression_list.add(request.ctx, request.account_id, history.email_key)
     return _back_to_recipient(request, history.email_key, f"{history.email_key} is suppressed.")
 
 
 async def unsuppress_recipient(request: requests.PageRequest) -> routing.Response:
-    """Remove the address from the list."""
     form: RecipientRemoval = request.form
     history = await message_history.of_address(request.ctx, request.account_id, request.path["email"])
     if history.suppression is None:

@@ -53,8 +53,6 @@ Part = Literal["html", "text"]
 
 
 class PartQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which body is shown."""
-
     part: Part | None = None
 
 
@@ -85,7 +83,6 @@ class Draft(forms.Form, frozen=True, kw_only=True):
 
 
 async def index(request: requests.PageRequest) -> routing.Response:
-    """A page of the list."""
     query: lists.Query = request.query
     # PostgreSQL cannot store NUL, and no alias has one.
     after = (query.after or "").replace("\0", "")
@@ -95,7 +92,6 @@ async def index(request: requests.PageRequest) -> routing.Response:
 
 
 async def new(request: requests.PageRequest) -> routing.Response:
-    """The editor with an example."""
     draft = Draft(subject=SUBJECT, text=TEXT, html=HTML, values=json.dumps({"name": "name"}, indent=2))
     return request.page("template.html", **await _editor(request, draft, saved=None))
 
@@ -115,7 +111,6 @@ async def show(request: requests.PageRequest) -> routing.Response:
 
 
 async def save(request: requests.PageRequest) -> routing.Response:
-    """Save a draft."""
     alias, draft = (await _found(request)).alias, request.form
     await template_drafts.save(request.ctx, request.account_id, alias, draft.content())
     return request.redirect(
@@ -131,13 +126,11 @@ async def publish(request: requests.PageRequest) -> routing.Response:
 
 
 async def duplicate(request: requests.PageRequest) -> routing.Response:
-    """Create a copy."""
     copy = await template_drafts.duplicate(request.ctx, request.account_id, request.path["alias"])
     return request.redirect(f"{PATH}/{copy.alias}", notice=f"Template {copy.alias} created as a copy.")
 
 
 async def remove(request: requests.PageRequest) -> routing.Response:
-    """Remove a template."""
     alias = request.path["alias"]
     await templates.remove(request.ctx, request.account_id, alias)
     return request.redirect(PATH, notice=f"Template {alias} removed.")
@@ -164,7 +157,6 @@ async def show_saved(request: requests.PageRequest) -> routing.Response:
 
 
 async def show_draft(request: requests.PageRequest) -> routing.Response:
-    """A preview of the editor's content, or its error."""
     draft: Draft = request.form
     return await _document(request, draft, draft.part)
 
@@ -320,7 +312,6 @@ async def show_versions(request: requests.PageRequest) -> routing.Response:
 
 
 async def restore(request: requests.PageRequest) -> routing.Response:
-    """Save an old version as a draft."""
     alias, number = request.path["alias"], _version_number(request.path["number"])
     await template_drafts.restore(request.ctx, request.account_id, alias, number)
     return request.redirect(f"{PATH}/{alias}", notice=f"Version {number} restored as a draft.")

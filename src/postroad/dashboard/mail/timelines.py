@@ -98,7 +98,6 @@ def build(
 
 
 def source_label(found: messages.Details) -> str:
-    """How the message was submitted, in words."""
     is_resend = found.receipt.resend_of is not msgspec.UNSET
     return RESEND if is_resend else SOURCE_LABELS[statuses.Source(found.message.source)]
 
@@ -119,7 +118,6 @@ def _failed_webhook_steps(webhook_steps: list[Step]) -> list[Step]:
 
 
 def _most_relevant(steps: list[Step]) -> list[Step]:
-    """All failures, and the newest of the others."""
     newest = sorted(steps, key=_sort_key, reverse=True)
     failures = [step for step in newest if step.tone == "bad"][:MAX_FAILURES]
     others = [step for step in newest if step.tone != "bad"]
@@ -167,7 +165,6 @@ def _async_bounce_step(at: int, email: str, response: str) -> Step:
 
 
 def _webhook_step(entry: delivery_log.Entry, names: Mapping[str, str]) -> Step:
-    """One step per delivery, with its latest attempt."""
     last, event = entry.attempts[-1], entry.delivery.event_type
     email = names.get(entry.delivery.recipient_id or "", "")
     about = f"{event} for {email}" if email else event

@@ -34,29 +34,22 @@ BUILTIN_NOTICE: Final = "The built-in endpoint is now the webhook of this accoun
 
 
 class TestForm(forms.Form, frozen=True, kw_only=True):
-    """Recipient, sender, and whether to set up the built-in endpoint."""
-
     to: str
     sender: str
     use_builtin_endpoint: bool | None = None
 
 
 class WebhookForm(forms.Form, frozen=True, kw_only=True):
-    """The endpoint."""
-
     url: str
 
 
 class LatestTest(msgspec.Struct, frozen=True):
-    """The latest test with its recipient and last attempt."""
-
     message: stored_messages.Message
     recipient: stored_messages.Recipient
     attempt: attempts.Attempt | None
 
     @property
     def explanation(self) -> str:
-        """What the result of the last attempt means."""
         return disposition.explain(self.attempt.reason) if self.attempt else ""
 
 
@@ -67,7 +60,6 @@ class NotSentReason(StrEnum):
 
 
 async def show(request: requests.PageRequest) -> routing.Response:
-    """The steps and their status."""
     return request.page("welcome.html", secret=None, **await _values(request))
 
 
@@ -180,7 +172,6 @@ def _not_sent_reason(
 
 
 async def _is_connected(request: requests.PageRequest) -> bool:
-    """Whether an application has sent a message."""
     for source in (statuses.Source.API, statuses.Source.SMTP):
         wanted = messages.Filters(source=source)
         if (await messages.page(request.ctx, request.account_id, wanted, limit=1, cursor=None)).messages:

@@ -36,14 +36,11 @@ class Recovery(forms.Form, frozen=True, kw_only=True):
 
 
 class NewAccount(forms.Form, frozen=True, kw_only=True):
-    """An account to create, and its first owner."""
-
     name: str
     email: str
 
 
 async def index(request: requests.PageRequest) -> routing.Response:
-    """A page of accounts, oldest first."""
     query: Query = request.query
     search = " ".join((query.search or "").split())[: directory.SEARCH_CHARACTERS]
     after = cursors.after(query.cursor, identifiers.ACCOUNT)
@@ -90,7 +87,6 @@ def _link(
 
 
 async def show(request: requests.PageRequest) -> routing.Response:
-    """One account."""
     return await _page(request, request.path["id"])
 
 
@@ -136,15 +132,11 @@ class Suspension(forms.Form, frozen=True, kw_only=True):
 
 
 class Grant(forms.Form, frozen=True, kw_only=True):
-    """Credits to add."""
-
     amount: int
     note: str | None = None
 
 
 class Renaming(forms.Form, frozen=True, kw_only=True):
-    """The new name."""
-
     name: str
 
 
@@ -156,26 +148,21 @@ class Limits(forms.Form, frozen=True, kw_only=True):
 
 
 class Closing(forms.Form, frozen=True, kw_only=True):
-    """The name of the account, typed as a confirmation."""
-
     name: str
 
 
 async def suspend(request: requests.PageRequest) -> routing.Response:
-    """Suspend it, or replace the reason."""
     form: Suspension = request.form
     account = await account_registry.suspend(request.ctx, request.path["id"], form.reason)
     return _back(request, f"{account.name} is suspended.")
 
 
 async def resume(request: requests.PageRequest) -> routing.Response:
-    """Let it send again."""
     account = await account_registry.resume(request.ctx, request.path["id"])
     return _back(request, f"{account.name} can send again.")
 
 
 async def add_credits(request: requests.PageRequest) -> routing.Response:
-    """Add credits."""
     form: Grant = request.form
     account = await credits.add(request.ctx, request.path["id"], form.amount, form.note)
     return _back(request, f"{form.amount:,} credits added; {account.available:,} are available.")
@@ -188,20 +175,17 @@ async def charge_nothing(request: requests.PageRequest) -> routing.Response:
 
 
 async def charge(request: requests.PageRequest) -> routing.Response:
-    """Charge credits again."""
     account = await credits.set_unlimited(request.ctx, request.path["id"], unlimited=False)
     return _back(request, f"{account.name} is charged credits again.")
 
 
 async def rename(request: requests.PageRequest) -> routing.Response:
-    """Give it another name."""
     form: Renaming = request.form
     account = await account_registry.rename(request.ctx, request.path["id"], form.name)
     return _back(request, f"The account is now named {account.name}.")
 
 
 async def limit(request: requests.PageRequest) -> routing.Response:
-    """Set its limits."""
     form: Limits = request.form
     account = await account_registry.change_limits(
         request.ctx,
@@ -223,7 +207,6 @@ async def close(request: requests.PageRequest) -> routing.Response:
 
 
 async def reopen(request: requests.PageRequest) -> routing.Response:
-    """Reopen a closed account."""
     account = await account_registry.reopen(request.ctx, request.path["id"])
     return _back(request, f"{account.name} is reopened.")
 

@@ -21,7 +21,6 @@ class Query(of_account.Query, frozen=True, forbid_unknown_fields=True):
 
 
 async def index(request: requests.PageRequest) -> routing.Response:
-    """A page of the log, newest first."""
     query: Query = request.query
     ctx, account, account_id = request.ctx, None, None
     if query.account:

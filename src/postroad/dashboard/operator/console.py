@@ -24,14 +24,12 @@ OPERATE: Final = callers.Permission.OPERATE
 
 
 def get(path: str, handler: requests.Handler, **options: Any) -> requests.SiteRoute:
-    """The route of a page of the console."""
     return requests.get(path, _as_operator(handler), permission=OPERATE, **options)
 
 
 def post(
     path: str, handler: requests.Handler, *, form: type[forms.Form] = forms.Form, **options: Any
 ) -> requests.SiteRoute:
-    """The route of a form of the console."""
     return requests.post(path, _as_operator(handler), form=form, permission=OPERATE, **options)
 
 
@@ -57,7 +55,6 @@ async def _tick(request: requests.PageRequest) -> bytes:
 
 
 async def show_live(request: requests.PageRequest) -> routing.Response:
-    """The stream."""
     return live.stream(request, _tick)
 
 

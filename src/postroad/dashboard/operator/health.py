@@ -27,14 +27,11 @@ class ProcessRow(msgspec.Struct, frozen=True):
 
 
 class CheckRow(msgspec.Struct, frozen=True):
-    """What a check found."""
-
     name: str
     finding: findings.Finding
 
     @property
     def is_problem(self) -> bool:
-        """Whether something is to be done."""
         return self.finding.state in (findings.State.WARNING, findings.State.ERROR)
 
 

@@ -31,12 +31,10 @@ class JobRow(msgspec.Struct, frozen=True):
 
     @property
     def is_check(self) -> bool:
-        """Whether it is a consistency check."""
         return self.job.kind == operator_jobs.CONSISTENCY_KIND
 
     @property
     def progress(self) -> str:
-        """How far it is, in words."""
         if self.is_check:
             return f"{self.job.done} of {self.job.total} checks"
         changed = self.result["changed"] if isinstance(self.result, dict) else 0
@@ -44,12 +42,10 @@ class JobRow(msgspec.Struct, frozen=True):
 
     @property
     def violations(self) -> int:
-        """How many violations a consistency check has found so far."""
         return len(self.result["findings"]) if self.is_check and isinstance(self.result, dict) else 0
 
 
 def job_rows(some: Sequence[stored_jobs.Job], *, now: int) -> list[JobRow]:
-    """Jobs as tables show them."""
     return [
         JobRow(
             one,
@@ -62,7 +58,6 @@ def job_rows(some: Sequence[stored_jobs.Job], *, now: int) -> list[JobRow]:
 
 
 async def show(request: requests.PageRequest) -> routing.Response:
-    """One job."""
     job = await operator_jobs.find(request.ctx, request.path["id"])
     (row,) = job_rows([job], now=request.ctx.clock())
     return request.page("operator/job.html", row=row)
@@ -75,7 +70,6 @@ CONSISTENCY_PATH: Final = "/operator/consistency"
 
 
 async def show_consistency(request: requests.PageRequest) -> routing.Response:
-    """The checks so far, and the button that starts one."""
     now = request.ctx.clock()
     rows = job_rows(
         [one for one in await operator_jobs.listed(request.ctx) if one.kind == operator_jobs.CONSISTENCY_KIND], now=now
@@ -85,7 +79,6 @@ async def show_consistency(request: requests.PageRequest) -> routing.Response:
 
 
 async def start_consistency(request: requests.PageRequest) -> routing.Response:
-    """Start one."""
     job = await operator_jobs.start_consistency_check(request.ctx, request.site.operator_state.jobs)
     return request.redirect(f"{PATH}/{job.id}", notice="Started. This page shows the progress.")
 

@@ -52,7 +52,6 @@ async def add(request: requests.PageRequest) -> routing.Response:
 
 
 async def remove(request: requests.PageRequest) -> routing.Response:
-    """End the role of an operator."""
     user = await operators.remove(request.ctx, request.path["id"])
     return request.redirect(PATH, notice=f"{user.email} is no longer an operator.")
 

@@ -43,12 +43,10 @@ class ProviderRow(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """Its name for people."""
         return providers.title_of(self.destination.name)
 
     @property
     def worst(self) -> processes.QueueStatus | None:
-        """The worst that a worker reports."""
         return max(self.destination.reported, key=lambda one: destinations.SEVERITY.index(one.state), default=None)
 
     @property
@@ -58,7 +56,6 @@ class ProviderRow(msgspec.Struct, frozen=True):
 
     @property
     def url(self) -> str:
-        """Its page."""
         return _url(self.destination.name)
 
     @property
@@ -83,7 +80,6 @@ async def index(request: requests.PageRequest) -> routing.Response:
 
 
 async def show(request: requests.PageRequest) -> routing.Response:
-    """One of them, with the forms that change it."""
     one = await destinations.find(request.ctx, request.path["name"])
     counted = await request.site.operator_state.queue.read(request.ctx) or operator_queue.NOTHING
     counts = next((total for total in counted.providers if total.provider == one.name), None)
@@ -101,20 +97,17 @@ async def show(request: requests.PageRequest) -> routing.Response:
 
 
 async def pause(request: requests.PageRequest) -> routing.Response:
-    """Send nothing to it."""
     form: Pause = request.form
     one = await destinations.pause(request.ctx, request.path["name"], reason=form.reason, until=_until(request, form))
     return request.redirect(_url(one.name), notice="Paused on all hosts. Its mail waits in the queue.")
 
 
 async def resume(request: requests.PageRequest) -> routing.Response:
-    """Send to it again."""
     one = await destinations.resume(request.ctx, request.path["name"])
     return request.redirect(_url(one.name), notice="Resumed on all hosts.")
 
 
 async def set_limits(request: requests.PageRequest) -> routing.Response:
-    """Change its limits."""
     form: LimitChange = request.form
     given = {name: getattr(form, name) for name in destinations.LIMITS if getattr(form, name) is not None}
     one = await destinations.set_limits(
@@ -124,7 +117,6 @@ async def set_limits(request: requests.PageRequest) -> routing.Response:
 
 
 async def restore(request: requests.PageRequest) -> routing.Response:
-    """Use the settings again."""
     one = await destinations.restore(request.ctx, request.path["name"])
     return request.redirect(_url(one.name), notice="The settings apply again on all hosts.")
 

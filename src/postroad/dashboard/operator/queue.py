@@ -41,8 +41,6 @@ class RecipientsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Release(forms.Form, frozen=True, kw_only=True):
-    """Which hold to release."""
-
     account_id: str | None = None
     domain: str | None = None
     duplicates_accepted: bool | None = None
@@ -101,7 +99,6 @@ async def index(request: requests.PageRequest) -> routing.Response:
 
 
 async def release(request: requests.PageRequest) -> routing.Response:
-    """Release a hold."""
     form: Release = request.form
     held = await holds.release_named(
         request.ctx,
@@ -134,8 +131,6 @@ class ChangeQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Confirmation(forms.Form, frozen=True, kw_only=True):
-    """The same, confirmed. A hold has a reason."""
-
     action: Action
     account_id: str | None = None
     domain: str | None = None
@@ -171,7 +166,6 @@ async def ask(request: requests.PageRequest) -> routing.Response:
 
 
 async def run(request: requests.PageRequest) -> routing.Response:
-    """Hold it, or start the job."""
     form: Confirmation = request.form
     chosen = await operator_queue.select(
         request.ctx, account_id=form.account_id, domain=form.domain, everything=form.all

@@ -16,8 +16,6 @@ OTHERS: Final = "All others"
 
 
 class Drain(forms.Form, frozen=True, kw_only=True):
-    """Why an address is drained."""
-
     reason: str
 
 
@@ -35,19 +33,16 @@ class Resume(forms.Form, frozen=True, kw_only=True):
 
 
 def title(provider: str) -> str:
-    """The name of a provider for people."""
     if provider.startswith(providers.UPSTREAM_PREFIX):
         return f"Upstream {provider.removeprefix(providers.UPSTREAM_PREFIX)}"
     return OTHERS if provider == providers.OTHERS else providers.NAMES.get(provider, provider)
 
 
 async def index(request: requests.PageRequest) -> routing.Response:
-    """All of them."""
     return request.page("operator/sources.html", rows=await sources.listed(request.ctx), url=_url, title=title)
 
 
 async def show(request: requests.PageRequest) -> routing.Response:
-    """One of them, with the forms that change it."""
     return request.page(
         "operator/source.html",
         one=await sources.find(request.ctx, request.path["name"]),
@@ -59,7 +54,6 @@ async def show(request: requests.PageRequest) -> routing.Response:
 
 
 async def pause(request: requests.PageRequest) -> routing.Response:
-    """Send nothing from it, or nothing to one provider."""
     form: Pause = request.form
     until = None if form.until is None else forms.moment("until", form.until, request.zone)
     one = await sources.pause(
@@ -69,27 +63,23 @@ async def pause(request: requests.PageRequest) -> routing.Response:
 
 
 async def resume(request: requests.PageRequest) -> routing.Response:
-    """Send from it again."""
     form: Resume = request.form
     one = await sources.resume(request.ctx, request.path["name"], provider=form.provider or "")
     return request.redirect(_url(one.source.name), notice="Resumed on all hosts.")
 
 
 async def drain(request: requests.PageRequest) -> routing.Response:
-    """Claim nothing more for it."""
     form: Drain = request.form
     one = await sources.drain(request.ctx, request.path["name"], reason=form.reason)
     return request.redirect(_url(one.source.name), notice="Draining. What was claimed for it is still sent.")
 
 
 async def warm_up(request: requests.PageRequest) -> routing.Response:
-    """Start its warm-up."""
     one = await sources.warm_up(request.ctx, request.path["name"])
     return request.redirect(_url(one.source.name), notice="The warm-up begins today.")
 
 
 async def end_warm_up(request: requests.PageRequest) -> routing.Response:
-    """End its warm-up."""
     one = await sources.end_warm_up(request.ctx, request.path["name"])
     return request.redirect(_url(one.source.name), notice="The warm-up has ended.")
 

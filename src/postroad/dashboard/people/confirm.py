@@ -52,7 +52,6 @@ async def show(request: requests.PageRequest) -> routing.Response:
 
 
 async def by_secret(request: requests.PageRequest) -> routing.Response:
-    """Confirm with the password or a code."""
     form: Confirmation = request.form
     try:
         if form.code:
@@ -68,12 +67,10 @@ async def by_secret(request: requests.PageRequest) -> routing.Response:
 
 
 async def ask_for_passkey(request: requests.PageRequest) -> routing.Response:
-    """Ask for a passkey."""
     return passkeys.asking(request.site, await step_up.ask_for_passkey(request.ctx, request.http.caller))
 
 
 async def by_passkey(request: requests.PageRequest) -> routing.Response:
-    """Confirm with a passkey."""
     form: passkeys.AnswerForm = request.form
     answer = passkeys.answered(request.site, request.http.headers, form.answer)
     await step_up.confirm_by_passkey(request.ctx, request.http.caller, answer)

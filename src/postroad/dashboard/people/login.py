@@ -30,8 +30,6 @@ SECOND_FACTOR: Final = "/login/second-factor"
 
 
 class LoginForm(forms.Form, frozen=True, kw_only=True):
-    """The credentials, and the page to open afterwards."""
-
     email: str
     password: str
     next: str | None = None
@@ -45,14 +43,10 @@ class LoginQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SwitchForm(forms.Form, frozen=True, kw_only=True):
-    """The account to enter."""
-
     account_id: str
 
 
 class PasswordForm(forms.Form, frozen=True, kw_only=True):
-    """A new password."""
-
     password: str
 
 
@@ -87,7 +81,6 @@ async def show_login(site: sites.Site, ctx: context.Context, request: routing.Re
 
 
 async def log_in(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Start a session."""
     form: LoginForm = request.body
     forms.refuse_cross_origin(site, request.headers)
     found = await logins.check_password(acting_caller(ctx, request), form.email, form.password)
@@ -143,7 +136,6 @@ async def log_out(request: requests.PageRequest) -> routing.Response:
 
 
 async def switch(request: requests.PageRequest) -> routing.Response:
-    """Continue the session in another account of the same person."""
     form: SwitchForm = request.form
     known = await logins.switch(request.ctx, request.session, form.account_id)
     cookie = requests.session_cookie(request.ctx, request.site, known.session)
@@ -151,7 +143,6 @@ async def switch(request: requests.PageRequest) -> routing.Response:
 
 
 async def show_password(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
-    """The form of a password link."""
     token = request.path["token"]
     user = await password_links.find_user(acting_caller(ctx, request), token)
     return page(site, "password.html", token=token, email=user.email, is_new=user.joined_at is None)
@@ -195,14 +186,10 @@ class SecondStep(forms.Form, frozen=True, kw_only=True):
 
 
 class CodeForm(SecondStep, frozen=True, kw_only=True):
-    """A code."""
-
     code: str
 
 
 class SecondStepQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The page to open after the login, and the account."""
-
     next: str | None = None
     account_id: str | None = None
 
@@ -227,7 +214,6 @@ async def show_second_factor(site: sites.Site, ctx: context.Context, request: ro
 
 
 async def check_second_factor(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Check the code and start a session."""
     form: CodeForm = request.body
     forms.refuse_cross_origin(site, request.headers)
     pending = await second_factors.find_pending(ctx, pending_token(site, request))
@@ -280,8 +266,6 @@ class EmailForm(forms.Form, frozen=True, kw_only=True):
 
 
 class NextQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The page to open after the login."""
-
     next: str | None = None
 
 
@@ -295,14 +279,12 @@ class AnswerQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def show_sso(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
-    """The form for the email."""
     has_installation = bool(ctx.settings.sso.issuer)
     next_path = local_path(request.query.next)
     return page(site, "sso.html", next=next_path, has_installation=has_installation)
 
 
 async def begin_sso(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Send the browser to the provider."""
     form: EmailForm = request.body
     forms.refuse_cross_origin(site, request.headers)
     account_id = sso_flow.INSTALLATION if form.email is None else await sso_flow.connection_for(ctx, form.email)
@@ -329,7 +311,6 @@ async def finish_sso(site: sites.Site, ctx: context.Context, request: routing.Re
 
 
 def sso_cookie(site: sites.Site, begun: sso_flow.Begun) -> tuple[str, str]:
-    """The header field that sets the cookie of an attempt."""
     return cookies.write(cookies.SSO, begun.cookie, is_secure=site.is_secure, seconds=sso_flow.ATTEMPT_SECONDS)
 
 
@@ -342,7 +323,6 @@ def _account_id(connection: str) -> str:
 
 
 def _tested(site: sites.Site, completed: sso_flow.Completed, over: tuple[str, str]) -> routing.Response:
-    """What a test has found. Nothing was changed."""
     plan, person = completed.plan, completed.person
     problem = None
     try:

@@ -30,8 +30,6 @@ class AnswerForm(forms.Form, frozen=True, kw_only=True):
 
 
 class SecondFactorForm(login.SecondStep, frozen=True, kw_only=True):
-    """The answer of an authenticator after a right password."""
-
     answer: str
 
 
@@ -43,7 +41,6 @@ class Registration(forms.Form, frozen=True, kw_only=True):
 
 
 def asking(site: sites.Site, asked: passkeys.Asked) -> routing.Response:
-    """The options of a ceremony, and its cookie."""
     cookie = cookies.write(cookies.PASSKEY, asked.cookie, is_secure=site.is_secure, seconds=passkeys.CHALLENGE_SECONDS)
     return routing.Response(200, msgspec.json.encode(asked.options), headers=(cookie,))
 
@@ -54,7 +51,6 @@ def answered(site: sites.Site, headers: routing.Headers, text: str) -> passkeys.
 
 
 async def ask_to_log_in(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Ask for any passkey of this service."""
     forms.refuse_cross_origin(site, request.headers)
     return asking(site, await passkeys.ask(ctx, Ceremony.LOG_IN))
 
@@ -78,7 +74,6 @@ async def ask_for_second_factor(site: sites.Site, ctx: context.Context, request:
 
 
 async def check_second_factor(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Check the passkey and start a session."""
     form: SecondFactorForm = request.body
     forms.refuse_cross_origin(site, request.headers)
     owner = (await second_factors.find_pending(ctx, login.pending_token(site, request))).login
@@ -89,7 +84,6 @@ async def check_second_factor(site: sites.Site, ctx: context.Context, request: r
 
 
 async def ask_to_register(request: requests.PageRequest) -> routing.Response:
-    """Ask for a new passkey."""
     owner = await second_factors.login_of(request.ctx, request.session.row.login_id)
     return asking(request.site, await passkeys.ask_to_register(request.ctx, owner, session_id=request.session.row.id))
 
@@ -109,7 +103,6 @@ async def register(request: requests.PageRequest) -> routing.Response:
 
 
 async def remove(request: requests.PageRequest) -> routing.Response:
-    """Remove a passkey."""
     owner = await second_factors.login_of(request.ctx, request.session.row.login_id)
     gone = await passkeys.remove(request.ctx, owner, request.path["id"])
     return request.redirect(security.PATH, notice=f"Passkey removed: {gone.name}. Remove it from your device, too.")

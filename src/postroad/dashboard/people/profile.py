@@ -16,15 +16,11 @@ from postroad.web import routing
 
 
 class PasswordChange(forms.Form, frozen=True, kw_only=True):
-    """The current and the new password."""
-
     current_password: str
     new_password: str
 
 
 class NoticeChoice(forms.Form, frozen=True, kw_only=True):
-    """How to get the mail of a kind."""
-
     kind: str
     choice: notice_kinds.Choice
 
@@ -37,8 +33,6 @@ class NewToken(forms.Form, frozen=True, kw_only=True):
 
 
 class TimeZone(forms.Form, frozen=True, kw_only=True):
-    """The name of a time zone."""
-
     time_zone: str
 
 
@@ -51,7 +45,6 @@ CHOICES: Final = (
 
 
 async def show(request: requests.PageRequest) -> routing.Response:
-    """The page."""
     return await _page(request)
 
 
@@ -109,7 +102,6 @@ async def change_password(request: requests.PageRequest) -> routing.Response:
 
 
 async def choose_notices(request: requests.PageRequest) -> routing.Response:
-    """Change how the user gets the mail of a kind."""
     form: NoticeChoice = request.form
     await choices.choose(request.ctx, request.user, form.kind, form.choice)
     title = notice_kinds.KINDS[form.kind].title

@@ -18,7 +18,6 @@ QR_SCALE: Final = 4
 
 
 def qr_code(text: str) -> markupsafe.Markup:
-    """A text as a picture."""
     code = segno.make(text, error="m", micro=False)
     # Only shapes: the text itself is not in it.
     return markupsafe.Markup(code.svg_inline(scale=QR_SCALE, light="#fff"))  # noqa: S704
@@ -28,14 +27,10 @@ PATH: Final = "/profile/security"
 
 
 class Proof(forms.Form, frozen=True, kw_only=True):
-    """The password, or a code from the authenticator app."""
-
     proof: str
 
 
 class FirstCode(forms.Form, frozen=True, kw_only=True):
-    """The first code of an authenticator app."""
-
     code: str
 
 
@@ -84,7 +79,6 @@ async def confirm(request: requests.PageRequest) -> routing.Response:
 
 
 async def remove(request: requests.PageRequest) -> routing.Response:
-    """Remove the authenticator app."""
     await second_factors.remove_totp(request.ctx, await _proven(request))
     return request.redirect(PATH, notice="Your authenticator app is removed.")
 

@@ -34,8 +34,6 @@ _NOTICES: Final = {
 
 
 class Invitation(forms.Form, frozen=True, kw_only=True):
-    """Whom to invite."""
-
     email: str
     role: callers.Role
 
@@ -47,27 +45,20 @@ class Requirement(forms.Form, frozen=True, kw_only=True):
 
 
 class RoleChange(forms.Form, frozen=True, kw_only=True):
-    """The new role."""
-
     role: callers.Role
 
 
 class Disabling(forms.Form, frozen=True, kw_only=True):
-    """Whether what the user created keeps working."""
-
     hand_over: bool | None = None
 
 
 class Removal(forms.Form, frozen=True, kw_only=True):
-    """What becomes of what the user created."""
-
     secrets: credentials.SecretsAction | None = None
 
 
 async def index(
     request: requests.PageRequest, *, status: int = 200, link: dict[str, Any] | None = None
 ) -> routing.Response:
-    """The team, with a link that was made for somebody."""
     members = await account_users.of_account(request.ctx, request.account_id)
     is_mailed = await sender.payer(request.ctx) is not None
     with_factor = await second_factors.users_with(request.ctx, request.account_id)
@@ -123,7 +114,6 @@ async def require_second_factor(request: requests.PageRequest) -> routing.Respon
 
 
 async def change_role(request: requests.PageRequest) -> routing.Response:
-    """Change a role."""
     form: RoleChange = request.form
     user = await account_users.change_role(request.ctx, request.account_id, request.path["id"], role=form.role)
     return request.redirect(PATH, notice=f"{user.email} is now {_NOTICES[form.role]}.")
@@ -140,7 +130,6 @@ async def disable(request: requests.PageRequest) -> routing.Response:
 
 
 async def enable(request: requests.PageRequest) -> routing.Response:
-    """Enable a user again."""
     user = await account_users.enable(request.ctx, request.account_id, request.path["id"])
     return request.redirect(PATH, notice=f"{user.email} is enabled and can log in again.")
 
@@ -158,7 +147,6 @@ async def show(request: requests.PageRequest) -> routing.Response:
 
 
 async def end_session(request: requests.PageRequest) -> routing.Response:
-    """End a session of a user in this account."""
     user = await _managed(request)
     await sessions.end_of_user(request.ctx, user, request.path["session"])
     return request.redirect(f"{PATH}/{user.id}", notice=f"A session of {user.email} is ended.")
@@ -245,7 +233,6 @@ async def show_sso(request: requests.PageRequest) -> routing.Response:
 
 
 async def save_sso(request: requests.PageRequest) -> routing.Response:
-    """Create or change the connection."""
     form: ConnectionForm = request.form
     draft = sso_connections.Draft(
         issuer=form.issuer.strip(),
@@ -264,7 +251,6 @@ async def save_sso(request: requests.PageRequest) -> routing.Response:
 
 
 async def try_sso(request: requests.PageRequest) -> routing.Response:
-    """Send the browser to the provider, as a login would."""
     begun = await sso_flow.begin(request.ctx, request.account_id, next_path=SSO_PATH, is_test=True)
     return requests.leave(
         request.site, request.http.headers, begun.url, headers=(login.sso_cookie(request.site, begun),)
@@ -272,7 +258,6 @@ async def try_sso(request: requests.PageRequest) -> routing.Response:
 
 
 async def remove_sso(request: requests.PageRequest) -> routing.Response:
-    """Remove the connection."""
     await sso_connections.remove(request.ctx, request.account_id)
     return request.redirect(SSO_PATH, notice="Single sign-on removed.")
 

@@ -26,7 +26,6 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def index(request: requests.PageRequest) -> routing.Response:
-    """A page of the log, newest first."""
     query: Query = request.query
     found = await audit_log.search(
         request.ctx, request.account_id, filters_of(request), before=query.before, limit=ROWS
@@ -46,20 +45,17 @@ async def index(request: requests.PageRequest) -> routing.Response:
 
 
 async def export_file(request: requests.PageRequest) -> routing.Response:
-    """The entries that match as CSV."""
     return routing.attachment(
         "audit-log.csv", audit_log.export_csv(request.ctx, request.account_id, filters_of(request))
     )
 
 
 def grouped_actions(request: requests.PageRequest) -> dict[str, list[str]]:
-    """The actions by what they are about."""
     groups = [group for group in GROUPS if request.site.has_credits or group != "credits"]
     return {group: [one for one in audit_log.ACTIONS if one.startswith(f"{group}.")] for group in groups}
 
 
 def filters_of(request: requests.PageRequest) -> audit_log.Filters:
-    """What the query looks for."""
     query: Query = request.query
     zone = request.zone
     return audit_log.Filters(

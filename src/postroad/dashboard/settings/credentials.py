@@ -62,7 +62,6 @@ class NewKey(forms.Form, frozen=True, kw_only=True):
 
 
 async def show_keys(request: requests.PageRequest) -> routing.Response:
-    """The list, the form, and how to connect an application."""
     listed = await lists.page(request, api_keys.of_account, prefix=identifiers.API_KEY)
     known = await credentials.of_account(request.ctx, request.account_id)
     where = await snippets.snippet_context(request)
@@ -109,7 +108,6 @@ async def create_key(request: requests.PageRequest) -> routing.Response:
 
 
 async def revoke_key(request: requests.PageRequest) -> routing.Response:
-    """Revoke a key."""
     await api_keys.revoke(request.ctx, request.account_id, request.path["id"])
     return request.redirect("/keys", notice="API key revoked. Applications that use it can no longer connect.")
 
@@ -127,13 +125,10 @@ KEY_ROUTES: Final = (
 
 
 class NewCredential(forms.Form, frozen=True, kw_only=True):
-    """A credential to create."""
-
     name: str
 
 
 async def show(request: requests.PageRequest) -> routing.Response:
-    """The list, the form, and how to connect an application."""
     where = await snippets.snippet_context(request)
     listed = await lists.page(request, credentials.of_account, prefix=identifiers.CREDENTIAL)
     return request.page(
@@ -153,7 +148,6 @@ async def create(request: requests.PageRequest) -> routing.Response:
 
 
 async def revoke(request: requests.PageRequest) -> routing.Response:
-    """Revoke a credential."""
     credential = await credentials.find(request.ctx, request.account_id, request.path["id"])
     await credentials.revoke(request.ctx, request.account_id, credential.id)
     return request.redirect("/credentials", notice=f"{credential.name} and its API keys are revoked.")

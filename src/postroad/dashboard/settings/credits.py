@@ -26,7 +26,6 @@ BILLING: Final[Mapping[str, str]] = {
 
 
 async def index(request: requests.PageRequest) -> routing.Response:
-    """The balances, the usage and a page of the ledger."""
     query: lists.NewestQuery = request.query
     found = await credits.statement(request.ctx, request.account_id, before=query.before, limit=ROWS)
     is_first = query.before is None
@@ -46,7 +45,6 @@ async def index(request: requests.PageRequest) -> routing.Response:
 
 
 async def export_file(request: requests.PageRequest) -> routing.Response:
-    """The whole ledger as CSV."""
     return routing.attachment("ledger.csv", credits.export_ledger(request.ctx, request.account_id))
 
 

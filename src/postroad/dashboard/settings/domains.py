@@ -74,8 +74,6 @@ RECORD_GUIDES: Final = {
 
 
 class NewDomain(forms.Form, frozen=True, kw_only=True):
-    """A domain to register."""
-
     name: str
 
 
@@ -88,12 +86,10 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def verification_status(self) -> str:
-        """The verification status."""
         return verification_status(self.domain)
 
 
 def verification_status(domain: stored.Domain) -> str:
-    """The verification status of a domain."""
     if domain.verified_at is None:
         return "unverified"
     return "verified" if domain.failing_since is None else "failing"
@@ -115,7 +111,6 @@ def is_rotating(records: list[domain_checks.RecordStatus]) -> bool:
 
 
 async def index(request: requests.PageRequest) -> routing.Response:
-    """The list and the form to add a domain."""
     listed = await lists.page(request, domains.of_account, prefix=identifiers.DOMAIN)
     # Only domains that have a key: generating fifty would take 15 seconds.
     keyed = await domain_keys.existing_records(request.ctx, listed.rows)
@@ -131,7 +126,6 @@ async def index(request: requests.PageRequest) -> routing.Response:
 
 
 async def create(request: requests.PageRequest) -> routing.Response:
-    """Add a domain and open its page."""
     form: NewDomain = request.form
     made = await domains.add(request.ctx, request.account_id, form.name, verified=False)
     await domain_keys.keys(request.ctx, made)
@@ -139,7 +133,6 @@ async def create(request: requests.PageRequest) -> routing.Response:
 
 
 async def show(request: requests.PageRequest) -> routing.Response:
-    """A domain with its DNS records."""
     domain = await domains.find(request.ctx, request.account_id, request.path["id"])
     records = await domain_checks.records(request.ctx, domain)
     checked_times = [shown.checked_at for shown in records if shown.checked_at is not None]
@@ -166,7 +159,6 @@ async def show(request: requests.PageRequest) -> routing.Response:
 
 
 async def check(request: requests.PageRequest) -> routing.Response:
-    """Check DNS now."""
     checked = await domain_checks.check_now(request.ctx, request.account_id, request.path["id"])
     name = checked.domain.name
     match checked.change:
@@ -182,7 +174,6 @@ async def check(request: requests.PageRequest) -> routing.Response:
 
 
 async def rotate_key(request: requests.PageRequest) -> routing.Response:
-    """Create the next DKIM key."""
     domain = await domains.find(request.ctx, request.account_id, request.path["id"])
     await key_rotation.rotate(request.ctx, domain)
     notice = "New DKIM key created. Add its record, then check: it signs as soon as the record is found."
@@ -190,14 +181,12 @@ async def rotate_key(request: requests.PageRequest) -> routing.Response:
 
 
 async def remove(request: requests.PageRequest) -> routing.Response:
-    """Remove a domain."""
     domain = await domains.find(request.ctx, request.account_id, request.path["id"])
     await domains.remove(request.ctx, request.account_id, domain.id)
     return request.redirect("/domains", notice=f"{domain.name} removed. You can no longer send from it.")
 
 
 def date_of(day: int) -> str:
-    """A day since 1970 as a short date."""
     moment = dt.datetime.fromtimestamp(day * times.DAY // times.SECOND, dt.UTC)
     return f"{moment:%b} {moment.day}"
 

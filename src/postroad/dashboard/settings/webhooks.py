@@ -57,17 +57,14 @@ class DeliveryView(msgspec.Struct, frozen=True):
 
     @property
     def last(self) -> webhook_deliveries.Attempt | None:
-        """The latest attempt."""
         return self.entry.attempts[-1] if self.entry.attempts else None
 
     @property
     def body(self) -> str:
-        """The request body, indented."""
         return msgspec.json.format(self.entry.delivery.body, indent=2).decode()
 
 
 def delivery_view(entry: delivery_log.Entry) -> DeliveryView:
-    """A log entry for a page."""
     return DeliveryView(entry, _recipient(entry.delivery.body))
 
 
@@ -80,7 +77,6 @@ def _recipient(body: bytes) -> str:
 
 
 def explain(attempt: webhook_deliveries.Attempt) -> str:
-    """What the result of an attempt means."""
     if attempt.error is not None:
         code, _, sentence = attempt.error.partition(": ")
         return ERROR_EXPLANATIONS.get(code, sentence or attempt.error)
@@ -93,7 +89,6 @@ def explain(attempt: webhook_deliveries.Attempt) -> str:
 
 
 async def show_delivery(request: requests.PageRequest) -> routing.Response:
-    """The request and every attempt."""
     webhook_id = request.path.get("webhook")
     entry = await delivery_log.find(request.ctx, request.account_id, request.path["id"], webhook_id=webhook_id)
     headers = (
@@ -121,7 +116,6 @@ async def replay_delivery(request: requests.PageRequest) -> routing.Response:
 
 
 def _delivery_base(request: requests.PageRequest) -> str:
-    """The page of the endpoint."""
     webhook_id = request.path.get("webhook")
     return "/webhook" if webhook_id is None else f"/webhooks/{webhook_id}"
 
@@ -246,7 +240,6 @@ async def show(request: requests.PageRequest) -> routing.Response:
 
 
 async def index(request: requests.PageRequest) -> routing.Response:
-    """All endpoints, and a form for another."""
     found = await endpoints.of_account(request.ctx, request.account_id)
     return request.page("webhooks.html", webhooks=found, chosen=events.DEFAULT, kinds=_kinds(request))
 
@@ -295,7 +288,6 @@ async def ping(request: requests.PageRequest) -> routing.Response:
 
 
 async def remove(request: requests.PageRequest) -> routing.Response:
-    """Remove the endpoint."""
     await endpoints.remove(request.ctx, request.account_id, request.path.get("webhook"))
     return request.redirect(PATH, notice="Webhook removed, with its secret and log.")
 
