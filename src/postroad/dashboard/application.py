@@ -84,14 +84,21 @@ def error_renderer(
             to_enrolment = routing.Response(303, headers=(("Location", "/profile/security"), *site.headers))
             return responses.success(to_enrolment, request_id=refused.request_id)
         if isinstance(error, errors.Unauthorized) and not refused.path.startswith(b"/login"):
-            return responses.success(_to_login(site, refused), request_id=refused.request_id)
+            return responses.success(
+                routing.Response(303, headers=(("Location", f"/login{_login_query(refused)}"), *site.headers)),
+                request_id=refused.request_id,
+            )
         if isinstance(error, errors.ConfirmationRequired) and refused.method in _SAFE:
-            return responses.success(_to_confirm(site, refused), request_id=refused.request_id)
+            return responses.success(
+                routing.Response(303, headers=(("Location", f"{confirm.PATH}{_next_query(refused)}"), *site.headers)),
+                request_id=refused.request_id,
+            )
         values = {
             "title": _TITLES.get(error.status, "Request failed"),
             "message": _message(error, refused),
             "section": _section(site, error, refused),
-            "can_resubmit": refused.method == "POST" and _can_resubmit(error),
+            "can_resubmit": refused.method == "POST"
+            and (error.status in _RESUBMITTABLE or isinstance(error, errors.ConfirmationRequired)),
             "can_confirm": isinstance(error, errors.ConfirmationRequired),
             "code": error.code,
             "request_id": refused.request_id,
@@ -126,18 +133,6 @@ def _message(error: errors.PostroadError, refused: routing.RefusedRequest) -> st
     if isinstance(error, errors.MethodNotAllowed) and refused.method == "GET":
         return "This address only accepts form submissions. Nothing was changed."
     return error.message
-
-
-def _to_login(site: sites.Site, refused: routing.RefusedRequest) -> routing.Response:
-    return routing.Response(303, headers=(("Location", f"/login{_login_query(refused)}"), *site.headers))
-
-
-def _to_confirm(site: sites.Site, refused: routing.RefusedRequest) -> routing.Response:
-    return routing.Response(303, headers=(("Location", f"{confirm.PATH}{_next_query(refused)}"), *site.headers))
-
-
-def _can_resubmit(error: errors.PostroadError) -> bool:
-    return error.status in _RESUBMITTABLE or isinstance(error, errors.ConfirmationRequired)
 
 
 def _login_query(refused: routing.RefusedRequest) -> str:

@@ -6,7 +6,6 @@ import msgspec
 
 from postroad import context, errors
 from postroad.api.v1 import resource
-from postroad.model.domains import warmup
 from postroad.model.mail import limits
 from postroad.model.units import times
 from postroad.services.queue import sources
@@ -105,10 +104,6 @@ def _change(row: delivery_controls.SourceState) -> SourceChange:
     return resource.from_record(SourceChange, row, until=times.optional_to_wire(row.until))
 
 
-def _day(day: warmup.Day) -> SourceWarmupDay:
-    return SourceWarmupDay(number=day.number, recipients=day.cap, used=day.used, state=day.state.value)
-
-
 def _shown(one: sources.SourceView) -> Source:
     return resource.from_record(
         Source,
@@ -120,7 +115,10 @@ def _shown(one: sources.SourceView) -> Source:
                 SourceProvider,
                 view.counts,
                 paused=None if view.pause is None else _change(view.pause),
-                warmup=[_day(day) for day in view.calendar],
+                warmup=[
+                    SourceWarmupDay(number=day.number, recipients=day.cap, used=day.used, state=day.state.value)
+                    for day in view.calendar
+                ],
             )
             for view in one.providers
         ],

@@ -117,12 +117,10 @@ async def preview_page(
         scheme=query.scheme or Scheme.LIGHT,
         remote_count=len(urls),
         images=bool(query.images and urls),
-        report=await _report(request, preview, origin) if view is View.CHECKS else None,
+        report=(await content_checks.run(request.ctx, request.account_id, preview, await origin()))
+        if view is View.CHECKS
+        else None,
     )
-
-
-async def _report(request: requests.PageRequest, preview: previews.Preview, origin: Origin) -> content_checks.Report:
-    return await content_checks.run(request.ctx, request.account_id, preview, await origin())
 
 
 def _views(preview: previews.Preview) -> list[tuple[View, str]]:

@@ -130,7 +130,9 @@ async def _values(request: requests.PageRequest) -> dict[str, Any]:
         "deliveries": await delivery_log.page(ctx, account_id, message_id=sent.message.id, limit=MAX_DELIVERIES)
         if sent
         else [],
-        "expects_delivery": _expects_delivery(sent, webhook),
+        "expects_delivery": (
+            sent is not None and webhook is not None and (sent.message.created_at >= webhook.created_at)
+        ),
         "is_connected": await _is_connected(request),
         "snippets": [
             *(one for one in snippets.over_http(snippet_context) if one.title in OVER_HTTP),
@@ -150,11 +152,6 @@ async def _latest(request: requests.PageRequest) -> LatestTest | None:
     recipient = details.recipients[0]
     attempts = [attempt for attempt in details.attempts if attempt.recipient_id == recipient.id]
     return LatestTest(details.message, recipient, attempts[-1] if attempts else None)
-
-
-def _expects_delivery(sent: LatestTest | None, webhook: stored_webhooks.Webhook | None) -> bool:
-    """Whether the latest test was sent after the webhook was created."""
-    return sent is not None and webhook is not None and sent.message.created_at >= webhook.created_at
 
 
 def _not_sent_reason(
