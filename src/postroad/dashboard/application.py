@@ -75,8 +75,6 @@ SECTIONS: Final = {
 def error_renderer(
     site: sites.Site,
 ) -> Callable[[errors.PostroadError, routing.RefusedRequest], responses.EncodedResponse | None]:
-    """The error renderer of this dashboard."""
-
     def render(error: errors.PostroadError, refused: routing.RefusedRequest) -> responses.EncodedResponse | None:
         if not _wants_page(refused.headers):
             return None
@@ -141,7 +139,6 @@ def _login_query(refused: routing.RefusedRequest) -> str:
 
 
 def _next_query(refused: routing.RefusedRequest) -> str:
-    """The page to open afterwards."""
     query = f"?{refused.query.decode('latin-1')}" if refused.query else ""
     path = login.local_path(refused.path.decode("latin-1") + query)
     return "" if path == login.HOME or len(path) > MAX_NEXT_CHARACTERS else f"?next={parse.quote(path, safe='/')}"
@@ -270,7 +267,6 @@ def build_application(
     proxies: application.Proxies | None = None,
     delays: fairness.ResponseDelays | None = None,
 ) -> application.Application[context.Context]:
-    """The dashboard, ready to be served."""
     return application.Application(
         ctx,
         routes(site),

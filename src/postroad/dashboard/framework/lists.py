@@ -12,8 +12,6 @@ ROWS: Final = 50
 
 
 class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which part of the list."""
-
     after: str | None = None
 
 
@@ -27,8 +25,7 @@ class Row(Protocol):
     """Anything with an id, which is also its position in the list."""
 
     @property
-    def id(self) -> str:
-        """Sorts by creation time."""
+    def id(self) -> str: ...
 
 
 AnyRow = TypeVar("AnyRow", bound=Row)

@@ -36,7 +36,6 @@ class Row(msgspec.Struct, frozen=True):
 
 
 async def read_rows(ctx: context.Context, account_id: str, listed: Sequence[messages.Message]) -> list[Row]:
-    """The rows of these messages."""
     async with ctx.store.reading() as tx:
         leading = await messages.leading_recipients(tx, account_id, [one.id for one in listed])
     return rows(listed, leading, now=ctx.clock())
@@ -45,7 +44,6 @@ async def read_rows(ctx: context.Context, account_id: str, listed: Sequence[mess
 def rows(
     listed: Sequence[messages.Message], leading: Mapping[str, messages.LeadingRecipient], *, now: int
 ) -> list[Row]:
-    """The same of what was read."""
     return [_row(one, leading.get(one.id), now=now) for one in listed]
 
 
@@ -83,23 +81,17 @@ BUILT_IN: Final = (
 
 
 class Chip(msgspec.Struct, frozen=True):
-    """A view as a link."""
-
     name: str
     path: str
     is_current: bool
 
 
 class SavedView(forms.Form, frozen=True, kw_only=True):
-    """A search and its name."""
-
     name: str
     search: str
 
 
 class RenamedView(forms.Form, frozen=True, kw_only=True):
-    """Another name."""
-
     name: str
 
 
@@ -116,21 +108,18 @@ def chips(saved: Sequence[stored.SavedView], text: str) -> list[Chip]:
 
 
 async def save_view(request: requests.PageRequest) -> routing.Response:
-    """Save a search."""
     form: SavedView = request.form
     view = await saved_views.save(request.ctx, request.account_id, name=form.name, search=form.search)
     return request.redirect(navigation.messages_url(view.search), notice=f"View {view.name} saved.")
 
 
 async def rename_view(request: requests.PageRequest) -> routing.Response:
-    """Rename a view."""
     form: RenamedView = request.form
     name = await saved_views.rename(request.ctx, request.account_id, request.path["id"], form.name)
     return request.redirect(navigation.MESSAGES, notice=f"View renamed to {name}.")
 
 
 async def remove_view(request: requests.PageRequest) -> routing.Response:
-    """Remove a view."""
     name = await saved_views.remove(request.ctx, request.account_id, request.path["id"])
     return request.redirect(navigation.MESSAGES, notice=f"View {name} removed.")
 
@@ -151,8 +140,6 @@ PERIODS: Final = (("24h", "24 hours"), ("7d", "7 days"))
 
 
 class SearchQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A search for messages."""
-
     search: str | None = None
 
     @property
@@ -161,14 +148,10 @@ class SearchQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Query(SearchQuery, frozen=True, forbid_unknown_fields=True):
-    """The search text and the cursor."""
-
     cursor: str | None = None
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """A filter button."""
-
     text: str
     path: str
     is_chosen: bool
@@ -259,7 +242,6 @@ def _modes(query: search_query.Query) -> list[Choice]:
 
 
 def _statuses(query: search_query.Query) -> list[Choice]:
-    """The same search with any status, and with each one."""
     everything = _choice("All", query, dataclasses.replace(query, status=None))
     return [
         everything,
@@ -280,7 +262,6 @@ def _choice(text: str, query: search_query.Query, changed: search_query.Query) -
 
 
 async def export_file(request: requests.PageRequest) -> routing.Response:
-    """All results of a search as CSV."""
     asked: SearchQuery = request.query
     text = asked.text
     filters = lookup.filters_of(request.ctx, search_query.parse(request.searched(text)), zone=request.zone)
@@ -289,7 +270,6 @@ async def export_file(request: requests.PageRequest) -> routing.Response:
 
 
 def _file_name(text: str) -> str:
-    """The search in letters and digits."""
     return "-".join(["messages", *re.findall(r"[A-Za-z0-9]+", text)])[:MAX_FILE_NAME]
 
 
@@ -310,8 +290,6 @@ BULK_WORDS: Final = {
 
 
 class BulkQuery(SearchQuery, frozen=True, forbid_unknown_fields=True):
-    """What to do, and with which messages."""
-
     action: BulkAction | None = None
 
 
