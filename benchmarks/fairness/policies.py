@@ -4,7 +4,7 @@ import collections
 import typing
 
 from benchmarks.fairness import simulator
-from postroad.delivery.send import permits
+from postroad.delivery import permits
 from postroad.model.delivery import fair_shares
 from postroad.model.events import webhook_schedule
 

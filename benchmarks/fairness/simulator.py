@@ -12,7 +12,7 @@ import itertools
 import random
 import typing
 
-from postroad.delivery.send import permits
+from postroad.delivery import permits
 
 FIRST_CONNECTIONS, MAX_CONNECTIONS = 2, 10
 Behaviour = typing.Callable[["Destination", random.Random], float]

@@ -10,7 +10,7 @@ import random
 import typing
 
 from benchmarks.simulation import invariants, scenario, virtual_time
-from postroad.delivery.routes import routing
+from postroad.delivery import routing
 from postroad.model.delivery import providers, tls_policy
 from postroad.model.units import destinations
 from postroad.network.smtp import smtp_connection

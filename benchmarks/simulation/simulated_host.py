@@ -19,11 +19,8 @@ from benchmarks.simulation import (
     virtual_time,
 )
 from postroad import config, context
-from postroad.delivery import engine
-from postroad.delivery.plan import dispatcher
-from postroad.delivery.record import leases, recorder
-from postroad.delivery.routes import holds, routing, source_table
-from postroad.delivery.send import attempter, message_loader, permits, provider_queue
+from postroad.delivery import attempter, controls, dispatcher, engine, permits, recorder, routing
+from postroad.delivery import provider_queue as delivery_provider_queue
 from postroad.mail.results import bounce_guard as account_guard
 from postroad.mail.results import outcomes
 from postroad.model.bounces import bounce_guard, disposition
@@ -66,11 +63,11 @@ class Log:
         """Ignore it."""
 
 
-class Loader(message_loader.MessageLoader):
+class Loader(attempter.MessageLoader):
     """Prepares messages without content: what is read and signed is in the costs."""
 
     async def prepare(
-        self, jobs: typing.Sequence[message_loader.Job], ready: typing.Callable[[message_loader.Job], None]
+        self, jobs: typing.Sequence[attempter.Job], ready: typing.Callable[[attempter.Job], None]
     ) -> None:
         """Make the transactions."""
         for job in jobs:
@@ -121,17 +118,17 @@ class Host(engine.Engine):
         self._guard = account_guard.rules_of(settings.bounce_guard)
         self._log = Log(lambda text: world.checks.violated(loop.time(), f"{self.worker} logs {text}"))
         self._ctx = self._context(settings)
-        self._held = leases.Leases(
+        self._held = recorder.Leases(
             self.store, worker=self.worker, seconds=settings.delivery.lease_seconds, clock=self.clock, log=self._log
         )
-        sources = source_table.SourceTable(self._ctx, self._held, loop.time)
+        sources = controls.SourceTable(self._ctx, self._held, loop.time)
         self._recorder = recorder.Recorder(self._ctx, self._held, sources, self._log)
         self._hosts = routing.Hosts(loop.time)
         trusted = times.LeaseClock(settings.delivery.lease_seconds * times.SECOND)
-        services = provider_queue.DeliveryServices(
+        services = delivery_provider_queue.DeliveryServices(
             ctx=self._ctx,
             held=self._held,
-            holds=holds.HoldCache(self._ctx, loop.time),
+            holds=controls.HoldCache(self._ctx, loop.time),
             sources=sources,
             message_loader=Loader(self._ctx, None, self._log),
             attempter=attempter.Attempter(self._hosts, self._connect),

@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 
 from benchmarks.simulation import day, outcome, queue_table, random_days, simulated_host
-from postroad.delivery.plan import dispatcher
-from postroad.delivery.record import leases, recorder
-from postroad.delivery.send import provider_queue
+from postroad.delivery import dispatcher, provider_queue, recorder
 from postroad.model.bounces import disposition
 from postroad.model.delivery import adaptive_rate
 
@@ -45,11 +43,11 @@ def _repeat_delivered(patch: pytest.MonkeyPatch) -> None:
 def _renew_nothing(patch: pytest.MonkeyPatch) -> None:
     """Leases are not renewed, and nobody asks whether they have expired."""
 
-    async def renew(_: leases.Leases) -> None:
+    async def renew(_: recorder.Leases) -> None:
         pass
 
-    patch.setattr(leases.Leases, "_renew", renew)
-    patch.setattr(leases.Leases, "are_safe", lambda *_: True)
+    patch.setattr(recorder.Leases, "_renew", renew)
+    patch.setattr(recorder.Leases, "are_safe", lambda *_: True)
 
 
 def _forget_rows(patch: pytest.MonkeyPatch) -> None:

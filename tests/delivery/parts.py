@@ -16,10 +16,7 @@ from typing import Any, Final
 import structlog
 
 from postroad import config, context
-from postroad.delivery.plan import dispatcher
-from postroad.delivery.record import leases, recorder
-from postroad.delivery.routes import holds, routing, source_table
-from postroad.delivery.send import attempter, message_loader, permits, provider_queue
+from postroad.delivery import attempter, controls, dispatcher, permits, provider_queue, recorder, routing
 from postroad.mail.signing import signer_pool
 from postroad.model.delivery import tls_policy
 from postroad.model.units import times
@@ -92,7 +89,7 @@ class Parts:
     ctx: context.Context
     clock: contexts.Clock
     account_id: str
-    held: leases.Leases
+    held: recorder.Leases
     hosts: routing.Hosts
     services: provider_queue.DeliveryServices
     log: list[Any]
@@ -103,7 +100,7 @@ class Parts:
         """A dispatcher on these parts."""
         return dispatcher.Dispatcher(self.ctx, self.router, self.hosts, self.services)  # type: ignore[arg-type]
 
-    async def take_back(self, job: message_loader.Job) -> None:
+    async def take_back(self, job: attempter.Job) -> None:
         """Give a provider queue a job that it may not begin any more, and wait until the lease is given back."""
         one = self.new_provider_queue()
         async with self.ctx.store.reading() as tx:
@@ -136,11 +133,11 @@ class Parts:
             claimed = await queue.claim(tx, wanted, lease_until=self.held.until(), worker=self.held.worker)
         return self.held.take(claimed)
 
-    async def jobs(self, *to: str, count: int = 1, route: routing.Route) -> list[message_loader.Job]:
+    async def jobs(self, *to: str, count: int = 1, route: routing.Route) -> list[attempter.Job]:
         """Accepted, claimed and prepared."""
         for _ in range(count):
             await self.accept(*to)
-        made = message_loader.jobs_of(await self.claim(), route)
+        made = attempter.jobs_of(await self.claim(), route)
         await self.services.message_loader.prepare(made, lambda _: None)
         return made
 
@@ -198,16 +195,16 @@ async def opened(
         account = await accounts.create(ctx, "Shop")
         await accepted_mail.allow_sending(ctx, account.id)
         tick = time or asyncio.get_running_loop().time
-        held = leases.Leases(ctx.store, worker=WORKER, seconds=60, clock=clock, log=log)
+        held = recorder.Leases(ctx.store, worker=WORKER, seconds=60, clock=clock, log=log)
         known, wakes = routing.Hosts(tick), list[None]()
         trusted = times.LeaseClock(settings.delivery.lease_seconds * contexts.SECOND)
-        sources = source_table.SourceTable(ctx, held, tick)
+        sources = controls.SourceTable(ctx, held, tick)
         services = provider_queue.DeliveryServices(
             ctx=ctx,
             held=held,
-            holds=holds.HoldCache(ctx, tick),
+            holds=controls.HoldCache(ctx, tick),
             sources=sources,
-            message_loader=message_loader.MessageLoader(ctx, signer, log),
+            message_loader=attempter.MessageLoader(ctx, signer, log),
             attempter=attempter.Attempter(known, connecting),
             recorder=recorder.Recorder(ctx, held, sources, log),
             permits=permits.Permits(connections),

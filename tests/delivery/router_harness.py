@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from postroad import config
-from postroad.delivery.routes import mta_sts_policies, routing
+from postroad.delivery import routing, tls_choice
 from postroad.network.dns import resolver
 from postroad.network.http import https_get
 from postroad.telemetry import logs
@@ -51,8 +51,8 @@ async def running(
     own_names: Iterable[str] = (),
     https: https_get.Client | None = None,
     shuffle: Callable[[list[resolver.Mx]], None] | None = None,
-    stored_policies: mta_sts_policies.StoredPolicies | None = None,
-    report: mta_sts_policies.Report | None = None,
+    stored_policies: tls_choice.StoredPolicies | None = None,
+    report: tls_choice.Report | None = None,
     log: logs.Logger | None = None,
     timeout_seconds: float = 30,
     upstreams: Sequence[Mapping[str, object]] = (),

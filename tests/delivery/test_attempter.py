@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from postroad.delivery.routes import routing
-from postroad.delivery.send import attempter, message_loader
+from postroad.delivery import attempter, routing
 from postroad.model.bounces import disposition as bounces_disposition
 from postroad.model.delivery import adaptive_rate, tls_policy
 from postroad.network.smtp import smtp_connection
@@ -33,10 +32,10 @@ class AttempterHarness:
     slot: attempter.ConnectionSlot
     opened: list[str]
 
-    async def attempt(self, job: message_loader.Job, *, max_deliveries: int = 100) -> attempter.JobResult | None:
+    async def attempt(self, job: attempter.Job, *, max_deliveries: int = 100) -> attempter.JobResult | None:
         return await self.tries.attempt(job, self.slot, max_deliveries=max_deliveries)
 
-    async def outcome(self, job: message_loader.Job) -> attempter.JobResult:
+    async def outcome(self, job: attempter.Job) -> attempter.JobResult:
         job_result = await self.attempt(job)
         assert job_result is not None
         return job_result
@@ -62,16 +61,16 @@ async def trying_out() -> AsyncIterator[AttempterHarness]:
         await harness.slot.close()
 
 
-def job_for(*there: routing.Host, recipients: Sequence[str] = ("ada@example.net",)) -> message_loader.Job:
+def job_for(*there: routing.Host, recipients: Sequence[str] = ("ada@example.net",)) -> attempter.Job:
     claims = tuple(
         queue.Claimed("acc_1", "em_1", f"rcp_{number}", "example.net acc_1", email, email, 100, 0, 0, 0)
         for number, email in enumerate(recipients)
     )
     transaction = values.MailTransaction("shop@example.com", tuple(recipients), (b"Subject: Hello\r\n\r\nHello\r\n",))
-    return message_loader.Job(claims, parts.route_to(*there), len(claims), transaction)
+    return attempter.Job(claims, parts.route_to(*there), len(claims), transaction)
 
 
-def waiving(there: routing.Host, field: bytes = b"TLS-Required: No") -> message_loader.Job:
+def waiving(there: routing.Host, field: bytes = b"TLS-Required: No") -> attempter.Job:
     job = job_for(there)
     assert job.transaction is not None
     content = (b"DKIM-Signature: x\r\n", b"From: a@example.com\r\n" + field + b"\r\nSubject: x\r\n\r\nHello\r\n")

@@ -275,7 +275,7 @@ async def test_a_mail_host_in_our_own_networks_gets_no_connection(url: str) -> N
 
 async def test_mail_goes_when_dns_has_recovered(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # How long a failure is remembered, in seconds of the loop; the test need not wait for all of it.
-    monkeypatch.setattr("postroad.delivery.routes.host_addresses.FAILURE_SECONDS", 0.2)
+    monkeypatch.setattr("postroad.delivery.host_addresses.FAILURE_SECONDS", 0.2)
     async with smtp_peers.serving() as peer:
         zones: dns_server.Zones = {"example.net": dns_server.Fault.SERVFAIL}
         async with engine_harness.running_engine(url, port=peer.port, zones=zones) as harness:

@@ -7,9 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from postroad import errors
-from postroad.delivery.plan import dispatcher
-from postroad.delivery.routes import routing
-from postroad.delivery.send import message_loader
+from postroad.delivery import attempter, dispatcher, routing
 from postroad.protocol.smtp import values
 from postroad.services.operations import operator_jobs
 from postroad.storage.mail import queue, suppressions
@@ -41,7 +39,7 @@ async def test_a_recipient_is_claimed_prepared_sent_and_recorded(database_url: s
         await settle(made, one)
         assert await made.statuses(message_id) == ["delivered", "delivered"]
         assert [len(transaction.recipients) for transaction in peer.transactions] in ([2], [1, 1])
-        assert made.services.message_loader._prefetch.free == message_loader.PREFETCH_BYTES
+        assert made.services.message_loader._prefetch.free == attempter.PREFETCH_BYTES
         assert all(provider_queue.is_idle for provider_queue in one.provider_queues.by_name.values())
         assert (await operator_jobs.check_consistency(made.ctx)).findings == []
 
@@ -201,7 +199,7 @@ async def test_jobs_that_cannot_be_prepared_go_back_and_nobody_is_slowed_down(
         assert len(made.held) == 0
         assert len(await made.ready()) == 1
         assert made.events() == ["batch_load_failed"]
-        assert made.services.message_loader._prefetch.free == message_loader.PREFETCH_BYTES
+        assert made.services.message_loader._prefetch.free == attempter.PREFETCH_BYTES
         (only,) = one.provider_queues.by_name.values()
         assert only.is_idle
         assert only.adaptive_rate.state(made.services.clock()) == "open"
@@ -218,9 +216,7 @@ async def test_jobs_that_are_not_reported_go_back_and_the_others_are_sent(
             await made.accept()
         prepare = made.services.message_loader.prepare
 
-        async def prepare_all_but_one(
-            jobs: list[message_loader.Job], ready: Callable[[message_loader.Job], None]
-        ) -> None:
+        async def prepare_all_but_one(jobs: list[attempter.Job], ready: Callable[[attempter.Job], None]) -> None:
             await prepare(jobs[1:], ready)
 
         monkeypatch.setattr(made.services.message_loader, "prepare", prepare_all_but_one)
@@ -233,7 +229,7 @@ async def test_jobs_that_are_not_reported_go_back_and_the_others_are_sent(
 
 
 async def test_what_there_is_no_room_for_is_read_when_its_turn_comes(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_loader, "PREFETCH_BYTES", 10)
+    monkeypatch.setattr(attempter, "PREFETCH_BYTES", 10)
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
         made.router.known["example.net"] = parts.route_to(parts.host_at(peer.port))
         one = made.dispatching()
@@ -241,14 +237,14 @@ async def test_what_there_is_no_room_for_is_read_when_its_turn_comes(url: str, m
         together: list[int] = []
         prepare = made.services.message_loader.prepare
 
-        async def noting(jobs: list[message_loader.Job], ready: Callable[[message_loader.Job], None]) -> None:
+        async def noting(jobs: list[attempter.Job], ready: Callable[[attempter.Job], None]) -> None:
             together.append(len(jobs))
             await prepare(jobs, ready)
 
         monkeypatch.setattr(made.services.message_loader, "prepare", noting)
         await settle(made, one)
         assert together == [1, 1, 1]
-        assert made.services.message_loader._prefetch.free == message_loader.PREFETCH_BYTES
+        assert made.services.message_loader._prefetch.free == attempter.PREFETCH_BYTES
         assert [await made.statuses(message) for message in messages] == [["delivered"]] * 3
 
 
@@ -300,7 +296,7 @@ async def test_a_stop_waits_for_what_is_being_prepared_and_ends_look_ups(
         await made.accept("ada@example.net", "ada@unknown.example")
         prepare, go_on = made.services.message_loader.prepare, asyncio.Event()
 
-        async def prepare_later(jobs: list[message_loader.Job], ready: Callable[[message_loader.Job], None]) -> None:
+        async def prepare_later(jobs: list[attempter.Job], ready: Callable[[attempter.Job], None]) -> None:
             await go_on.wait()
             await prepare(jobs, ready)
 
@@ -354,7 +350,7 @@ async def test_a_recipient_that_outlived_ten_workers_waits_and_is_tried_again(da
         await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)
         (recipient,) = await made.recipients(message_id)
         assert (recipient.status, recipient.attempt_count) == ("deferred", 1)
-        assert recipient.last_smtp_response == message_loader.WORKER_CRASHES.detail
+        assert recipient.last_smtp_response == attempter.WORKER_CRASHES.detail
         assert peer.transactions == []
         made.clock.pass_seconds(100)
         await settle(made, one)

@@ -5,10 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from postroad.delivery.plan import dispatcher, provider_queues
-from postroad.delivery.record import leases
-from postroad.delivery.routes import routing
-from postroad.delivery.send import provider_queue
+from postroad.delivery import dispatcher, provider_queue, recorder, routing
 from postroad.model.delivery import adaptive_rate
 from postroad.protocol.smtp import values
 from postroad.services.accounts import account_registry as accounts
@@ -101,7 +98,7 @@ async def test_an_account_with_many_slow_destinations_has_a_bounded_number_of_cl
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many domains it sends to: each would be a provider queue with capacity of its own."""
-    monkeypatch.setattr(leases, "MAX_LEASES", 400)
+    monkeypatch.setattr(recorder, "MAX_LEASES", 400)
     async with parts.opened(url) as made, sinks.running() as sink, smtp_peers.serving() as quick:
         small = (await accounts.create(made.ctx, "Small")).id
         await accepted_mail.allow_sending(made.ctx, small, domain="small.example")
@@ -135,7 +132,7 @@ async def test_an_account_with_many_slow_destinations_has_a_bounded_number_of_cl
 async def test_searches_that_find_nothing_do_not_use_up_the_leases_of_a_step(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leases, "MAX_LEASES", 400)
+    monkeypatch.setattr(recorder, "MAX_LEASES", 400)
     async with parts.opened(url, retry_seconds=[1000]) as made:
         dead = parts.host_at(26)
         break_down(made, dead)
@@ -227,7 +224,7 @@ async def test_the_searches_that_are_remembered_are_bounded(url: str, monkeypatc
 async def test_idle_provider_queues_are_dropped_and_a_plan_with_many_new_ones_is_whole(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(provider_queues, "DROP_THRESHOLD", 3)
+    monkeypatch.setattr(provider_queue, "DROP_THRESHOLD", 3)
     time = parts.Time()
     async with parts.opened(url, time=time) as made:
         one = made.dispatching()
@@ -249,8 +246,8 @@ async def test_idle_provider_queues_are_dropped_and_a_plan_with_many_new_ones_is
 async def test_slowed_provider_queues_are_limited_and_the_longest_unused_go_except_those_of_large_providers(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(provider_queues, "DROP_THRESHOLD", 3)
-    monkeypatch.setattr(provider_queues, "MAX_SLOWED", 4)
+    monkeypatch.setattr(provider_queue, "DROP_THRESHOLD", 3)
+    monkeypatch.setattr(provider_queue, "MAX_SLOWED", 4)
     time = parts.Time()
     async with parts.opened(url, time=time) as made:
         known = made.dispatching().provider_queues

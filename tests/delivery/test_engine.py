@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from postroad import config, context, errors
-from postroad.delivery import engine
-from postroad.delivery.plan import dispatcher, provider_queues
+from postroad.delivery import dispatcher, engine, provider_queue
 from postroad.roles import composition
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import lookup as messages
@@ -125,7 +124,7 @@ async def test_a_cancelled_engine_ends_in_order_too(url: str) -> None:
 
 
 async def test_nothing_is_reported_provider_queues_after_the_end(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provider_queues, "CHECK_SECONDS", 0.001)
+    monkeypatch.setattr(provider_queue, "CHECK_SECONDS", 0.001)
     script: smtp_peers.Script = {"MAIL": "451 4.7.0 too many messages, slow down"}
     async with smtp_peers.serving(script) as peer, made_engine(url, peer.port) as (made, (ctx, account_id, _)):
         await accepted_mail.accept(ctx, account_id)

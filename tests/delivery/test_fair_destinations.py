@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from postroad.delivery.plan import dispatcher
-from postroad.delivery.record import recorder
-from postroad.delivery.send import provider_queue
+from postroad.delivery import dispatcher, provider_queue, recorder
 from postroad.model.delivery import adaptive_rate, retry
 from postroad.services.operations import operator_jobs
 from tests import contexts, dns_server, smtp_peers

@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from postroad.delivery.send import message_loader, permits, provider_queue
+from postroad.delivery import attempter, permits, provider_queue
 from tests import smtp_peers
 from tests.delivery import bulk_queue, parts
 
 
-async def jobs_of(made: parts.Parts, account: str, count: int, port: int) -> list[message_loader.Job]:
+async def jobs_of(made: parts.Parts, account: str, count: int, port: int) -> list[attempter.Job]:
     """Prepared jobs of an account; its name is in their addresses."""
     account_id = (
         made.account_id
@@ -18,12 +18,12 @@ async def jobs_of(made: parts.Parts, account: str, count: int, port: int) -> lis
         else await bulk_queue.new_account(made.ctx, account, domain=f"{account}.example")
     )
     await bulk_queue.fill(made.ctx, account_id, "example.net", count=count, name=f"{account}-")
-    jobs = message_loader.jobs_of(await made.claim(), parts.route_to(parts.host_at(port)))
+    jobs = attempter.jobs_of(await made.claim(), parts.route_to(parts.host_at(port)))
     await made.services.message_loader.prepare(jobs, lambda _: None)
     return jobs
 
 
-def give(one: provider_queue.ProviderQueue, jobs: list[message_loader.Job]) -> None:
+def give(one: provider_queue.ProviderQueue, jobs: list[attempter.Job]) -> None:
     for job in jobs:
         one.capacity.reserve(job)
     for job in jobs:
@@ -111,7 +111,7 @@ async def test_a_transaction_that_holds_on_makes_the_destination_slow_before_it_
 async def test_large_messages_of_one_account_leave_a_place_for_those_of_another(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(message_loader, "LARGE_MESSAGE_BYTES", 10)
+    monkeypatch.setattr(attempter, "LARGE_MESSAGE_BYTES", 10)
     script: smtp_peers.Script = {"RECEIVING": smtp_peers.SILENCE}
     async with parts.opened(url) as made, contextlib.AsyncExitStack() as stack:
         stalling = [await stack.enter_async_context(smtp_peers.serving(script)) for _ in range(5)]
@@ -141,7 +141,7 @@ async def test_large_messages_without_a_place_occupy_no_connection(url: str, mon
         one.adaptive_rate._allowance = 5
         large = await jobs_of(made, "first", 8, peer.port)
         small = await jobs_of(made, "second", 1, peer.port)
-        monkeypatch.setattr(message_loader.Job, "is_large", property(lambda job: job.account_id == large[0].account_id))
+        monkeypatch.setattr(attempter.Job, "is_large", property(lambda job: job.account_id == large[0].account_id))
         give(one, large)
         await parts.until(lambda: peer.verbs().count("DATA") == 2)
         assert len(one._slots) == 2
@@ -158,7 +158,7 @@ async def test_large_messages_without_a_place_occupy_no_connection(url: str, mon
 async def test_a_large_message_without_a_place_is_released_soon_and_sent_when_one_is_free(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(message_loader, "LARGE_MESSAGE_BYTES", 10)
+    monkeypatch.setattr(attempter, "LARGE_MESSAGE_BYTES", 10)
     monkeypatch.setattr(provider_queue, "LOOKAHEAD_SECONDS", 0.05)
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
         one = made.new_provider_queue(connections=5)
@@ -168,12 +168,12 @@ async def test_a_large_message_without_a_place_is_released_soon_and_sent_when_on
             await parts.until(lambda: len(made.held) == 0)
             await parts.until(lambda: one.is_idle)
             assert one.capacity_left()
-            (again,) = message_loader.jobs_of(await made.claim(), job.route)
+            (again,) = attempter.jobs_of(await made.claim(), job.route)
             monkeypatch.setattr(provider_queue, "LOOKAHEAD_SECONDS", parts.TIMEOUT_SECONDS)
             give(one, [again])
         await parts.until(lambda: order(peer) == ["first"])
         await end(one)
-        assert one._large._shares.free == message_loader.MAX_CONCURRENT_LARGE_PER_DESTINATION
+        assert one._large._shares.free == attempter.MAX_CONCURRENT_LARGE_PER_DESTINATION
 
 
 @pytest.mark.parametrize("connections", [3, 5])

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from postroad.delivery.plan import dispatcher
-from postroad.delivery.send import permits
+from postroad.delivery import dispatcher, permits
 from postroad.network.dns import resolver
 from tests import dns_server
 from tests.delivery import bulk_queue, engine_harness

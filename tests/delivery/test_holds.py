@@ -2,7 +2,7 @@
 
 import asyncio
 
-from postroad.delivery.plan import dispatcher
+from postroad.delivery import dispatcher
 from postroad.services.queue import holds
 from tests import smtp_peers
 from tests.delivery import parts

@@ -2,7 +2,7 @@
 
 import pytest
 
-from postroad.delivery.routes import routing
+from postroad.delivery import routing
 from postroad.model.delivery import adaptive_rate
 from tests.delivery import parts
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from postroad import errors
-from postroad.delivery.record import leases
+from postroad.delivery import recorder
 from postroad.storage.engine import store
 from postroad.storage.mail import queue
 from tests.contexts import SECOND
@@ -20,7 +20,7 @@ async def claim_as(made: parts.Parts, worker: str) -> list[queue.Claimed]:
         return await queue.claim(tx, wanted, lease_until=made.clock() + 60 * SECOND, worker=worker)
 
 
-async def renewed_once(held: leases.Leases, monkeypatch: pytest.MonkeyPatch) -> None:
+async def renewed_once(held: recorder.Leases, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the renewals until one has been tried."""
     tried = asyncio.Event()
     renew = held._renew
@@ -32,7 +32,7 @@ async def renewed_once(held: leases.Leases, monkeypatch: pytest.MonkeyPatch) -> 
             tried.set()
 
     monkeypatch.setattr(held, "_renew", renew_and_tell)
-    monkeypatch.setattr(leases, "RENEWALS_PER_LEASE", 60_000)
+    monkeypatch.setattr(recorder, "RENEWALS_PER_LEASE", 60_000)
     task = asyncio.create_task(held.renew_forever())
     await tried.wait()
     task.cancel()
@@ -80,7 +80,7 @@ async def test_a_claim_that_is_held_already_is_not_taken_twice(url: str) -> None
 async def test_an_account_leaves_leases_to_others_and_keeps_some_for_urgent_mail(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leases, "MAX_LEASES", 2_000)
+    monkeypatch.setattr(recorder, "MAX_LEASES", 2_000)
     async with parts.opened(url) as made:
         held, account_id = made.held, made.account_id
 
@@ -105,7 +105,7 @@ async def test_an_account_leaves_leases_to_others_and_keeps_some_for_urgent_mail
 async def test_what_is_being_claimed_counts_with_all_recipients_until_it_is_held(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leases, "MAX_LEASES", 2_000)
+    monkeypatch.setattr(recorder, "MAX_LEASES", 2_000)
     async with parts.opened(url) as made:
         assert made.held.reserve("one", 1_000) == 32  # 1,600 recipients
         assert (made.held.reserve("one", 1), made.held.reserve("another", 1_000)) == (0, 6)

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from postroad import errors
-from postroad.delivery.send import message_loader
+from postroad.delivery import attempter
 from postroad.mail import return_path
 from postroad.mail.signing import signer_pool
 from postroad.storage.engine import store
@@ -45,26 +45,26 @@ def as_signing(signer: Signer) -> signer_pool.DkimSigner:
 
 def test_every_recipient_makes_a_job() -> None:
     claims = [claim_of("em_1", 1), claim_of("em_2", 2), claim_of("em_1", 3)]
-    jobs = message_loader.jobs_of(claims, ROUTE)
+    jobs = attempter.jobs_of(claims, ROUTE)
     assert [[key[2] for key in job.keys] for job in jobs] == [["rcp_0001"], ["rcp_0002"], ["rcp_0003"]]
     assert [job.message for job in jobs] == [("acc_1", "em_1"), ("acc_1", "em_2"), ("acc_1", "em_1")]
-    assert message_loader.jobs_of([], ROUTE) == []
+    assert attempter.jobs_of([], ROUTE) == []
 
 
 @pytest.mark.parametrize(
     "size, most",
     [
         # An account that is alone gets four fifths.
-        (message_loader.SMALL_MESSAGE_BYTES, message_loader.PREFETCH_BYTES * 4 / 5),
-        (message_loader.SMALL_MESSAGE_BYTES * 2, message_loader.MEDIUM_PREFETCH_BYTES),
-        (message_loader.LARGE_MESSAGE_BYTES, message_loader.MEDIUM_PREFETCH_BYTES),
+        (attempter.SMALL_MESSAGE_BYTES, attempter.PREFETCH_BYTES * 4 / 5),
+        (attempter.SMALL_MESSAGE_BYTES * 2, attempter.MEDIUM_PREFETCH_BYTES),
+        (attempter.LARGE_MESSAGE_BYTES, attempter.MEDIUM_PREFETCH_BYTES),
     ],
 )
 async def test_messages_are_read_ahead_as_far_as_there_is_room_and_those_that_are_done_make_room(
     url: str, size: int, most: float
 ) -> None:
     count = math.ceil(most / size)
-    jobs = message_loader.jobs_of([claim_of(f"em_{number}", 1, size=size) for number in range(count + 2)], ROUTE)
+    jobs = attempter.jobs_of([claim_of(f"em_{number}", 1, size=size) for number in range(count + 2)], ROUTE)
     async with parts.opened(url) as made:
         one = made.services.message_loader
         assert one.choose_prefetch(jobs) == jobs[:count]
@@ -75,16 +75,16 @@ async def test_messages_are_read_ahead_as_far_as_there_is_room_and_those_that_ar
 
 
 async def test_no_large_message_is_read_ahead(url: str) -> None:
-    (large,) = message_loader.jobs_of([claim_of("em_1", 1, size=message_loader.LARGE_MESSAGE_BYTES + 1)], ROUTE)
-    (small,) = message_loader.jobs_of([claim_of("em_2", 1, size=1)], ROUTE)
+    (large,) = attempter.jobs_of([claim_of("em_1", 1, size=attempter.LARGE_MESSAGE_BYTES + 1)], ROUTE)
+    (small,) = attempter.jobs_of([claim_of("em_2", 1, size=1)], ROUTE)
     async with parts.opened(url) as made:
         assert made.services.message_loader.choose_prefetch([large, small]) == [small]
 
 
 async def test_few_read_the_store_at_the_same_time(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_loader, "MAX_CONCURRENT_READS", 2)
+    monkeypatch.setattr(attempter, "MAX_CONCURRENT_READS", 2)
     async with parts.opened(url) as made:
-        one = message_loader.MessageLoader(made.ctx, None, made.services.log)
+        one = attempter.MessageLoader(made.ctx, None, made.services.log)
         reading, most = 0, 0
 
         async def noting(*_: object) -> list[messages.Outgoing]:
@@ -96,15 +96,15 @@ async def test_few_read_the_store_at_the_same_time(url: str, monkeypatch: pytest
             return []
 
         monkeypatch.setattr(messages, "outgoing", noting)
-        jobs = message_loader.jobs_of([claim_of(f"em_{number}", 1) for number in range(5)], ROUTE)
-        reported: list[message_loader.Job] = []
+        jobs = attempter.jobs_of([claim_of(f"em_{number}", 1) for number in range(5)], ROUTE)
+        reported: list[attempter.Job] = []
         await asyncio.gather(*(one.prepare([job], reported.append) for job in jobs))
         assert (most, len(reported)) == (2, 5)
 
 
 def test_a_message_is_large_beyond_a_bound() -> None:
-    bound = message_loader.LARGE_MESSAGE_BYTES
-    sizes = [message_loader.jobs_of([claim_of("em_1", 1, size=size)], ROUTE)[0].is_large for size in (bound, bound + 1)]
+    bound = attempter.LARGE_MESSAGE_BYTES
+    sizes = [attempter.jobs_of([claim_of("em_1", 1, size=size)], ROUTE)[0].is_large for size in (bound, bound + 1)]
     assert sizes == [False, True]
 
 
@@ -112,8 +112,8 @@ async def test_a_job_gets_its_content_an_envelope_and_a_return_path_of_its_own(d
     async with parts.opened(database_url, return_path_domain="bounces.example.org") as made:
         await made.accept("ada@example.net", "bob@example.net", "eve@example.org")
         claims = [claim for claim in await made.claim() if claim.queue_key.startswith("example.net")]
-        jobs = message_loader.jobs_of(claims, ROUTE)
-        ready: list[message_loader.Job] = []
+        jobs = attempter.jobs_of(claims, ROUTE)
+        ready: list[attempter.Job] = []
         await made.services.message_loader.prepare(jobs, ready.append)
         assert ready == jobs
         transactions = [job.transaction for job in jobs if job.transaction is not None]
@@ -160,11 +160,11 @@ async def test_the_recipients_of_a_message_share_its_content_as_long_as_one_of_t
 
 
 async def test_what_recipients_share_takes_room_once(url: str) -> None:
-    size = message_loader.SMALL_MESSAGE_BYTES * 2
-    most = message_loader.MEDIUM_PREFETCH_BYTES // size
+    size = attempter.SMALL_MESSAGE_BYTES * 2
+    most = attempter.MEDIUM_PREFETCH_BYTES // size
     claims = [claim_of("em_1", number, size=size) for number in range(3)]
-    shared = message_loader.jobs_of(claims, ROUTE)
-    others = message_loader.jobs_of([claim_of(f"em_{number}", 1, size=size) for number in range(2, most + 2)], ROUTE)
+    shared = attempter.jobs_of(claims, ROUTE)
+    others = attempter.jobs_of([claim_of(f"em_{number}", 1, size=size) for number in range(2, most + 2)], ROUTE)
     async with parts.opened(url) as made:
         one = made.services.message_loader
         assert one.choose_prefetch([*shared, *others]) == [*shared, *others[:-1]]
@@ -223,11 +223,11 @@ async def test_a_signature_stands_before_the_message(url: str) -> None:
 
 async def test_a_message_whose_content_is_gone_is_reported_without_an_envelope(url: str) -> None:
     async with parts.opened(url) as made:
-        (job,) = message_loader.jobs_of([claim_of("em_absent", 1)], ROUTE)
-        ready: list[message_loader.Job] = []
+        (job,) = attempter.jobs_of([claim_of("em_absent", 1)], ROUTE)
+        ready: list[attempter.Job] = []
         await made.services.message_loader.prepare([job], ready.append)
         assert ready == [job]
-        assert (job.transaction, job.failure) == (None, message_loader.CONTENT_MISSING)
+        assert (job.transaction, job.failure) == (None, attempter.CONTENT_MISSING)
 
 
 async def test_a_message_that_cannot_be_signed_is_reported_and_holds_up_nobody(url: str) -> None:
@@ -236,12 +236,12 @@ async def test_a_message_that_cannot_be_signed_is_reported_and_holds_up_nobody(u
         await made.accept(text="good")
         await made.accept(text="poison")
         await made.accept(text="good as well")
-        jobs = message_loader.jobs_of(await made.claim(), ROUTE)
-        ready: list[message_loader.Job] = []
+        jobs = attempter.jobs_of(await made.claim(), ROUTE)
+        ready: list[attempter.Job] = []
         await made.services.message_loader.prepare(jobs, ready.append)
         assert len(ready) == 3
         (broken,) = (job for job in jobs if job.transaction is None)
-        assert broken.failure == message_loader.INTERNAL_ERROR
+        assert broken.failure == attempter.INTERNAL_ERROR
         (line,) = made.log
         assert (line["event"], line["message_id"]) == ("message_load_failed", broken.message[1])
 
@@ -253,7 +253,7 @@ async def test_a_message_whose_key_the_store_does_not_give_now_is_not_reported(
     signer = Signer(trouble("away", retry_after=1))
     async with parts.opened(url, signer=as_signing(signer)) as made:
         await made.accept()
-        ready: list[message_loader.Job] = []
-        await made.services.message_loader.prepare(message_loader.jobs_of(await made.claim(), ROUTE), ready.append)
+        ready: list[attempter.Job] = []
+        await made.services.message_loader.prepare(attempter.jobs_of(await made.claim(), ROUTE), ready.append)
         assert ready == []
         assert made.events() == ["message_load_deferred"]

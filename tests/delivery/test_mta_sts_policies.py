@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import structlog
 
-from postroad.delivery.routes import mta_sts_policies
+from postroad.delivery import tls_choice
 from postroad.model.delivery import tls_policy
 from postroad.network.http import https_get
 from tests import dns_server, https_server
@@ -117,7 +117,7 @@ async def test_a_policy_that_cannot_be_fetched_is_none_and_is_not_fetched_again_
         requests = len(server.requests)
         assert requests == 1
         harness.dns.ttl = 1
-        harness.now[0] += mta_sts_policies.FAILURE_SECONDS - 1
+        harness.now[0] += tls_choice.FAILURE_SECONDS - 1
         await harness.route("example.org")
         assert len(server.requests) == requests
         server.answer = policy("mx1.example.org")

@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from postroad.delivery.send import permits
+from postroad.delivery import permits
 
 
 class Holder:

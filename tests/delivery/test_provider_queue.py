@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import pytest
 
 from postroad import errors
-from postroad.delivery.routes import routing
-from postroad.delivery.send import attempter, message_loader, permits, provider_queue
+from postroad.delivery import attempter, permits, provider_queue, routing
 from postroad.model.delivery import adaptive_rate
 from postroad.network.smtp import smtp_connection
 from postroad.protocol.smtp import values
@@ -18,7 +17,7 @@ from tests import smtp_peers
 from tests.delivery import parts
 
 
-def give(one: provider_queue.ProviderQueue, jobs: Sequence[message_loader.Job]) -> None:
+def give(one: provider_queue.ProviderQueue, jobs: Sequence[attempter.Job]) -> None:
     """Jobs as a dispatcher gives them."""
     for job in jobs:
         one.capacity.reserve(job)
@@ -26,7 +25,7 @@ def give(one: provider_queue.ProviderQueue, jobs: Sequence[message_loader.Job]) 
         one.add(job)
 
 
-async def finish(one: provider_queue.ProviderQueue) -> list[message_loader.Job]:
+async def finish(one: provider_queue.ProviderQueue) -> list[attempter.Job]:
     left = one.close()
     await one.finish()
     return left
@@ -40,7 +39,7 @@ def refused(host: routing.Host) -> smtp_connection.ConnectFailed:
     )
 
 
-async def all_delivered(made: parts.Parts, jobs: Sequence[message_loader.Job]) -> None:
+async def all_delivered(made: parts.Parts, jobs: Sequence[attempter.Job]) -> None:
     async def is_so() -> bool:
         return [await made.statuses(job.message[1]) for job in jobs] == [["delivered"]] * len(jobs)
 
@@ -218,7 +217,7 @@ async def test_a_bug_with_one_message_postpones_it_and_slows_nobody_down(
         attempt = made.services.attempter.attempt
 
         async def fail_with_the_first(
-            job: message_loader.Job, slot: attempter.ConnectionSlot, *, max_deliveries: int
+            job: attempter.Job, slot: attempter.ConnectionSlot, *, max_deliveries: int
         ) -> attempter.JobResult | None:
             if job is jobs[0]:
                 raise RuntimeError("a bug")
@@ -342,15 +341,15 @@ async def test_what_was_cut_after_the_final_dot_is_recorded_as_in_doubt(url: str
         assert made.log[-1]["in_doubt"] is True
 
 
-@pytest.mark.parametrize("large_bytes", [10, message_loader.LARGE_MESSAGE_BYTES])
+@pytest.mark.parametrize("large_bytes", [10, attempter.LARGE_MESSAGE_BYTES])
 async def test_a_message_is_read_when_its_turn_comes_and_not_kept(
     url: str, large_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(message_loader, "LARGE_MESSAGE_BYTES", large_bytes)
+    monkeypatch.setattr(attempter, "LARGE_MESSAGE_BYTES", large_bytes)
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
         one = made.new_provider_queue(connections=1)
         await made.accept()
-        jobs = message_loader.jobs_of(await made.claim(), parts.route_to(parts.host_at(peer.port)))
+        jobs = attempter.jobs_of(await made.claim(), parts.route_to(parts.host_at(peer.port)))
         give(one, jobs)
         await all_delivered(made, jobs)
         await parts.until(lambda: jobs[0].transaction is None)  # while its connection waits for the next one
@@ -360,11 +359,11 @@ async def test_a_message_is_read_when_its_turn_comes_and_not_kept(
 
 async def test_a_message_that_was_not_read_ahead_is_read_when_its_turn_comes_and_needs_no_place(url: str) -> None:
     async with parts.opened(url) as made, smtp_peers.serving() as peer, contextlib.AsyncExitStack() as places:
-        for number in range(message_loader.MAX_CONCURRENT_LARGE):
+        for number in range(attempter.MAX_CONCURRENT_LARGE):
             await places.enter_async_context(made.services.message_loader.large.hold(f"acc_{number}"))
         one = made.new_provider_queue(connections=1)
         await made.accept()
-        jobs = message_loader.jobs_of(await made.claim(), parts.route_to(parts.host_at(peer.port)))
+        jobs = attempter.jobs_of(await made.claim(), parts.route_to(parts.host_at(peer.port)))
         give(one, jobs)
         await all_delivered(made, jobs)
         await finish(one)
@@ -373,7 +372,7 @@ async def test_a_message_that_was_not_read_ahead_is_read_when_its_turn_comes_and
 async def test_a_stranger_that_does_not_read_keeps_few_of_the_places_for_large_messages(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(message_loader, "LARGE_MESSAGE_BYTES", 10)
+    monkeypatch.setattr(attempter, "LARGE_MESSAGE_BYTES", 10)
     async with (
         parts.opened(url) as made,
         smtp_peers.serving({"RECEIVING": smtp_peers.SILENCE}) as stalling,
@@ -385,14 +384,14 @@ async def test_a_stranger_that_does_not_read_keeps_few_of_the_places_for_large_m
             one._is_responsive = True
         for _ in range(10):
             await made.accept()
-        jobs = message_loader.jobs_of(await made.claim(), parts.route_to(parts.host_at(stalling.port)))
+        jobs = attempter.jobs_of(await made.claim(), parts.route_to(parts.host_at(stalling.port)))
         give(bad, jobs)
-        await parts.until(lambda: stalling.verbs().count("DATA") == message_loader.MAX_CONCURRENT_LARGE_PER_DESTINATION)
+        await parts.until(lambda: stalling.verbs().count("DATA") == attempter.MAX_CONCURRENT_LARGE_PER_DESTINATION)
         await made.accept()
-        others = message_loader.jobs_of(await made.claim(), parts.route_to(parts.host_at(healthy.port)))
+        others = attempter.jobs_of(await made.claim(), parts.route_to(parts.host_at(healthy.port)))
         give(good, others)
         await all_delivered(made, others)
-        assert stalling.connections == message_loader.MAX_CONCURRENT_LARGE_PER_DESTINATION
+        assert stalling.connections == attempter.MAX_CONCURRENT_LARGE_PER_DESTINATION
         # The others have waited for a place, not in a worker.
         assert set(bad.close()) <= set(jobs)
         bad.abort()
@@ -402,15 +401,15 @@ async def test_a_stranger_that_does_not_read_keeps_few_of_the_places_for_large_m
 async def test_while_others_keep_all_places_for_large_messages_small_ones_are_sent(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(message_loader, "LARGE_MESSAGE_BYTES", 2_000)
+    monkeypatch.setattr(attempter, "LARGE_MESSAGE_BYTES", 2_000)
     monkeypatch.setattr(provider_queue, "LOOKAHEAD_SECONDS", 0.01)
     async with parts.opened(url) as made, smtp_peers.serving() as peer, contextlib.AsyncExitStack() as places:
-        for number in range(message_loader.MAX_CONCURRENT_LARGE):
+        for number in range(attempter.MAX_CONCURRENT_LARGE):
             await places.enter_async_context(made.services.message_loader.large.hold(f"acc_{number}"))
         one = made.new_provider_queue(connections=1)
         route = parts.route_to(parts.host_at(peer.port))
         await made.accept(text="long " * 1_000)
-        large = message_loader.jobs_of(await made.claim(), route)
+        large = attempter.jobs_of(await made.claim(), route)
         small = await made.jobs(route=route)
         give(one, [*large, *small])
         await all_delivered(made, small)
@@ -423,12 +422,12 @@ async def test_while_others_keep_all_places_for_large_messages_small_ones_are_se
 async def test_a_large_message_that_the_store_does_not_give_is_handed_back(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(message_loader, "LARGE_MESSAGE_BYTES", 10)
+    monkeypatch.setattr(attempter, "LARGE_MESSAGE_BYTES", 10)
     monkeypatch.setattr(provider_queue, "ERROR_BACKOFF_SECONDS", 0.0)
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
         one = made.new_provider_queue(connections=1)
         await made.accept()
-        (job,) = message_loader.jobs_of(await made.claim(), parts.route_to(parts.host_at(peer.port)))
+        (job,) = attempter.jobs_of(await made.claim(), parts.route_to(parts.host_at(peer.port)))
 
         async def fail(*_: object) -> None:
             raise errors.TemporaryFailure("away", retry_after=1)
@@ -446,7 +445,7 @@ async def test_a_message_without_content_bounces_without_a_connection(url: str) 
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
         one = made.new_provider_queue(connections=1)
         (job,) = await made.jobs(route=parts.route_to(parts.host_at(peer.port)))
-        job.transaction, job.failure = None, message_loader.CONTENT_MISSING
+        job.transaction, job.failure = None, attempter.CONTENT_MISSING
         give(one, [job])
         await parts.until(lambda: one.is_idle)
         await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)

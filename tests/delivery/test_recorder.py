@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from postroad import errors
-from postroad.delivery.record import recorder
-from postroad.delivery.send import attempter, message_loader
+from postroad.delivery import attempter, recorder
 from postroad.mail.results import outcomes
 from postroad.model.bounces import disposition as bounces_disposition
 from postroad.protocol.smtp import values
@@ -34,7 +33,7 @@ def attempted(*results: values.RecipientResult) -> attempter.JobResult:
     return attempter.JobResult(results, dispositions, "mx.example.net", "192.0.2.1", "TLSv1.3")
 
 
-async def record(made: parts.Parts, job: message_loader.Job, *results: values.RecipientResult) -> None:
+async def record(made: parts.Parts, job: attempter.Job, *results: values.RecipientResult) -> None:
     started_at = made.clock()
     made.clock.pass_seconds(2)
     await made.services.recorder.record_attempt(
@@ -84,7 +83,7 @@ async def test_seven_attempts_that_are_asked_for_do_not_shorten_the_schedule(
                 await queue_inspection.retry(made.ctx, [queue_views.Filter()])
             else:
                 await queue_inspection.retry_of_account(made.ctx, made.account_id, message_id, None)
-            (asked,) = message_loader.jobs_of(await made.claim(), ROUTE)
+            (asked,) = attempter.jobs_of(await made.claim(), ROUTE)
             await record(made, asked, BUSY)
             assert await made.statuses(message_id) == ["deferred"]
             assert 89 * SECOND < await wait_of(made, message_id) < 111 * SECOND
@@ -93,7 +92,7 @@ async def test_seven_attempts_that_are_asked_for_do_not_shorten_the_schedule(
             made.clock.pass_seconds(6_000)
             async with made.ctx.store.transaction() as tx:
                 await queue.promote(tx, now=made.clock(), limit=10)
-            (scheduled,) = message_loader.jobs_of(await made.claim(), ROUTE)
+            (scheduled,) = attempter.jobs_of(await made.claim(), ROUTE)
             await record(made, scheduled, BUSY)
             statuses += await made.statuses(message_id)
         assert statuses == ["deferred", "failed"]
@@ -119,7 +118,7 @@ async def test_a_temporary_refusal_waits_by_the_schedule_and_fails_at_its_end(ur
             assert (await queue.find_work(tx, now=made.clock() + 111 * SECOND)).is_due
         async with made.ctx.store.transaction() as tx:
             await queue.promote(tx, now=made.clock() + 111 * SECOND, limit=10)
-        (again,) = message_loader.jobs_of(await made.claim(), ROUTE)
+        (again,) = attempter.jobs_of(await made.claim(), ROUTE)
         assert again.claims[0].attempt_count == 1
         await record(made, again, IN_DOUBT)
         assert await made.statuses(job.message[1]) == ["failed"]
@@ -172,9 +171,9 @@ async def test_of_all_faults_only_that_of_the_address_puts_it_onto_the_list(url:
 async def test_an_attempt_that_got_nowhere_is_logged_without_a_host(url: str) -> None:
     async with parts.opened(url) as made:
         (missing,) = await made.jobs(route=ROUTE)
-        await made.services.recorder.record_unroutable(missing.claims, message_loader.CONTENT_MISSING)
+        await made.services.recorder.record_unroutable(missing.claims, attempter.CONTENT_MISSING)
         (broken,) = await made.jobs(route=ROUTE)
-        await made.services.recorder.record_unroutable(broken.claims, message_loader.INTERNAL_ERROR)
+        await made.services.recorder.record_unroutable(broken.claims, attempter.INTERNAL_ERROR)
         await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)
         assert await made.statuses(missing.message[1]) == ["bounced"]
         assert await made.statuses(broken.message[1]) == ["deferred"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from postroad.delivery.routes import tls_choice
+from postroad.delivery import tls_choice
 from postroad.model.delivery import tls_policy
 from postroad.network.http import https_get
 from postroad.protocol.dns import mta_sts

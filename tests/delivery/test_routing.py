@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from postroad.delivery.routes import host_addresses, routing
+from postroad.delivery import host_addresses, routing
 from postroad.model.delivery import tls_policy
 from postroad.protocol.smtp import values
 from tests import dns_server

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from postroad.delivery.plan import simulated_delivery
+from postroad.delivery import simulated_delivery
 from postroad.model.bounces import bounce_guard
 from postroad.model.mail import send_request, simulated_outcomes
 from postroad.model.mail.simulated_outcomes import ProviderBehaviour, SimulatedProvider

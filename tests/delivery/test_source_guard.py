@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from postroad import config, context
-from postroad.delivery.record import recorder
+from postroad.delivery import recorder
 from postroad.mail import notice_kinds
 from postroad.services.queue import sources
 from postroad.storage.mail import attempts

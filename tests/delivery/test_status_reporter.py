@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from postroad import errors
-from postroad.delivery.plan import dispatcher as delivery_dispatcher
-from postroad.delivery.plan import provider_queues
+from postroad.delivery import dispatcher as delivery_dispatcher
+from postroad.delivery import provider_queue as delivery_provider_queue
 from postroad.model.delivery import adaptive_rate
 from postroad.storage.engine import store
 from postroad.storage.operations import processes
@@ -21,13 +21,13 @@ HOST = parts.host_at(25, address="192.0.2.1")
 @contextlib.asynccontextmanager
 async def reporting_to_log(
     url: str,
-) -> AsyncIterator[tuple[parts.Parts, delivery_dispatcher.Dispatcher, provider_queues.StatusReporter]]:
+) -> AsyncIterator[tuple[parts.Parts, delivery_dispatcher.Dispatcher, delivery_provider_queue.StatusReporter]]:
     async with parts.opened(url) as made:
         dispatcher = made.dispatching()
         yield (
             made,
             dispatcher,
-            provider_queues.StatusReporter(
+            delivery_provider_queue.StatusReporter(
                 made.ctx, dispatcher.provider_queues, made.hosts, made.held, made.services.log
             ),
         )
@@ -69,7 +69,7 @@ async def test_nothing_is_written_while_nothing_changes_except_a_sign_of_life_no
         one.adaptive_rate.slow_down(asyncio.get_running_loop().time() - adaptive_rate.FIRST_PAUSE_SECONDS)
         await report.publish()
         first = made.clock()
-        made.clock.pass_seconds(provider_queues.REPEAT_SECONDS)
+        made.clock.pass_seconds(delivery_provider_queue.REPEAT_SECONDS)
         await report.publish()
         assert [provider_queue.updated_at for provider_queue in await reported(made)] == [first]
         made.clock.pass_seconds(1)
@@ -105,7 +105,7 @@ async def test_a_worker_that_stops_takes_back_what_it_reported_and_leaves_others
 
 
 async def test_a_store_that_is_away_is_reported_later(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provider_queues, "CHECK_SECONDS", 0.001)
+    monkeypatch.setattr(delivery_provider_queue, "CHECK_SECONDS", 0.001)
 
     def away(_: store.Store) -> store.Transaction:
         raise errors.ServiceUnavailable("away", retry_after=1)

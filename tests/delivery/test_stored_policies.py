@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from postroad import errors
-from postroad.delivery.routes import mta_sts_policies
+from postroad.delivery import tls_choice
 from postroad.model.delivery import tls_policy
 from postroad.network.http import https_get
 from postroad.protocol.dns import mta_sts
@@ -56,7 +56,7 @@ class Process:
         async with router_harness.running(
             zones,
             https=https_get.Client(self.server.context, port=self.server.port),
-            stored_policies=mta_sts_policies.StoredPolicies(self.database, lambda: self.now),
+            stored_policies=tls_choice.StoredPolicies(self.database, lambda: self.now),
             mta_sts=True,
             allow_private=[*router_harness.PUBLIC, "127.0.0.1"],
             **options,
@@ -108,7 +108,7 @@ async def test_an_engine_that_has_just_started_knows_the_policy_and_sends_nothin
     database_url: str, database: store.Store
 ) -> None:
     policy = mta_sts.Policy(mta_sts.Mode.ENFORCE, (engine_harness.HOST,), 604_800)
-    await mta_sts_policies.StoredPolicies(database, lambda: NOW).save("example.net", policy, policy_id="1")
+    await tls_choice.StoredPolicies(database, lambda: NOW).save("example.net", policy, policy_id="1")
     async with (
         smtp_peers.serving() as peer,
         engine_harness.running_engine(database_url, port=peer.port, mta_sts=True) as harness,

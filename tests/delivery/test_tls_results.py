@@ -10,8 +10,7 @@ import structlog
 import trustme
 
 from postroad import config, context
-from postroad.delivery.record import tls_results
-from postroad.delivery.routes import routing
+from postroad.delivery import routing, tls_results
 from postroad.model.delivery import tls_policy
 from postroad.network.smtp import smtp_connection
 from postroad.protocol.reports import tls_report

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from postroad.delivery.plan import dispatcher
+from postroad.delivery import dispatcher
 from postroad.storage.engine import store
 from postroad.storage.mail import queue
 from tests import smtp_peers

@@ -21,7 +21,7 @@ GROUPS: Final = {
     "model": ("model",),
     "protocol": ("protocol",),
     "accepting": ("services/acceptance",),
-    "recording": ("services/results", "delivery/record/recorder.py"),
+    "recording": ("services/results", "delivery/recorder.py"),
     "webhooks": ("services/webhooks",),
 }
 # What many tests import and no mutant is in; the process of a mutant need not import it again.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from postroad.delivery.record import leases
+from postroad.delivery import recorder as delivery_recorder
 from postroad.storage.mail import queue
 from tests import contexts
 from tests.delivery import engine_harness
@@ -16,7 +16,7 @@ from tests.reliability.sinks import Point
 async def test_a_lease_is_renewed_while_a_peer_takes_longer_than_it_lasts(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leases, "RENEWALS_PER_LEASE", 1_000)
+    monkeypatch.setattr(delivery_recorder, "RENEWALS_PER_LEASE", 1_000)
     clock = contexts.Clock()
     async with sinks.running() as sink:
         tables = delivery_harness.sections(sink)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from postroad.delivery.record import recorder
+from postroad.delivery import recorder
 from postroad.storage.engine import sqlite
 from tests.delivery import engine_harness
 from tests.postgres_server import PostgresServer

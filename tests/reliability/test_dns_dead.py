@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from postroad.delivery.routes import host_addresses
+from postroad.delivery import host_addresses
 from postroad.network.dns import resolver
 from tests import dns_server
 from tests.delivery import engine_harness

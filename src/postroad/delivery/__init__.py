@@ -1,6 +1,6 @@
 """The delivery engine: claim queued recipients, route, send, record.
 
-Read it in this order: `engine` (what runs), `dispatcher` (which recipients are next), `route_choice` and
-`source_choice` (their route and source address), `message_loader` (what is sent), `provider_queue` and `job_capacity`
-(concurrency and rate), `attempter` (one job, host after host), `recorder` (the results).
+Read it in this order: `engine` (what runs), `dispatcher` (which recipients are next, and their route), `provider_queue`
+and `permits` (concurrency and rate), `attempter` (what is sent, host after host), `recorder` (the results). `routing`
+finds the hosts of a domain, with `host_addresses` and `tls_choice`; `controls` is what operators hold, pause and limit.
 """

@@ -12,10 +12,17 @@ from typing import Final
 
 from postroad import context
 from postroad.concurrency import poll_loop
-from postroad.delivery.plan import dispatcher, provider_queues
-from postroad.delivery.record import leases, recorder, tls_results
-from postroad.delivery.routes import holds, mta_sts_policies, routing, source_table, tls_choice
-from postroad.delivery.send import attempter, message_loader, permits, provider_queue
+from postroad.delivery import (
+    attempter,
+    controls,
+    dispatcher,
+    permits,
+    provider_queue,
+    recorder,
+    routing,
+    tls_choice,
+    tls_results,
+)
 from postroad.mail.signing import signer_pool
 from postroad.model.units import times
 from postroad.network import hostname
@@ -49,22 +56,22 @@ class Engine:
             own_names=(hello_name,),
             upstreams=ctx.settings.upstreams,
             sources=ctx.settings.sources,
-            stored_policies=mta_sts_policies.StoredPolicies(ctx.store, ctx.clock),
+            stored_policies=tls_choice.StoredPolicies(ctx.store, ctx.clock),
             report=self._tls_results.add if ctx.settings.tls_reports.sender else None,
             log=log,
         )
         self._signing = signer_pool.DkimSigner(ctx) if settings.sign else None
         worker = f"{hostname.process_name()}:{secrets.token_hex(4)}"
-        self._held = leases.Leases(ctx.store, worker=worker, seconds=settings.lease_seconds, clock=ctx.clock, log=log)
-        sources = source_table.SourceTable(ctx, self._held, loop.time)
+        self._held = recorder.Leases(ctx.store, worker=worker, seconds=settings.lease_seconds, clock=ctx.clock, log=log)
+        sources = controls.SourceTable(ctx, self._held, loop.time)
         self._recorder = recorder.Recorder(ctx, self._held, sources, log)
         trusted = times.LeaseClock(settings.lease_seconds * times.SECOND)
         services = provider_queue.DeliveryServices(
             ctx=ctx,
             held=self._held,
-            holds=holds.HoldCache(ctx, loop.time),
+            holds=controls.HoldCache(ctx, loop.time),
             sources=sources,
-            message_loader=message_loader.MessageLoader(ctx, self._signing, log),
+            message_loader=attempter.MessageLoader(ctx, self._signing, log),
             attempter=attempter.Attempter(self._hosts, self._connect, setting=tls_choice.BY_SETTING[settings.tls]),
             recorder=self._recorder,
             permits=permits.Permits(settings.connections),
@@ -74,7 +81,7 @@ class Engine:
             wake=ctx.mail_wakeup.set,
         )
         self._dispatcher = dispatcher.Dispatcher(ctx, self._router, self._hosts, services)
-        self._status_reporter = provider_queues.StatusReporter(
+        self._status_reporter = provider_queue.StatusReporter(
             ctx, self._dispatcher.provider_queues, self._hosts, self._held, log
         )
         self._is_stopping = False

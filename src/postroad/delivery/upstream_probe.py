@@ -11,8 +11,7 @@ from typing import Final
 import msgspec
 
 from postroad import config
-from postroad.delivery.routes import routing
-from postroad.delivery.send import attempter
+from postroad.delivery import attempter, routing
 from postroad.network import hostname, probe
 from postroad.network.dns import resolver
 from postroad.network.smtp import smtp_connection

@@ -18,17 +18,15 @@ import msgspec
 
 from postroad import context
 from postroad.concurrency import fairness
-from postroad.delivery.record import leases
-from postroad.delivery.record import recorder as delivery_recorder
-from postroad.delivery.routes import holds as delivery_holds
-from postroad.delivery.routes import source_table
-from postroad.delivery.send import attempter as delivery_attempter
-from postroad.delivery.send import message_loader as delivery_message_loader
-from postroad.delivery.send import permits as delivery_permits
+from postroad.delivery import attempter as delivery_attempter
+from postroad.delivery import controls, routing
+from postroad.delivery import permits as delivery_permits
+from postroad.delivery import recorder as delivery_recorder
 from postroad.model.bounces import disposition as bounces_disposition
 from postroad.model.delivery import adaptive_rate, fair_shares, providers
 from postroad.model.units import times
 from postroad.storage.engine import store
+from postroad.storage.operations import processes
 from postroad.telemetry import logs
 
 
@@ -37,10 +35,10 @@ class DeliveryServices:
     """The parts of an engine that provider queues use."""
 
     ctx: context.Context
-    held: leases.Leases
-    holds: delivery_holds.HoldCache
-    sources: source_table.SourceTable
-    message_loader: delivery_message_loader.MessageLoader
+    held: delivery_recorder.Leases
+    holds: controls.HoldCache
+    sources: controls.SourceTable
+    message_loader: delivery_attempter.MessageLoader
     attempter: delivery_attempter.Attempter
     recorder: delivery_recorder.Recorder
     permits: delivery_permits.Permits
@@ -52,10 +50,6 @@ class DeliveryServices:
     wake: Callable[[], None]
 
 
-# How many jobs a provider queue takes: what it can soon send, and urgent ones beside that.
-#
-# Jobs that are being prepared count as well: capacity is reserved for each.
-
 # Jobs in memory for each connection: enough to keep it busy while the next claim is on its way to disk.
 JOBS_PER_CONNECTION: Final = 16
 # Urgent jobs of an account, beside all others: one is under way on each connection, and one is next.
@@ -65,7 +59,10 @@ LOOKAHEAD_SECONDS: Final = 2
 
 
 class JobCapacity:
-    """The capacity of one provider queue."""
+    """How many jobs a provider queue takes: what it can soon send, and urgent ones beside that.
+
+    Jobs that are being prepared count as well: capacity is reserved for each.
+    """
 
     def __init__(self, rate: adaptive_rate.AdaptiveRate, clock: Callable[[], float]) -> None:
         self._rate = rate
@@ -94,18 +91,18 @@ class JobCapacity:
             return 0
         return max(0, self._rate.allowed_connections() * URGENT_JOBS_PER_CONNECTION - self._urgent[account_id])
 
-    def reserve(self, job: delivery_message_loader.Job) -> None:
+    def reserve(self, job: delivery_attempter.Job) -> None:
         """Reserve capacity for a job that is being prepared; it is added, or `cancel_reserved` follows."""
         self.reserved += 1
         if job.is_urgent:
             self._urgent[job.account_id] += 1
 
-    def cancel_reserved(self, job: delivery_message_loader.Job) -> None:
+    def cancel_reserved(self, job: delivery_attempter.Job) -> None:
         """Release reserved capacity."""
         self.reserved -= 1
         self.end(job)
 
-    def end(self, job: delivery_message_loader.Job) -> None:
+    def end(self, job: delivery_attempter.Job) -> None:
         """A job has ended, or is no longer here."""
         if job.is_urgent:
             self._urgent -= collections.Counter([job.account_id])
@@ -139,7 +136,7 @@ class ProviderQueue:
         services: DeliveryServices,
         *,
         source: str = "",
-        fall_back: Callable[[delivery_message_loader.Job, str], bool] = lambda _job, _error: False,
+        fall_back: Callable[[delivery_attempter.Job, str], bool] = lambda _job, _error: False,
     ) -> None:
         self.name = name
         self.source = source
@@ -147,9 +144,9 @@ class ProviderQueue:
         self.adaptive_rate = adaptive_rate.AdaptiveRate(limits)
         self.last_error = ""
         self._services = services
-        self._jobs: fair_shares.Turns[str, delivery_message_loader.Job] = fair_shares.Turns()
+        self._jobs: fair_shares.Turns[str, delivery_attempter.Job] = fair_shares.Turns()
         self.capacity = JobCapacity(self.adaptive_rate, services.clock)
-        self._idle: dict[asyncio.Future[delivery_message_loader.Job | None], _Worker] = {}
+        self._idle: dict[asyncio.Future[delivery_attempter.Job | None], _Worker] = {}
         # Only workers that take jobs have a slot here; those that wait for a permit, by account, have none yet, and
         # those that are closing have none any more. All of them are in `_workers`.
         self._slots: set[delivery_attempter.ConnectionSlot] = set()
@@ -161,14 +158,14 @@ class ProviderQueue:
         self._is_stopping = False
         # Large jobs wait for a place in a task of their own, not in a worker, and are queued when they have one.
         self._large_tasks: set[asyncio.Task[None]] = set()
-        self._waiting: dict[delivery_message_loader.Job, asyncio.Task[None]] = {}
-        self._admitted: dict[delivery_message_loader.Job, asyncio.Event] = {}  # set when its slot is free again
+        self._waiting: dict[delivery_attempter.Job, asyncio.Task[None]] = {}
+        self._admitted: dict[delivery_attempter.Job, asyncio.Event] = {}  # set when its slot is free again
         self._fall_back = fall_back
         is_named = providers.label_of(name) != providers.OTHERS
         self._large = fairness.FairSemaphore(
-            delivery_message_loader.MAX_CONCURRENT_LARGE
+            delivery_attempter.MAX_CONCURRENT_LARGE
             if is_named
-            else delivery_message_loader.MAX_CONCURRENT_LARGE_PER_DESTINATION
+            else delivery_attempter.MAX_CONCURRENT_LARGE_PER_DESTINATION
         )
 
     @property
@@ -203,7 +200,7 @@ class ProviderQueue:
         left = 0 if self.is_paused else self.capacity.urgent_left(account_id)
         return min(left, self._services.sources.room(self.source, self.name))
 
-    def add(self, job: delivery_message_loader.Job) -> None:
+    def add(self, job: delivery_attempter.Job) -> None:
         """Queue a job for which capacity was reserved."""
         self.capacity.reserved -= 1
         self.used_at = self._services.clock()
@@ -215,7 +212,7 @@ class ProviderQueue:
         self._large_tasks.add(task)
         task.add_done_callback(self._large_tasks.discard)
 
-    async def _enqueue_large(self, job: delivery_message_loader.Job) -> None:
+    async def _enqueue_large(self, job: delivery_attempter.Job) -> None:
         """Queue a large job once its account has a share of the places, and hold the place until the job has ended."""
         async with contextlib.AsyncExitStack() as places:
             try:
@@ -233,7 +230,7 @@ class ProviderQueue:
                 self._enqueue(job)
                 await ended.wait()
 
-    def _enqueue(self, job: delivery_message_loader.Job) -> None:
+    def _enqueue(self, job: delivery_attempter.Job) -> None:
         account_id = job.account_id
         for waiting, worker in self._idle.items():
             if worker.slot.fits(
@@ -250,7 +247,7 @@ class ProviderQueue:
             del self._idle[waiting]
             waiting.set_result(self._take_job(worker.permit))
 
-    def _take_job(self, permit: delivery_permits.Permit) -> delivery_message_loader.Job | None:
+    def _take_job(self, permit: delivery_permits.Permit) -> delivery_attempter.Job | None:
         """The next job whose account may use the permit."""
         for account_id in self._jobs.parties():
             if self._begin(account_id, permit):
@@ -304,7 +301,7 @@ class ProviderQueue:
         else:
             self._spawn_worker()
 
-    def remove_expired(self, now: int) -> list[delivery_message_loader.Job]:
+    def remove_expired(self, now: int) -> list[delivery_attempter.Job]:
         """Urgent jobs that were not begun in their time."""
         expired = self._jobs.remove_urgent(lambda job: job.has_expired(now))
         for job in expired:
@@ -312,7 +309,7 @@ class ProviderQueue:
             self._release_slot(job)
         return expired
 
-    def close(self) -> list[delivery_message_loader.Job]:
+    def close(self) -> list[delivery_attempter.Job]:
         """Begin nothing more; returns the jobs that were not begun."""
         self._is_stopping = True
         queued = self._jobs.clear()
@@ -365,7 +362,7 @@ class ProviderQueue:
                 if slot.connection is not None:
                     slot.connection.abort()
 
-    async def _next_job(self, worker: _Worker) -> delivery_message_loader.Job | None:
+    async def _next_job(self, worker: _Worker) -> delivery_attempter.Job | None:
         # A worker that ends returns its permit, so that other provider queues get their turn.
         slot = worker.slot
         is_exhausted = slot.is_exhausted(max_deliveries=self.adaptive_rate.limits.messages_per_connection)
@@ -376,7 +373,7 @@ class ProviderQueue:
         if slot.connection is None or not slot.connection.is_usable or self._is_stopping or worker.permit.is_wanted:
             return None
         loop = asyncio.get_running_loop()
-        waiting: asyncio.Future[delivery_message_loader.Job | None] = loop.create_future()
+        waiting: asyncio.Future[delivery_attempter.Job | None] = loop.create_future()
         self._idle[waiting] = worker
         worker.permit.idle(functools.partial(self._end_idle_wait, waiting))
         alarm = loop.call_later(self._services.ctx.settings.delivery.idle_seconds, self._end_idle_wait, waiting)
@@ -389,11 +386,11 @@ class ProviderQueue:
     def _on_slow(self) -> None:
         self._is_responsive = False
 
-    def _end_idle_wait(self, waiting: asyncio.Future[delivery_message_loader.Job | None]) -> None:
+    def _end_idle_wait(self, waiting: asyncio.Future[delivery_attempter.Job | None]) -> None:
         if self._idle.pop(waiting, None) is not None:
             waiting.set_result(None)
 
-    async def _send(self, job: delivery_message_loader.Job, worker: _Worker) -> None:
+    async def _send(self, job: delivery_attempter.Job, worker: _Worker) -> None:
         """Send one job and handle every error: a job lost here would wait until its lease expires."""
         try:
             await self._send_prepared(job, worker)
@@ -402,7 +399,7 @@ class ProviderQueue:
             await self._release_later(job)
         except Exception:
             self._services.log.exception("delivery_failed", message_id=job.message[1])
-            await self._services.recorder.record_unroutable(job.claims, delivery_message_loader.INTERNAL_ERROR)
+            await self._services.recorder.record_unroutable(job.claims, delivery_attempter.INTERNAL_ERROR)
         finally:
             self._services.message_loader.release(job)
             self.capacity.end(job)
@@ -414,11 +411,11 @@ class ProviderQueue:
         if self.capacity_left():
             self._services.wake()
 
-    def _release_slot(self, job: delivery_message_loader.Job) -> None:
+    def _release_slot(self, job: delivery_attempter.Job) -> None:
         if (ended := self._admitted.pop(job, None)) is not None:
             ended.set()
 
-    async def _send_prepared(self, job: delivery_message_loader.Job, worker: _Worker) -> None:
+    async def _send_prepared(self, job: delivery_attempter.Job, worker: _Worker) -> None:
         if not job.is_prepared and not await self._prepare(job):
             return
         if job.transaction is None:
@@ -450,14 +447,14 @@ class ProviderQueue:
         self._apply_feedback(job_result, is_responsive=not worker.permit.was_slow)
         await self._services.recorder.record_attempt(job, job_result, provider_queue=self.name, started_at=started_at)
 
-    async def _prepare(self, job: delivery_message_loader.Job) -> bool:
-        ready: list[delivery_message_loader.Job] = []
+    async def _prepare(self, job: delivery_attempter.Job) -> bool:
+        ready: list[delivery_attempter.Job] = []
         await self._services.message_loader.prepare([job], ready.append)
         if not ready:
             await self._release_later(job)
         return bool(ready)
 
-    async def _release_later(self, job: delivery_message_loader.Job) -> None:
+    async def _release_later(self, job: delivery_attempter.Job) -> None:
         await asyncio.sleep(ERROR_BACKOFF_SECONDS)
         await self._services.held.release(job.keys)
 
@@ -484,3 +481,152 @@ class ProviderQueue:
                 return
         if job_result.is_unresponsive:
             self.adaptive_rate.connection_failed(now)
+
+
+# Up to this many, nothing is dropped.
+DROP_THRESHOLD: Final = 1_000
+# Of those that are idle, and slowed or paused.
+MAX_SLOWED: Final = 5_000
+# To find what to drop takes some 2.5 microseconds for each.
+DROP_INTERVAL_SECONDS: Final = 1.0
+
+
+class ProviderQueues:
+    """The provider queues of one process: made when mail is for them, and dropped when they have none.
+
+    One that is slowed remembers what its provider asked for, so it is kept for longer. Whoever controls many
+    domains could cause any number of slowed ones, so it is limited: of those of small destinations, the longest
+    unused go. `fall_back` gives a job without a session to another provider queue.
+    """
+
+    def __init__(self, services: DeliveryServices, *, fall_back: Callable[[delivery_attempter.Job, str], bool]) -> None:
+        self._services = services
+        self._fall_back = fall_back
+        self._upstreams = {upstream.provider_queue: upstream for upstream in services.ctx.settings.upstreams}
+        self._drop_at = float("-inf")
+        self.by_name: dict[str, ProviderQueue] = {}  # by the `queue_name` of their routes
+        self.routes: dict[str, routing.Route] = {}  # the latest of each
+
+    def of(self, route: routing.Route) -> ProviderQueue:
+        """The provider queue of a route, with the limits that it has now."""
+        one = self.by_name.get(route.queue_name)
+        settings = self._services.ctx.settings
+        of_settings = self._upstreams.get(route.provider) or getattr(settings.providers, route.provider)
+        limits = self._services.holds.limits(route.provider_queue, of_settings)
+        if one is not None and one.adaptive_rate.limits != limits:  # by an operator, or the settings were reloaded
+            one.adaptive_rate.set_limits(limits)
+        if one is None:
+            one = self.by_name[route.queue_name] = ProviderQueue(
+                route.provider_queue, limits, self._services, source=route.source, fall_back=self._fall_back
+            )
+        self.routes[route.queue_name] = route
+        return one
+
+    def drop_idle(self) -> None:
+        """Drop those that are idle and have nothing to remember, and of the others those that are too many."""
+        now = self._services.clock()
+        if len(self.by_name) <= DROP_THRESHOLD or now < self._drop_at:
+            return
+        self._drop_at = now + DROP_INTERVAL_SECONDS
+        idle = [(name, one) for name, one in self.by_name.items() if one.is_idle]
+        slowed = [(name, one) for name, one in idle if one.adaptive_rate.state(now) != "open"]
+        small = [(name, one) for name, one in slowed if providers.label_of(one.name) == providers.OTHERS]
+        small.sort(key=lambda named: named[1].used_at)
+        kept = {name for name, _ in slowed} - {name for name, _ in small[: max(0, len(slowed) - MAX_SLOWED)]}
+        for name, _ in idle:
+            if name not in kept:
+                del self.by_name[name]
+                del self.routes[name]
+
+
+CHECK_SECONDS: Final = 1.0
+REPEAT_SECONDS: Final = 30
+
+
+class StatusReporter:
+    """Reports changes of status."""
+
+    def __init__(
+        self,
+        ctx: context.Context,
+        known: ProviderQueues,
+        known_hosts: routing.Hosts,
+        held: delivery_recorder.Leases,
+        log: logs.Logger,
+    ) -> None:
+        self._ctx = ctx
+        self._provider_queues = known
+        self._hosts = known_hosts
+        self._worker = held.worker
+        self._log = log
+        self._reported: dict[str, processes.QueueStatus] = {}
+
+    async def run_forever(self) -> None:
+        """Report until cancelled."""
+        while True:
+            await asyncio.sleep(CHECK_SECONDS)
+            try:
+                await self.publish()
+            except store.UNAVAILABLE as error:
+                self._log.warning("provider_status_report_failed", error=error.message)
+
+    async def publish(self) -> None:
+        """Report what has changed, and repeat old reports."""
+        statuses = self._statuses()
+        changed = [status for name, status in statuses.items() if self._has_changed(self._reported.get(name), status)]
+        gone = self._reported.keys() - statuses.keys()
+        if changed or gone:
+            async with self._ctx.store.transaction() as tx:
+                await processes.put_queues(tx, changed)
+                await processes.remove_queues(tx, self._worker, sorted(gone))
+            self._reported = {
+                **{name: status for name, status in self._reported.items() if name in statuses},
+                **{p.name: p for p in changed},
+            }
+
+    async def close(self) -> None:
+        """Remove all reports of this worker."""
+        try:
+            async with self._ctx.store.transaction() as tx:
+                await processes.remove_queues_of(tx, self._worker)
+        except store.UNAVAILABLE as error:
+            self._log.warning("provider_status_report_failed", error=error.message)
+
+    def _statuses(self) -> dict[str, processes.QueueStatus]:
+        now = asyncio.get_running_loop().time()
+        statuses: dict[str, processes.QueueStatus] = {}
+        open_ones: set[str] = set()
+        for name, route in self._provider_queues.routes.items():
+            one = self._provider_queues.by_name[name]
+            blocked_until = self._hosts.blocked_until(route)
+            paused_until = one.adaptive_rate.paused_until(now)
+            if blocked_until is not None:
+                statuses[name] = self._status(name, "blocked", one.last_error, blocked_until - now)
+            elif paused_until is not None:
+                statuses[name] = self._status(name, "paused", one.last_error, paused_until - now)
+            elif one.adaptive_rate.state(now) == "slowed":
+                statuses[name] = self._status(name, "slowed", one.last_error, 0)
+            elif one.source:
+                open_ones.add(one.name)
+        return self._of_all_sources(statuses, open_ones)
+
+    def _of_all_sources(
+        self, statuses: dict[str, processes.QueueStatus], open_ones: set[str]
+    ) -> dict[str, processes.QueueStatus]:
+        """The same with that of each provider queue that no source address is open for."""
+        for status in sorted(statuses.values(), key=lambda one: -processes.QUEUE_SEVERITY[one.state]):
+            name = status.provider_queue
+            if status.source and name not in open_ones:
+                statuses[name] = msgspec.structs.replace(status, name=name)
+        return statuses
+
+    def _status(self, name: str, state: str, reason: str, seconds: float) -> processes.QueueStatus:
+        now = self._ctx.clock()
+        return processes.QueueStatus(self._worker, name, state, reason, now + int(seconds * times.SECOND), now)
+
+    def _has_changed(self, before: processes.QueueStatus | None, status: processes.QueueStatus) -> bool:
+        if before is None or (before.state, before.reason) != (status.state, status.reason):
+            return True
+        # The end of a pause is computed from two clocks and varies a little.
+        moved = abs(before.until - status.until) > times.SECOND and status.state != "slowed"
+        return moved or status.updated_at - before.updated_at > REPEAT_SECONDS * times.SECOND

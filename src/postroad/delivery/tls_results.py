@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from postroad import context
-from postroad.delivery.routes import routing
+from postroad.delivery import routing
 from postroad.model.units import times
 from postroad.network.smtp import smtp_connection
 from postroad.protocol.reports import tls_report

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from postroad import context
-from postroad.delivery.record import recorder
-from postroad.delivery.send import message_loader
+from postroad.delivery import attempter, recorder
 from postroad.model.delivery import fair_shares
 from postroad.model.mail import simulated_outcomes
 from postroad.storage.mail import queue
@@ -84,7 +83,7 @@ class SimulatedDelivery:
             await self._recorder.record_simulated(attempts, started_at=started_at)
         except Exception:  # noqa: BLE001 - logged; the recipients are deferred
             self._log.exception("delivery_failed", message_id=attempts[0][0].message_id)
-            await self._recorder.record_unroutable([claim for claim, _ in attempts], message_loader.INTERNAL_ERROR)
+            await self._recorder.record_unroutable([claim for claim, _ in attempts], attempter.INTERNAL_ERROR)
         finally:
             self._under_way.give_back((_party(attempts[0][0].queue_key),), len(attempts))
         self._ctx.mail_wakeup.set()

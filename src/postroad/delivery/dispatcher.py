@@ -1,10 +1,9 @@
-"""Which recipients are next: walks the scheduled queues and claims what their provider queues can soon send.
+"""Which recipients are next, and by which route: walks the scheduled queues, and claims what can soon be sent.
 
-A scheduled queue is a domain and an account (see storage/mail/queue.py), and `route_choice` finds its route. The walk
-continues where it stopped, and scheduled queues of one provider queue share its capacity, so that each gets its turn.
-What a provider queue has no capacity for, or an account no lease, stays in the database. What the operator holds is
-skipped. A destination whose hosts are all down is skipped, too; only recipients at the end of their retry schedule are
-claimed, and fail.
+A scheduled queue is a domain and an account (see storage/mail/queue.py). The walk continues where it stopped, and
+scheduled queues of one provider queue share its capacity, so that each gets its turn. What a provider queue has no
+capacity for, or an account no lease, stays in the database. What the operator holds is skipped. A destination whose
+hosts are all down is skipped, too; only recipients at the end of their retry schedule are claimed, and fail.
 
 Urgent recipients are claimed first in every step, wherever the walk is. Recipients whose own time is over are claimed,
 and expire, wherever they are.
@@ -12,25 +11,168 @@ and expire, wherever they are.
 
 import asyncio
 import collections
+import dataclasses
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
-from postroad import context
+from postroad import config, context
 from postroad.concurrency import caches
-from postroad.delivery.plan import provider_queues, route_choice, simulated_delivery
-from postroad.delivery.record import leases, recorder
-from postroad.delivery.routes import holds, routing
-from postroad.delivery.send import message_loader, permits, provider_queue
+from postroad.delivery import attempter, controls, permits, provider_queue, recorder, routing, simulated_delivery
 from postroad.model.bounces import disposition
-from postroad.model.delivery import fair_shares, retry
+from postroad.model.delivery import fair_shares, providers, retry
 from postroad.network.dns import resolver
 from postroad.protocol.smtp import values
 from postroad.storage.engine import store
 from postroad.storage.mail import queue, suppressions
 from postroad.telemetry import logs
+
+# Routes with their source addresses; an evicted one is only made again. At most 15 MB; 55 MB, or 240 MB with DANE, if
+# the router has replaced all of them: an entry keeps its route.
+MAX_ROUTES: Final = 10_000
+
+
+class SourceChooser:
+    """Chooses the source address of routes: one of the pool that may send now, with the least to do.
+
+    Every source address has provider queues, and breakers of hosts, of its own: what a provider refuses to one
+    address, or how much it accepts from it, says nothing about another. `queues` are the provider queues by
+    `Route.queue_name`.
+    """
+
+    def __init__(
+        self,
+        sources: controls.SourceTable,
+        known_hosts: routing.Hosts,
+        queues: Mapping[str, provider_queue.ProviderQueue],
+    ) -> None:
+        self._sources = sources
+        self._hosts = known_hosts
+        self._queues = queues
+        # By the identity of the route, which is kept, so that no other one gets it.
+        self._routes: caches.LruCache[tuple[int, str], tuple[routing.Route, routing.Route | None]] = caches.LruCache(
+            MAX_ROUTES
+        )
+
+    def choose(self, route: routing.Route, pool: str) -> routing.Route | routing.NoRoute | None:
+        """The route from a source address of the pool; None when there is none that may send now."""
+        if not self._sources.configured:
+            return route
+        usable = self._sources.usable(pool, route.provider_queue)
+        found = [one for source in usable if (one := self._from(source, route)) is not None]
+        if not found:
+            return self._unreachable(route, pool)
+        open_ones = [one for one in found if self._hosts.blocked_until(one) is None]
+        return min(open_ones or found, key=self._busyness)
+
+    def _from(self, source: config.Source, route: routing.Route) -> routing.Route | None:
+        """The route from a source address, with the hosts that it can reach; None when there are none."""
+        key = (id(route), source.name)
+        known = self._routes.get(key)
+        if known is None or known[0] is not route:
+            reached = [one for one in route.hosts if (":" in one.address) == source.is_ipv6]
+            named = tuple(dataclasses.replace(one, source=source.name) for one in reached)
+            known = (route, dataclasses.replace(route, hosts=named, source=source.name) if named else None)
+            self._routes.put(key, known)
+        return known[1]
+
+    def _busyness(self, route: routing.Route) -> tuple[bool, bool, int, float]:
+        one = self._queues.get(route.queue_name)
+        is_refused = self._sources.is_refused(route.source, route.provider_queue)
+        return (
+            (False, is_refused, 0, 0.0) if one is None else (not one.capacity_left(), is_refused, one.load, one.used_at)
+        )
+
+    def _unreachable(self, route: routing.Route, pool: str) -> routing.NoRoute | None:
+        """Why no source address of the pool can ever reach the route; None when one may do so later."""
+        every: Sequence[config.Source] = [one for one in self._sources.configured if one.pool == pool]
+        if not every or any(self._from(one, route) is not None for one in every):
+            return None
+        detail = f"no source address of pool {pool} can reach {route.hosts[0].address}"
+        return routing.NoRoute(values.Cause.DNS_FAILED, detail, route.valid_until)
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """The route to take, whether its hosts may not be tried now, and the routes after it."""
+
+    route: routing.Route | routing.NoRoute
+    is_blocked: bool = False
+    fallbacks: tuple[routing.Route, ...] = ()
+
+
+class RouteChooser:
+    """Chooses routes by the rules. `resolve` is called with a name to look up, and the account that asks."""
+
+    def __init__(
+        self,
+        rules: Sequence[providers.RouteRule],
+        router: routing.Router,
+        known: routing.Hosts,
+        sources: SourceChooser,
+        *,
+        clock: Callable[[], float],
+        resolve: Callable[[str, str], None],
+    ) -> None:
+        self._rules = rules
+        self._router = router
+        self._hosts = known
+        self._sources = sources
+        self._clock = clock
+        self._resolve = resolve
+
+    def choose(self, queue_key: str) -> Choice | None:
+        """The choice for a scheduled queue; None while what it depends on is looked up, and always for test mail."""
+        if queue.simulation_of(queue_key) is not None:
+            return None
+        domain, account_id, sender_domain, tag = queue.parts_of(queue_key)
+        rule = providers.choose_route(self._rules, account_id=account_id, sender_domain=sender_domain, tag=tag)
+        if rule is None:
+            direct = self._known(domain, account_id)
+            if not isinstance(direct, routing.Route):
+                return None if direct is None else Choice(direct)
+            rule = providers.choose_route(
+                self._rules, account_id=account_id, sender_domain=sender_domain, tag=tag, provider=direct.provider
+            )
+        assert rule is not None  # noqa: S101 - the provider is given
+        found = [
+            self._known(domain if name == providers.DIRECT else providers.upstream_queue(name), account_id)
+            for name in rule.upstreams
+        ]
+        return self._first_usable(found, rule.pool)
+
+    def _known(self, name: str, account_id: str) -> routing.Route | routing.NoRoute | None:
+        route = self._router.cached(name)
+        if route is None or route.valid_until <= self._clock():  # a stale one is used while it is looked up
+            self._resolve(name, account_id)
+        return route
+
+    def _first_usable(self, found: Sequence[routing.Route | routing.NoRoute | None], pool: str) -> Choice | None:
+        first: Choice | None = None
+        for place, known in enumerate(found):
+            if known is None:
+                break
+            route = self._sources.choose(known, pool) if isinstance(known, routing.Route) else known
+            if route is None:
+                continue
+            if isinstance(route, routing.Route):
+                choice = Choice(route, is_blocked=self._hosts.blocked_until(route) is not None)
+                if not choice.is_blocked:
+                    rest = found[place + 1 :]
+                    return Choice(route, fallbacks=self._fallbacks(rest, pool)) if rest else choice
+            else:
+                choice = Choice(route)
+                if route.permanent:
+                    return choice
+            first = first or choice
+        return first
+
+    def _fallbacks(
+        self, found: Sequence[routing.Route | routing.NoRoute | None], pool: str
+    ) -> tuple[routing.Route, ...]:
+        chosen = (self._sources.choose(route, pool) for route in found if isinstance(route, routing.Route))
+        return tuple(route for route in chosen if isinstance(route, routing.Route))
 
 
 class Plan(msgspec.Struct):
@@ -86,18 +228,18 @@ class Dispatcher:
         self._ctx = ctx
         self._router = router
         self._hosts = known
-        self.provider_queues = provider_queues.ProviderQueues(services, fall_back=self._fall_back)
-        sources = route_choice.SourceChooser(services.sources, known, self.provider_queues.by_name)
-        self._route_chooser = route_choice.RouteChooser(
+        self.provider_queues = provider_queue.ProviderQueues(services, fall_back=self._fall_back)
+        sources = SourceChooser(services.sources, known, self.provider_queues.by_name)
+        self._route_chooser = RouteChooser(
             ctx.settings.route_rules, router, known, sources, clock=services.clock, resolve=self._resolve
         )
         self._services, self._log = services, services.log
         self._warnings = logs.LimitedWarnings(services.log, ctx.clock)
-        self._held: leases.Leases = services.held
+        self._held: recorder.Leases = services.held
         self._recorder: recorder.Recorder = services.recorder
         self._simulated_delivery = simulated_delivery.SimulatedDelivery(ctx, services.recorder, services.log)
         self._lifetime = retry.lifetime(ctx.settings.delivery.retry_seconds)
-        self._holds: holds.HoldCache = services.holds
+        self._holds: controls.HoldCache = services.holds
         self._cursor = self._urgent_cursor = ""
         self._has_found_work = False
         self.has_claimed_all = False  # whether the last step has left nothing that it could have claimed
@@ -201,7 +343,7 @@ class Dispatcher:
             if choice is None or not isinstance(choice.route, routing.Route) or choice.is_blocked:
                 continue  # the walk comes to it
             if room := self.provider_queues.of(choice.route).urgent_left(queue.account_of(queue_key)):
-                self._want(plan, queue.ClaimRequest(queue_key, room, is_urgent=True), leases.URGENT_ALPHA)
+                self._want(plan, queue.ClaimRequest(queue_key, room, is_urgent=True), recorder.URGENT_ALPHA)
 
     def _share(self, plan: Plan, one: provider_queue.ProviderQueue, queue_keys: Sequence[str], *, room: int) -> None:
         # With more scheduled queues than capacity, a random choice lets each get its turn.
@@ -246,7 +388,7 @@ class Dispatcher:
         if expired:
             await self._held.release([key for job in expired for key in job.keys])
 
-    def _fall_back(self, job: message_loader.Job, error: str) -> bool:
+    def _fall_back(self, job: attempter.Job, error: str) -> bool:
         """Assign a job to the next of its upstreams that can take it; False when there is none."""
         for place, route in enumerate(job.fallbacks):
             one = self.provider_queues.of(route)
@@ -258,7 +400,7 @@ class Dispatcher:
                     fallback=route.provider_queue,
                     error=error,
                 )
-                next_job = message_loader.Job(job.claims, route, fallbacks=job.fallbacks[place + 1 :])
+                next_job = attempter.Job(job.claims, route, fallbacks=job.fallbacks[place + 1 :])
                 one.capacity.reserve(next_job)
                 one.add(next_job)
                 return True
@@ -310,7 +452,7 @@ class Dispatcher:
         queue_keys: dict[str, list[queue.Claimed]] = collections.defaultdict(list)
         for claim in await self._defer_crashing(await self._bounce_suppressed(claimed)):
             queue_keys[claim.queue_key].append(claim)
-        jobs: list[message_loader.Job] = []
+        jobs: list[attempter.Job] = []
         for queue_key, claims in queue_keys.items():
             if queue.simulation_of(queue_key) is not None:
                 self._simulated_delivery.begin(claims)
@@ -320,7 +462,7 @@ class Dispatcher:
                 jobs += await self._jobs(queue_key, claims)
         self._start(jobs)
 
-    def _start(self, jobs: Sequence[message_loader.Job]) -> None:
+    def _start(self, jobs: Sequence[attempter.Job]) -> None:
         """Reserve capacity for jobs, and prepare them."""
         for job in jobs:
             self.provider_queues.of(job.route).capacity.reserve(job)
@@ -349,7 +491,7 @@ class Dispatcher:
         crashing = [claim for claim in claims if claim.lost_leases >= MAX_LOST_LEASES]
         if not crashing:
             return claims
-        await self._recorder.record_unroutable(crashing, message_loader.WORKER_CRASHES)
+        await self._recorder.record_unroutable(crashing, attempter.WORKER_CRASHES)
         return [claim for claim in claims if claim.lost_leases < MAX_LOST_LEASES]
 
     async def _fail_expired(self, queue_key: str, claims: Sequence[queue.Claimed]) -> None:
@@ -362,12 +504,12 @@ class Dispatcher:
         sentences = [sentence.rstrip(": ")] * len(claims)
         await self._recorder.record_without_attempt(claims, disposition.Verdict.FAILED, sentences)
 
-    async def _jobs(self, queue_key: str, claims: Sequence[queue.Claimed]) -> list[message_loader.Job]:
+    async def _jobs(self, queue_key: str, claims: Sequence[queue.Claimed]) -> list[attempter.Job]:
         choice = self._route_chooser.choose(queue_key)
         route = choice.route if choice is not None else None
         if choice is not None and isinstance(route, routing.Route):
             begun, rest = self._services.sources.take(route, claims)
-            jobs = message_loader.jobs_of(begun, route, choice.fallbacks)
+            jobs = attempter.jobs_of(begun, route, choice.fallbacks)
             return jobs + (await self._jobs(queue_key, rest) if rest else [])
         if not isinstance(route, routing.NoRoute):  # dropped from the cache between plan and claim
             await self._held.release([claim.key for claim in claims])
@@ -376,11 +518,11 @@ class Dispatcher:
             await self._recorder.record_unroutable(claims, result)
         return []
 
-    async def _prepare(self, jobs: Sequence[message_loader.Job]) -> None:
+    async def _prepare(self, jobs: Sequence[attempter.Job]) -> None:
         """Load and sign as many messages as fit, in one batch, and assign all jobs to their provider queues."""
         prefetched = dict.fromkeys(self._services.message_loader.choose_prefetch(jobs))
 
-        def ready(job: message_loader.Job) -> None:
+        def ready(job: attempter.Job) -> None:
             del prefetched[job]
             self.provider_queues.of(job.route).add(job)
 
@@ -397,7 +539,7 @@ class Dispatcher:
         if prefetched:
             await self._release_later(list(prefetched))
 
-    async def _release_later(self, jobs: Sequence[message_loader.Job]) -> None:
+    async def _release_later(self, jobs: Sequence[attempter.Job]) -> None:
         await asyncio.sleep(ERROR_BACKOFF_SECONDS)
         for job in jobs:
             self.provider_queues.of(job.route).capacity.cancel_reserved(job)

@@ -20,7 +20,7 @@ import msgspec
 
 from postroad import config
 from postroad.concurrency import caches
-from postroad.delivery.routes import host_addresses, mta_sts_policies, tls_choice
+from postroad.delivery import host_addresses, tls_choice
 from postroad.model.delivery import adaptive_rate, providers, tls_policy
 from postroad.model.units import destinations
 from postroad.network.dns import resolver
@@ -132,8 +132,8 @@ class Router:
         upstreams: Iterable[config.Upstream] = (),
         sources: Sequence[config.Source] = (),
         https: https_get.Client | None = None,
-        stored_policies: mta_sts_policies.StoredPolicies | None = None,
-        report: mta_sts_policies.Report | None = None,
+        stored_policies: tls_choice.StoredPolicies | None = None,
+        report: tls_choice.Report | None = None,
         log: logs.Logger | None = None,
     ) -> None:
         self._port = settings.mx_port
@@ -146,7 +146,7 @@ class Router:
         self._tls = tls_choice.TlsChoice(settings, dns_resolver, tests=report is not None)
         self._addresses = host_addresses.HostAddresses(settings, dns_resolver, clock=clock, sources=sources)
         self._policies = (
-            mta_sts_policies.PolicyCache(
+            tls_choice.PolicyCache(
                 dns_resolver,
                 self._addresses,
                 https=https or https_get.Client(),

@@ -1,23 +1,19 @@
-"""The source addresses that this host may send from, as this process knows them: read once in a poll.
+"""Holds, changed limits and source addresses, as this process knows them: read once in a poll, not with every claim.
 
-All hosts may have the same `[[sources]]`, and an address may move to another host, so each host looks which of them it
-has. Mail whose pool has none that may send stays in the store, where another host may claim it.
-
-An address that a provider queue refuses because of the address is used last for it, for a while. A message that such a
-refusal would end is tried again if there is another one.
-
-An address that warms up sends no more to a provider in a day than its schedule has. What this process has claimed
-counts as sent until its results are stored. Processes that share an address see each other's results within a poll.
+A hold, a pause or a limit takes effect within a poll. Attempts under way finish; what was claimed and not begun is
+released.
 """
 
 import collections
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Final
 
+import msgspec
+
 from postroad import config, context
 from postroad.concurrency import caches
-from postroad.delivery.routes import routing
-from postroad.model.delivery import providers
+from postroad.delivery import routing
+from postroad.model.delivery import adaptive_rate, providers
 from postroad.model.domains import warmup
 from postroad.model.units import times
 from postroad.network import probe
@@ -25,6 +21,64 @@ from postroad.services.queue import sources as source_services
 from postroad.storage.engine import store
 from postroad.storage.mail import delivery_controls, mail_counts, queue
 from postroad.storage.mail.delivery_controls import SourceStatus
+
+
+class ChangedLimits(msgspec.Struct, frozen=True):
+    """The limits of a provider queue that an operator has changed."""
+
+    connections: int
+    messages_per_second: int
+    messages_per_connection: int
+
+
+class HoldCache:
+    """The holds, and the changes of provider queues, at the last read."""
+
+    def __init__(self, ctx: context.Context, clock: Callable[[], float]) -> None:
+        self._ctx = ctx
+        self._clock = clock
+        self._seconds = ctx.settings.delivery.poll_milliseconds / 1000
+        self._valid_until = float("-inf")
+        self._in_force: delivery_controls.Holds = {}
+        self._released: delivery_controls.Holds = {}
+        self._overrides: delivery_controls.Overrides = {}
+
+    async def refresh(self, tx: store.Transaction) -> None:
+        """Read them, unless they were read a moment ago."""
+        if (now := self._clock()) < self._valid_until:
+            return
+        found = await delivery_controls.listed_holds(tx)
+        changes = await delivery_controls.listed_overrides(tx)
+        self._valid_until = now + self._seconds
+        self._in_force = delivery_controls.hold_by_key(found, in_force=True)
+        self._released = delivery_controls.hold_by_key(found, in_force=False)
+        self._overrides = delivery_controls.overrides_in_force(changes, now=self._ctx.clock())
+
+    def covers(self, queue_key: str) -> bool:
+        """Whether a scheduled queue is held."""
+        return delivery_controls.holds_covering(self._in_force, queue_key) is not None
+
+    def was_released_since(self, queue_key: str, since: int) -> bool:
+        """Whether a scheduled queue was held until after a time."""
+        recent = {key: one for key, one in self._released.items() if (one.released_at or 0) > since}
+        return delivery_controls.holds_covering(recent, queue_key) is not None
+
+    def is_paused(self, provider_queue: str) -> bool:
+        """Whether an operator has paused a provider queue."""
+        override = delivery_controls.overrides_covering(self._overrides, provider_queue)
+        return override is not None and bool(override.paused)
+
+    def limits(self, provider_queue: str, of_settings: adaptive_rate.Limits) -> adaptive_rate.Limits:
+        """The limits in force: those of the settings, unless an operator has changed them."""
+        override = delivery_controls.overrides_covering(self._overrides, provider_queue)
+        if override is None:
+            return of_settings
+        return ChangedLimits(
+            override.connections or of_settings.connections,
+            override.messages_per_second or of_settings.messages_per_second,
+            override.messages_per_connection or of_settings.messages_per_connection,
+        )
+
 
 # How often a host looks which addresses it has.
 OWN_SECONDS: Final = 10.0
@@ -38,7 +92,18 @@ _Pair = tuple[str, str]  # source address and provider
 
 
 class SourceTable:
-    """The source addresses of this host, and their states at the last read."""
+    """The source addresses of this host, and their states at the last read.
+
+    All hosts may have the same `[[sources]]`, and an address may move to another host, so each host looks which of
+    them it has. Mail whose pool has none that may send stays in the store, where another host may claim it.
+
+    An address that a provider queue refuses because of the address is used last for it, for a while. A message that
+    such a refusal would end is tried again if there is another one.
+
+    An address that warms up sends no more to a provider in a day than its schedule has. What this process has
+    claimed counts as sent until its results are stored. Processes that share an address see each other's results
+    within a poll.
+    """
 
     def __init__(
         self,

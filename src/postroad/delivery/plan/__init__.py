@@ -1,1 +1,0 @@
-"""What is sent next, and by which route: claims, provider queues, source addresses."""
