@@ -12,7 +12,7 @@ import time
 
 from benchmarks.peers import postroad, stores
 from postroad.model.events import events
-from postroad.model.units import cursors, identifiers
+from postroad.model.units import identifiers
 from postroad.storage.operations import partitions
 
 DAY = 86_400 * 1_000_000
@@ -271,7 +271,7 @@ def write(store: stores.Store, account: str, *, password: str, messages: int, qu
 def _partitions(start: int, now: int) -> str:
     """Partitions as they would have begun while the mail was accepted."""
     return "".join(
-        f"SELECT extend_mail_partitions(ARRAY{list(tables)}, '{cursors.at(identifiers.MESSAGE, bound)}');\n"
+        f"SELECT extend_mail_partitions(ARRAY{list(tables)}, '{identifiers.at(identifiers.MESSAGE, bound)}');\n"
         for tables, days in PARTITION_DAYS.items()
         for bound in range(start, now + 2 * days * DAY, days * DAY)
     )

@@ -13,8 +13,8 @@ from postroad.model.events import events
 from postroad.model.units import identifiers
 from postroad.roles import composition
 from postroad.services.webhooks import signed_requests
+from postroad.storage.mail import webhooks
 from postroad.storage.people import accounts
-from postroad.storage.webhook import webhook_deliveries, webhooks
 
 # A commit for each would take minutes, one for all would take the memory.
 ROWS_PER_TRANSACTION = 1000
@@ -51,7 +51,7 @@ async def _write(
         for start in range(0, len(wanted), ROWS_PER_TRANSACTION):
             rows = [_delivery(ctx, endpoint) for endpoint in wanted[start : start + ROWS_PER_TRANSACTION]]
             async with ctx.store.transaction() as tx:
-                await webhook_deliveries.insert(tx, rows)
+                await webhooks.insert_deliveries(tx, rows)
     return WebhookBacklog(tuple(endpoint.id for endpoint in endpoints), tuple(secret for _, secret in made))
 
 
@@ -85,7 +85,7 @@ async def _endpoint(ctx: context.Context, url: str) -> tuple[webhooks.Webhook, s
     return webhook, secret
 
 
-def _delivery(ctx: context.Context, endpoint: webhooks.Webhook) -> webhook_deliveries.Delivery:
+def _delivery(ctx: context.Context, endpoint: webhooks.Webhook) -> webhooks.Delivery:
     now = ctx.clock()
     event_id = ctx.new_id(identifiers.EVENT, now=now)
     message_id = ctx.new_id(identifiers.MESSAGE, now=now)
@@ -99,7 +99,7 @@ def _delivery(ctx: context.Context, endpoint: webhooks.Webhook) -> webhook_deliv
         smtp_code=250,
         response=REPLY,
     )
-    return webhook_deliveries.Delivery(
+    return webhooks.Delivery(
         account_id=endpoint.account_id,
         webhook_id=endpoint.id,
         id=ctx.new_id(identifiers.WEBHOOK_DELIVERY, now=now),

@@ -9,8 +9,8 @@ import msgspec
 from postroad import context
 from postroad.model.events import events
 from postroad.model.units import identifiers
+from postroad.storage.mail import webhooks
 from postroad.storage.people import accounts
-from postroad.storage.webhook import webhook_deliveries, webhooks
 
 URL: Final = "https://hooks.example.org/told"
 ALL: Final = events.DEFAULT
@@ -65,10 +65,10 @@ async def unsubscribe(ctx: context.Context, webhook: webhooks.Webhook) -> None:
         await webhooks.remove(tx, webhook.id, now=ctx.clock())
 
 
-async def deliveries_for(ctx: context.Context, webhook: webhooks.Webhook) -> list[webhook_deliveries.Delivery]:
+async def deliveries_for(ctx: context.Context, webhook: webhooks.Webhook) -> list[webhooks.Delivery]:
     """What was written for an endpoint, oldest first."""
     async with ctx.store.scanning() as tx:
-        found = await webhook_deliveries.page(
+        found = await webhooks.delivery_page(
             tx, webhook.account_id, webhook.id, before=_LAST, ended_after=0, limit=_MAX
         )
     return found[::-1]

@@ -5,10 +5,10 @@ from typing import Any
 from postroad import config, context
 from postroad.model.events import events
 from postroad.model.units import identifiers
-from postroad.storage.webhook import webhook_deliveries, webhooks
+from postroad.storage.mail import webhooks
 from tests import contexts
 
-State = webhook_deliveries.State
+State = webhooks.State
 # What tests call public, by `webhooks.allow_private`.
 PUBLIC = ["127.0.0.2/32"]
 URL = "https://127.0.0.2/hook"
@@ -27,7 +27,7 @@ def settings(database_url: str, **changes: Any) -> config.Settings:
     )
 
 
-async def put(ctx: context.Context, account_id: str, **changes: Any) -> webhook_deliveries.Delivery:
+async def put(ctx: context.Context, account_id: str, **changes: Any) -> webhooks.Delivery:
     """A delivery of the account's endpoint, ready unless told otherwise; `changes` replace its members."""
     now = ctx.clock()
     event_id = ctx.new_id(identifiers.EVENT, now=now)
@@ -48,14 +48,14 @@ async def put(ctx: context.Context, account_id: str, **changes: Any) -> webhook_
             "due_at": now,
             "created_at": now,
         }
-        delivery = webhook_deliveries.Delivery(**(members | changes))
-        await webhook_deliveries.insert(tx, [delivery])
+        delivery = webhooks.Delivery(**(members | changes))
+        await webhooks.insert_deliveries(tx, [delivery])
     return delivery
 
 
 async def put_ended(
-    ctx: context.Context, account_id: str, state: webhook_deliveries.State = State.SUCCEEDED, **changes: Any
-) -> webhook_deliveries.Delivery:
+    ctx: context.Context, account_id: str, state: webhooks.State = State.SUCCEEDED, **changes: Any
+) -> webhooks.Delivery:
     """A delivery that has just ended, after one attempt."""
     now = ctx.clock()
     delivery = await put(ctx, account_id, state=state, attempt_count=1, ended_at=now, **changes)
@@ -64,8 +64,8 @@ async def put_ended(
 
 
 async def put_attempt(
-    ctx: context.Context, delivery: webhook_deliveries.Delivery, number: int, **changes: Any
-) -> webhook_deliveries.Attempt:
+    ctx: context.Context, delivery: webhooks.Delivery, number: int, **changes: Any
+) -> webhooks.Attempt:
     """An attempt that was made just now."""
     members: dict[str, Any] = {
         "account_id": delivery.account_id,
@@ -78,7 +78,7 @@ async def put_attempt(
         "response_body": "thanks",
         "error": None,
     }
-    attempt = webhook_deliveries.Attempt(**(members | changes))
+    attempt = webhooks.Attempt(**(members | changes))
     async with ctx.store.transaction() as tx:
-        await webhook_deliveries.insert_attempts(tx, [attempt])
+        await webhooks.insert_attempts(tx, [attempt])
     return attempt

@@ -24,7 +24,7 @@ from postroad.model.units import identifiers
 from postroad.network.http import guarded_client
 from postroad.storage.engine import group_commit
 from postroad.storage.engine import store as storage_store
-from postroad.storage.webhook import webhooks
+from postroad.storage.mail import webhooks
 from postroad.telemetry import metrics as telemetry
 
 

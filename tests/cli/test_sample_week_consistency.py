@@ -22,7 +22,7 @@ from postroad.services.messages import lookup, sample_send
 from postroad.services.operations import operator_jobs
 from postroad.services.webhooks import endpoints
 from postroad.storage.mail import domains as stored_domains
-from postroad.storage.webhook import webhooks as stored_webhooks
+from postroad.storage.mail import webhooks
 
 NOW = 1_794_830_400_000_000  # Monday, 2026-11-16 12:00 UTC
 RECIPIENTS = """
@@ -53,7 +53,7 @@ class Week:
     findings: list[Any]
     domains: dict[str, tuple[stored_domains.Domain, list[domain_checks.RecordStatus]]]
     senders: list[str]
-    webhook: stored_webhooks.Webhook
+    webhook: webhooks.Webhook
     retry_seconds: tuple[int, ...]
     found: dict[str, int]
     database: sqlite3.Connection

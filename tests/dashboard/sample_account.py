@@ -15,10 +15,9 @@ from postroad.services.people import api_keys, credentials
 from postroad.services.suppressions import suppression_list as suppressions
 from postroad.services.templates import templates
 from postroad.services.webhooks import endpoints
-from postroad.storage.mail import messages
+from postroad.storage.mail import messages, webhooks
 from postroad.storage.mail import suppressions as stored_suppressions
 from postroad.storage.people import approvals, second_factors
-from postroad.storage.webhook import webhook_deliveries
 from tests import accepted_mail, webhook_rows
 from tests.services import claimed_mail
 
@@ -52,7 +51,7 @@ async def create_sample_data(ctx: context.Context, account_id: str, *, domain: s
         code = 550 if verdict is disposition.Verdict.BOUNCED else 451
         reported = claimed_mail.outcome(ctx, claimed, verdict, recipient_count=2, code=code, response=HOSTILE)
         await ctx.outcome_commits.submit([reported])
-    failed = webhook_deliveries.State.FAILED
+    failed = webhooks.State.FAILED
     delivery = await webhook_rows.put(
         ctx, account_id, state=failed, message_id=message_id, attempt_count=1, ended_at=ctx.clock()
     )

@@ -8,13 +8,12 @@ from postroad.dashboard.mail import alerts
 from postroad.model.events import events
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.webhooks import delivery_log
-from postroad.storage.mail import domains
+from postroad.storage.mail import domains, webhooks
 from postroad.storage.people import accounts as stored_accounts
-from postroad.storage.webhook import webhook_deliveries
 from tests.storage import webhook_samples
 
 NOW = 1_800_000_000_000_000
-State = webhook_deliveries.State
+State = webhooks.State
 
 
 def account(**changes: Any) -> stored_accounts.Account:
@@ -34,10 +33,10 @@ def guard(state: accounts.State = "ok") -> accounts.Sending:
     return accounts.Sending(state, 7, 1_268, 62, 4.8896, 1, 0.0789, 200, 4.0, 8.0, 0.08, 0.3)
 
 
-def entry(state: webhook_deliveries.State, *codes: int | None) -> delivery_log.Entry:
+def entry(state: webhooks.State, *codes: int | None) -> delivery_log.Entry:
     """A delivery with an attempt for each code."""
     names: dict[str, Any] = {"account_id": "acc", "webhook_id": "whk"}
-    delivery = webhook_deliveries.Delivery(
+    delivery = webhooks.Delivery(
         **names,
         id="whd",
         event_id="evt",
@@ -51,7 +50,7 @@ def entry(state: webhook_deliveries.State, *codes: int | None) -> delivery_log.E
         state=state,
     )
     attempts = [
-        webhook_deliveries.Attempt(
+        webhooks.Attempt(
             **names,
             delivery_id="whd",
             number=number,

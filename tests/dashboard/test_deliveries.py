@@ -7,7 +7,7 @@ from postroad.dashboard.settings import webhooks
 from postroad.model.units import times
 from postroad.network.http import guarded_client as webhook_client
 from postroad.services.webhooks import delivery_log, endpoints
-from postroad.storage.webhook import webhook_deliveries
+from postroad.storage.mail import webhooks as mail_webhooks
 from tests import contexts, webhook_rows
 from tests.dashboard import browser_client, sample_account
 from tests.dashboard.browser_client import Browser
@@ -15,8 +15,8 @@ from tests.webhook_rows import URL, State
 
 
 async def put(
-    ctx: context.Context, browser: Browser, state: webhook_deliveries.State = State.FAILED
-) -> webhook_deliveries.Delivery:
+    ctx: context.Context, browser: Browser, state: mail_webhooks.State = State.FAILED
+) -> mail_webhooks.Delivery:
     await endpoints.save(ctx, browser.account_id, url=URL)
     return await webhook_rows.put_ended(ctx, browser.account_id, state)
 

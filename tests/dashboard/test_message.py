@@ -10,10 +10,9 @@ from postroad.model.bounces import disposition
 from postroad.services.messages import lookup as messages
 from postroad.services.messages import queue_inspection
 from postroad.services.webhooks import endpoints
-from postroad.storage.mail import attempts, queue
+from postroad.storage.mail import attempts, queue, webhooks
 from postroad.storage.mail import messages as recipients
 from postroad.storage.operations import retention
-from postroad.storage.webhook import webhook_deliveries
 from tests import accepted_mail, contexts, queue_steps, webhook_rows
 from tests.dashboard import browser_client, sample_account
 from tests.dashboard.browser_client import Browser
@@ -254,7 +253,7 @@ async def test_the_webhook_deliveries_of_a_message_are_linked(ctx: context.Conte
     message_id = await deferred(ctx, browser)
     assert "No webhook deliveries." in (await browser.get(f"/messages/{message_id}")).text
     await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
-    failed = webhook_deliveries.State.FAILED
+    failed = webhooks.State.FAILED
     delivery = await webhook_rows.put_ended(ctx, browser.account_id, failed, message_id=message_id)
     text = (await browser.get(f"/messages/{message_id}")).text
     assert f'href="/webhook/deliveries/{delivery.id}"' in text

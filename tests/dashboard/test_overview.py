@@ -15,7 +15,7 @@ from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits
 from postroad.services.domains import domain_registry as domains
 from postroad.services.webhooks import endpoints
-from postroad.storage.webhook import webhook_deliveries
+from postroad.storage.mail import webhooks
 from tests import accepted_mail, bounce_counts, webhook_rows
 from tests.contexts import Clock
 from tests.dashboard import browser_client, sample_account
@@ -337,7 +337,7 @@ async def test_a_webhook_that_fails_needs_attention(ctx: context.Context, browse
     await accepted_mail.allow_sending(ctx, browser.account_id)
     await send(ctx, browser.account_id)
     await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
-    await webhook_rows.put_ended(ctx, browser.account_id, webhook_deliveries.State.FAILED)
+    await webhook_rows.put_ended(ctx, browser.account_id, webhooks.State.FAILED)
     text = words((await browser.get("/")).text)
     assert "The webhook is failing. Your endpoint responded 500" in text
 

@@ -10,8 +10,7 @@ from postroad.model.bounces import disposition
 from postroad.services.messages import lookup as messages
 from postroad.services.messages import queue_inspection
 from postroad.services.webhooks import delivery_log, endpoints
-from postroad.storage.mail import attempts
-from postroad.storage.webhook import webhook_deliveries
+from postroad.storage.mail import attempts, webhooks
 from tests import accepted_mail, contexts, queue_steps, webhook_rows
 from tests.dashboard.browser_client import Browser
 from tests.services import claimed_mail
@@ -59,7 +58,7 @@ async def test_a_webhook_that_was_tried_often_is_one_step(ctx: context.Context, 
     await accepted_mail.allow_sending(ctx, account_id)
     await endpoints.save(ctx, account_id, url=webhook_rows.URL)
     message_id = await accepted_mail.accept(ctx, account_id)
-    waiting = webhook_deliveries.State.WAITING
+    waiting = webhooks.State.WAITING
     delivery = await webhook_rows.put(ctx, account_id, message_id=message_id, state=waiting, attempt_count=2)
     await webhook_rows.put_attempt(ctx, delivery, 1, status_code=500)
     await webhook_rows.put_attempt(ctx, delivery, 2, status_code=None, error="timeout: no answer")
@@ -131,7 +130,7 @@ async def test_in_a_long_timeline_the_webhook_has_a_step_only_for_failures(
     reported = await delivery_log.page(ctx, account_id, message_id=message_id, limit=100)
     assert sum("Webhook sent" in step.title for step in timelines.build(found, [], reported).steps) == 3
     for _ in range(2):
-        await webhook_rows.put_ended(ctx, account_id, webhook_deliveries.State.FAILED, message_id=message_id)
+        await webhook_rows.put_ended(ctx, account_id, webhooks.State.FAILED, message_id=message_id)
     reported = await delivery_log.page(ctx, account_id, message_id=message_id, limit=100)
     shown = timelines.build(found, [], reported)
     assert [step.title for step in shown.steps if "Webhook" in step.title] == ["Webhook failed: 2 events"]

@@ -16,8 +16,7 @@ from postroad.services.domains import domain_registry as domains
 from postroad.services.messages import dev_inbox, queue_inspection
 from postroad.services.messages import lookup as messages
 from postroad.services.webhooks import endpoint_settings, endpoints
-from postroad.storage.mail import queue_views
-from postroad.storage.webhook import webhook_deliveries
+from postroad.storage.mail import queue_views, webhooks
 from tests import accepted_mail, webhook_rows
 from tests.contexts import Clock
 from tests.dashboard import browser_client, sample_account
@@ -229,7 +228,7 @@ async def test_the_webhook_of_the_latest_test_is_shown_with_its_answer(
     assert "as soon as the test has a final result" in (await browser.get("/welcome")).text
     newest = (await sent_tests(ctx, browser.account_id))[0]
     delivery = await webhook_rows.put(
-        ctx, browser.account_id, message_id=newest, state=webhook_deliveries.State.SUCCEEDED, ended_at=ctx.clock()
+        ctx, browser.account_id, message_id=newest, state=webhooks.State.SUCCEEDED, ended_at=ctx.clock()
     )
     await webhook_rows.put_attempt(ctx, delivery, 1, status_code=202, response_body=sample_account.HOSTILE)
     page = (await browser.get("/welcome")).text

@@ -6,9 +6,8 @@ import pytest
 
 from postroad.model.mail import statuses
 from postroad.services.suppressions import suppression_list as suppressions
-from postroad.storage.mail import domains
+from postroad.storage.mail import domains, webhooks
 from postroad.storage.mail import suppressions as stored_suppressions
-from postroad.storage.webhook import webhooks
 from tests import smtp_peers, webhook_endpoints
 from tests.delivery import engine_harness
 

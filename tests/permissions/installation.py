@@ -30,9 +30,9 @@ from postroad.services.people import users as account_users
 from postroad.services.queue import holds, sources
 from postroad.services.templates import template_drafts, templates
 from postroad.services.webhooks import endpoint_settings, endpoints, listeners
+from postroad.storage.mail import webhooks
 from postroad.storage.operations import certificates, processes
 from postroad.storage.people import users
-from postroad.storage.webhook import webhooks
 from tests import accepted_mail, contexts, reports, webhook_rows
 from tests.dashboard import browser_client, sample_account
 from tests.protocol.reports import complaints as complaint_samples

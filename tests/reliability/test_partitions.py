@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from postroad import errors
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 from postroad.services.operations import operator_jobs
 from postroad.storage.operations import partitions
 from tests.reliability import whole_service
@@ -44,7 +44,7 @@ async def change_often(url: str) -> None:
     today = time.time_ns() // 1000 // times.DAY
     async with whole_service.open_context(url) as ctx:
         for day in range(100, 100 + CHANGES):
-            bound = cursors.at(identifiers.MESSAGE, (today + day) * times.DAY)
+            bound = identifiers.at(identifiers.MESSAGE, (today + day) * times.DAY)
             for tables in (partitions.CONTENT, partitions.MAIL):
                 while True:
                     try:

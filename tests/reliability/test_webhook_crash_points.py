@@ -16,8 +16,8 @@ from postroad import context
 from postroad.network.http import guarded_client as webhook_client
 from postroad.services.webhooks import signed_requests as webhook_attempt
 from postroad.storage.engine import store
-from postroad.storage.webhook import webhook_deliveries, webhooks
-from postroad.webhooks import attempter
+from postroad.storage.mail import webhooks
+from postroad.webhooks import engine as webhooks_engine
 from tests import contexts
 from tests.reliability import crashable_stores, faults, profile, webhook_processes
 from tests.reliability.faults import Moment
@@ -74,11 +74,11 @@ class CrashHarness:
         """An engine of the process that lives now."""
         return webhook_harness.WebhookHarness(self.process.ctx, self.clock).parts()
 
-    async def claim(self, worker: str) -> list[webhook_deliveries.Claimed]:
+    async def claim(self, worker: str) -> list[webhooks.Claimed]:
         """Take everything that is ready."""
         until = self.clock.now + LEASE_SECONDS * contexts.SECOND
         async with self.process.ctx.store.transaction() as tx:
-            return await webhook_deliveries.claim(tx, [(self.endpoint.id, 100)], lease_until=until, worker=worker)
+            return await webhooks.claim(tx, [(self.endpoint.id, 100)], lease_until=until, worker=worker)
 
     async def restart(self, fault: faults.Fault) -> None:
         """The process dies now, if it has not done so, and another one starts."""
@@ -152,7 +152,7 @@ async def test_a_death_while_recording_has_recorded_and_logged_or_nothing_happen
             office.process.store.expect(fault)
             with contextlib.suppress(*store.UNAVAILABLE):
                 async with office.process.ctx.store.transaction() as tx:
-                    await attempter.record(
+                    await webhooks_engine.record(
                         tx, [ended_of(office.process.ctx, *one) for one in zip(claims, ANSWERS, strict=True)]
                     )
             await office.restart(fault)
@@ -207,11 +207,11 @@ def attempted(ctx: context.Context, answer: webhook_client.WebhookResponse) -> w
 
 
 def ended_of(
-    ctx: context.Context, claimed: webhook_deliveries.Claimed, answer: webhook_client.WebhookResponse
-) -> attempter.CompletedAttempt:
+    ctx: context.Context, claimed: webhooks.Claimed, answer: webhook_client.WebhookResponse
+) -> webhooks_engine.CompletedAttempt:
     """What the dead worker was about to record."""
-    now, state = ctx.clock(), webhook_deliveries.State
-    result = webhook_deliveries.DeliveryUpdate(
+    now, state = ctx.clock(), webhooks.State
+    result = webhooks.DeliveryUpdate(
         key=claimed.key,
         worker="dead",
         attempt_count=claimed.attempt_count,
@@ -220,7 +220,7 @@ def ended_of(
         due_at=now + 5 * contexts.SECOND,
         ended_at=now if answer.succeeded else None,
     )
-    return attempter.CompletedAttempt(
+    return webhooks_engine.CompletedAttempt(
         claimed,
         webhook_samples.webhook(url=BLOCKED_URL),
         result,

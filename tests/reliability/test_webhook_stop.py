@@ -3,7 +3,7 @@
 import itertools
 from pathlib import Path
 
-from postroad.webhooks import attempter
+from postroad.webhooks import engine
 from tests.reliability import webhook_processes
 from tests.webhook_server import OK, ReceivedRequest
 
@@ -68,7 +68,7 @@ async def test_a_stop_does_not_wait_for_endpoints_that_hang_and_they_are_tried_l
             ("waiting", 1, False): HANGING,
         }
         failed = [attempt.error for log in await desk.attempts() for attempt in log if attempt.error]
-        assert failed == [attempter.STOPPED] * HANGING
+        assert failed == [engine.STOPPED] * HANGING
 
         receiver.answer = OK
         await service.start()

@@ -11,7 +11,7 @@ import pytest
 
 from postroad import errors
 from postroad.storage.engine import group_commit, sqlite
-from postroad.webhooks import attempter, engine
+from postroad.webhooks import engine
 from tests import contexts, webhook_server
 from tests.postgres_server import PostgresServer
 from tests.reliability import delivery_harness, service_process, webhook_processes
@@ -24,7 +24,7 @@ LATER = 60
 # The lease is longer than the store is away.
 LONG = webhook_processes.sections(lease_seconds=600, connections_per_account=IN_FLIGHT)
 SHORT = webhook_processes.sections(connections_per_account=IN_FLIGHT)
-RetryingCommits = group_commit.RetryingCommits[attempter.CompletedAttempt, bool]
+RetryingCommits = group_commit.RetryingCommits[engine.CompletedAttempt, bool]
 SQLITE = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 
 
@@ -131,7 +131,7 @@ def refusals(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     def count(
         self: RetryingCommits,
-        offer: group_commit._PendingItem[attempter.CompletedAttempt],
+        offer: group_commit._PendingItem[engine.CompletedAttempt],
         trouble: errors.PostroadError,
     ) -> None:
         counted[offer.item.claimed.id] += 1

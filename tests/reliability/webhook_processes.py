@@ -21,7 +21,7 @@ from postroad.model.units import identifiers
 from postroad.services.operations import operator_jobs
 from postroad.services.webhooks import endpoints as services_endpoints
 from postroad.storage.engine import store
-from postroad.storage.webhook import webhook_deliveries, webhooks
+from postroad.storage.mail import webhooks
 from tests import webhook_server
 from tests.contexts import SECOND, Clock
 from tests.delivery import bulk_queue
@@ -108,14 +108,14 @@ class EndpointHarness:
         """Write events as the outbox does; returns their ids."""
         rows = [self._delivery(number) for number in range(count)]
         async with self.ctx.store.transaction() as tx:
-            await webhook_deliveries.insert(tx, rows)
+            await webhooks.insert_deliveries(tx, rows)
         self.ctx.webhook_wakeup.set()
         return [row.event_id for row in rows]
 
-    def _delivery(self, number: int) -> webhook_deliveries.Delivery:
+    def _delivery(self, number: int) -> webhooks.Delivery:
         now, kind = self.ctx.clock(), events.EventType.DELIVERED
         event_id = self.ctx.new_id(identifiers.EVENT, now=now)
-        return webhook_deliveries.Delivery(
+        return webhooks.Delivery(
             account_id=self.endpoint.account_id,
             webhook_id=self.endpoint.id,
             id=self.ctx.new_id(identifiers.WEBHOOK_DELIVERY, now=now),
@@ -129,22 +129,22 @@ class EndpointHarness:
             created_at=now,
         )
 
-    async def deliveries(self) -> list[webhook_deliveries.Delivery]:
+    async def deliveries(self) -> list[webhooks.Delivery]:
         """All deliveries, the oldest first."""
         account_id, webhook_id = self.endpoint.account_id, self.endpoint.id
         async with self.ctx.store.scanning() as tx:
-            found = await webhook_deliveries.page(
+            found = await webhooks.delivery_page(
                 tx, account_id, webhook_id, before=LATEST, ended_after=0, limit=1_000_000
             )
         return found[::-1]
 
-    async def attempts(self) -> list[list[webhook_deliveries.Attempt]]:
+    async def attempts(self) -> list[list[webhooks.Attempt]]:
         """The log of each of them."""
         account_id, webhook_id = self.endpoint.account_id, self.endpoint.id
         ids = [delivery.id for delivery in await self.deliveries()]
-        logs: dict[str, list[webhook_deliveries.Attempt]] = {delivery_id: [] for delivery_id in ids}
+        logs: dict[str, list[webhooks.Attempt]] = {delivery_id: [] for delivery_id in ids}
         async with self.ctx.store.scanning() as tx:
-            for attempt in await webhook_deliveries.attempts_of_deliveries(tx, account_id, webhook_id, ids):
+            for attempt in await webhooks.attempts_of_deliveries(tx, account_id, webhook_id, ids):
                 logs[attempt.delivery_id].append(attempt)
         return [sorted(log, key=lambda attempt: attempt.number) for log in logs.values()]
 
@@ -212,9 +212,9 @@ async def prove_log(ctx: context.Context, account_id: str, receiver: WebhookServ
         assert len(got) <= delivery.attempt_count
 
 
-def is_held(delivery: webhook_deliveries.Delivery) -> bool:
+def is_held(delivery: webhooks.Delivery) -> bool:
     """Whether a worker has it now."""
-    return delivery.state == webhook_deliveries.State.WAITING and delivery.worker is not None
+    return delivery.state == webhooks.State.WAITING and delivery.worker is not None
 
 
 async def let_time_pass(tx: store.Transaction) -> None:

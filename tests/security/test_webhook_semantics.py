@@ -15,8 +15,8 @@ import stripe
 from postroad.model.units import times
 from postroad.services.operations import cleanup
 from postroad.services.webhooks import signed_requests
-from postroad.storage.webhook import webhooks
-from postroad.webhooks import attempter, engine
+from postroad.storage.mail import webhooks
+from postroad.webhooks import engine
 from tests import webhook_rows
 from tests.api.management import AccountClients
 from tests.api.webhook_calls import DELIVERIES, ROTATE, WEBHOOK, check_refusal, replay_of
@@ -258,7 +258,7 @@ async def test_an_attempt_of_a_dead_worker_counts_and_none_is_lost(
     delivery_id = await scenario.event()
     with monkeypatch.context() as patched:
         # Each claims the delivery and is never heard of again.
-        patched.setattr(attempter.Attempter, "begin", lambda *_: None)
+        patched.setattr(engine.Attempter, "begin", lambda *_: None)
         for _ in range(lost):
             worker = scenario.harness.parts()
             for _ in range(2):  # it makes ready what the one before has left, and claims it

@@ -12,7 +12,7 @@ from typing import Any, Final
 import httpx
 import msgspec
 
-from postroad.storage.webhook import webhooks
+from postroad.storage.mail import webhooks
 from tests import dns_server, webhook_server
 from tests.api import webhook_calls
 from tests.api.management import AccountClients

@@ -1,7 +1,7 @@
 """The log of attempts: read as it was written, in order, and of the deliveries that were asked for."""
 
 from postroad.storage.engine.store import Store
-from postroad.storage.webhook import webhook_deliveries
+from postroad.storage.mail import webhooks
 from tests.storage import samples
 from tests.storage.webhook_samples import NOW, add, attempt, delivery
 
@@ -10,7 +10,7 @@ ONE, TWO = delivery(1), delivery(2)
 
 async def of(store: Store, *delivery_ids: str, account_id: str = "acc_1", webhook_id: str = "whk_1") -> list[object]:
     async with store.scanning() as tx:
-        found = await webhook_deliveries.attempts_of_deliveries(tx, account_id, webhook_id, delivery_ids)
+        found = await webhooks.attempts_of_deliveries(tx, account_id, webhook_id, delivery_ids)
     return list(found)
 
 
@@ -42,12 +42,12 @@ async def test_attempts_go_with_their_delivery_and_the_neighbours_stay(store: St
     neighbours = [TWO, delivery(1, "whk_2"), delivery(1, "whk_1", "acc_2")]
     await add(store, attempt(ONE, 1), attempt(ONE, 2), *(attempt(other) for other in neighbours))
     async with store.transaction() as tx:
-        await webhook_deliveries.remove_attempts(tx, [])
-        await webhook_deliveries.remove_attempts(tx, [ONE.key, ("acc_1", "whk_1", "whd_9")])
+        await webhooks.remove_attempts(tx, [])
+        await webhooks.remove_attempts(tx, [ONE.key, ("acc_1", "whk_1", "whd_9")])
     assert await of(store, ONE.id) == []
     assert await samples.count(store, "webhook_attempts") == len(neighbours)
     async with store.transaction() as tx:
-        await webhook_deliveries.remove_attempts(tx, [other.key for other in neighbours])
+        await webhooks.remove_attempts(tx, [other.key for other in neighbours])
     assert await samples.count(store, "webhook_attempts") == 0
 
 

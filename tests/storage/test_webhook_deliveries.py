@@ -6,7 +6,7 @@ import msgspec
 
 from postroad.storage.engine import open_store
 from postroad.storage.engine.store import Store
-from postroad.storage.webhook import webhook_deliveries, webhooks
+from postroad.storage.mail import webhooks
 from tests.storage.conftest import Reopen
 from tests.storage.webhook_samples import (
     LEASE,
@@ -23,7 +23,7 @@ from tests.storage.webhook_samples import (
     webhook,
 )
 
-State = webhook_deliveries.State
+State = webhooks.State
 
 
 async def change(store: Store, endpoint: webhooks.Webhook) -> None:
@@ -33,19 +33,19 @@ async def change(store: Store, endpoint: webhooks.Webhook) -> None:
 
 async def endpoints(store: Store, *, after: str = "", most: int = 100) -> list[str]:
     async with store.reading() as tx:
-        return await webhook_deliveries.endpoints(tx, after=after, limit=most)
+        return await webhooks.ready_endpoints(tx, after=after, limit=most)
 
 
 async def is_due(store: Store, now: int) -> bool:
     async with store.reading() as tx:
-        return await webhook_deliveries.is_due(tx, now=now)
+        return await webhooks.is_due(tx, now=now)
 
 
 async def test_what_is_new_is_ready_and_claimed_oldest_first(store: Store) -> None:
     await add(store, webhook(), *(delivery(number) for number in (3, 1, 2)))
     claimed = await claim(store, 2)
     assert claimed == [
-        webhook_deliveries.Claimed(
+        webhooks.Claimed(
             "acc_1", "whk_1", one.id, one.event_id, "email.delivered", one.message_id, one.body, attempt_count=1
         )
         for one in (delivery(1), delivery(2))
@@ -67,8 +67,8 @@ async def test_a_claim_takes_so_many_of_each_endpoint_and_nothing_of_others(stor
         await add(store, webhook(*mine), *(delivery(each, *mine) for each in range(5)))
     async with store.transaction() as tx:
         wanted = [("whk_3", 1), ("whk_1", 3), ("whk_9", 5)]
-        claimed = await webhook_deliveries.claim(tx, wanted, lease_until=LEASE, worker="w1")
-        assert await webhook_deliveries.claim(tx, [], lease_until=LEASE, worker="w1") == []
+        claimed = await webhooks.claim(tx, wanted, lease_until=LEASE, worker="w1")
+        assert await webhooks.claim(tx, [], lease_until=LEASE, worker="w1") == []
     assert [(one.webhook_id, one.id) for one in sorted(claimed, key=lambda one: one.key)] == [
         *(("whk_1", delivery(number).id) for number in (0, 1, 2)),
         ("whk_3", delivery(0).id),
@@ -135,12 +135,12 @@ async def test_on_postgres_what_another_host_is_taking_is_passed_over_without_wa
     await add(one, webhook(), *(delivery(number) for number in range(5)))
     try:
         async with one.transaction() as taking:
-            first = await webhook_deliveries.claim(taking, [("whk_1", 3)], lease_until=LEASE, worker="w1")
+            first = await webhooks.claim(taking, [("whk_1", 3)], lease_until=LEASE, worker="w1")
             second = await claim(other, worker="w2")
         assert [claimed.id for claimed in first] == [delivery(number).id for number in (0, 1, 2)]
         assert [claimed.id for claimed in second] == [delivery(number).id for number in (3, 4)]
         async with one.transaction() as promoting:
-            held = await webhook_deliveries.promote(promoting, now=LEASE, attempts=7, limit=2)
+            held = await webhooks.promote(promoting, now=LEASE, attempts=7, limit=2)
             rest = await promote(other, LEASE)
         assert (len(held), len(rest)) == (2, 3)
         assert not {promoted.id for promoted in held} & {promoted.id for promoted in rest}
@@ -157,9 +157,7 @@ async def test_a_lease_that_runs_out_comes_back_with_the_name_of_who_let_it_and_
     assert not await is_due(store, LEASE - 1)
     assert await promote(store, LEASE - 1) == []
     assert await is_due(store, LEASE)
-    assert await promote(store, LEASE) == [
-        webhook_deliveries.Promoted("acc_1", "whk_1", delivery(1).id, 1, "ready", "w1", LEASE)
-    ]
+    assert await promote(store, LEASE) == [webhooks.Promoted("acc_1", "whk_1", delivery(1).id, 1, "ready", "w1", LEASE)]
     assert await promote(store, LEASE) == []
     (again,) = await claim(store, worker="w2", until=LEASE * 2)
     assert again.attempt_count == 2
@@ -280,15 +278,15 @@ async def test_what_is_handed_back_is_ready_and_its_attempt_was_none(store: Stor
     await add(store, webhook(), delivery(1), delivery(2))
     held = await claim(store)
     async with store.transaction() as tx:
-        await webhook_deliveries.release(tx, [one.key for one in held], worker="somebody else")
-        await webhook_deliveries.release(tx, [], worker="w1")
+        await webhooks.release(tx, [one.key for one in held], worker="somebody else")
+        await webhooks.release(tx, [], worker="w1")
     assert await endpoints(store) == []
     async with store.transaction() as tx:
-        await webhook_deliveries.release(tx, [held[0].key], worker="w1")
+        await webhooks.release(tx, [held[0].key], worker="w1")
     assert await claim(store) == [held[0]]
     async with store.transaction() as tx:
-        await webhook_deliveries.release(tx, [held[1].key], worker="w1")
-        await webhook_deliveries.release(tx, [held[1].key], worker="w1")
+        await webhooks.release(tx, [held[1].key], worker="w1")
+        await webhooks.release(tx, [held[1].key], worker="w1")
     assert (await log(store))[1].attempt_count == 0
 
 
@@ -298,7 +296,7 @@ async def test_what_has_ended_or_was_lost_cannot_be_handed_back(store: Store) ->
     await record(store, result(ended))
     await promote(store, LEASE)
     async with store.transaction() as tx:
-        await webhook_deliveries.release(tx, [ended.key, lost.key], worker="w1")
+        await webhooks.release(tx, [ended.key, lost.key], worker="w1")
     assert [(one.state, one.attempt_count) for one in await log(store)] == [("succeeded", 1), ("ready", 1)]
 
 

@@ -5,29 +5,29 @@ import asyncio
 import msgspec
 import pytest
 
-from postroad.model.units import cursors, identifiers
+from postroad.model.units import identifiers
 from postroad.storage.engine import open_store
 from postroad.storage.engine.store import ConstraintViolated, Store
-from postroad.storage.webhook import webhook_deliveries, webhooks
+from postroad.storage.mail import webhooks
 from tests.storage import samples
 from tests.storage.webhook_samples import LAST, NOW, add, attempt, claim, delivery, log, record, result, webhook
 
 
 @pytest.fixture
 def _two_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webhook_deliveries, "SWEEP_ROWS", 2)
+    monkeypatch.setattr(webhooks, "SWEEP_ROWS", 2)
 
 
 async def by_id(
     store: Store, delivery_id: str, *, webhook_id: str = "whk_1", account_id: str = "acc_1", ended_after: int = 0
-) -> webhook_deliveries.Delivery | None:
+) -> webhooks.Delivery | None:
     async with store.reading() as tx:
-        return await webhook_deliveries.by_id(tx, account_id, webhook_id, delivery_id, ended_after=ended_after)
+        return await webhooks.delivery_by_id(tx, account_id, webhook_id, delivery_id, ended_after=ended_after)
 
 
 async def page(store: Store, *, before: str = LAST, ended_after: int = 0, limit: int = 10) -> list[str]:
     async with store.scanning() as tx:
-        found = await webhook_deliveries.page(tx, "acc_1", "whk_1", before=before, ended_after=ended_after, limit=limit)
+        found = await webhooks.delivery_page(tx, "acc_1", "whk_1", before=before, ended_after=ended_after, limit=limit)
     return [one.event_id for one in found]
 
 
@@ -35,7 +35,7 @@ async def page_of_message(
     store: Store, message_id: str, *, before: str = LAST, ended_after: int = 0, limit: int = 10
 ) -> list[str]:
     async with store.scanning() as tx:
-        found = await webhook_deliveries.page_of_message(
+        found = await webhooks.page_of_message(
             tx, "acc_1", "whk_1", message_id, before=before, ended_after=ended_after, limit=limit
         )
     return [one.event_id for one in found]
@@ -43,18 +43,18 @@ async def page_of_message(
 
 async def sweep(store: Store, *, ended_before: int) -> int:
     async with store.transaction() as tx:
-        return await webhook_deliveries.sweep(tx, ended_before=ended_before)
+        return await webhooks.sweep(tx, ended_before=ended_before)
 
 
 async def sweep_removed(store: Store, webhook_id: str = "whk_1") -> int:
     async with store.transaction() as tx:
-        return await webhook_deliveries.sweep_removed(tx, "acc_1", webhook_id)
+        return await webhooks.sweep_removed(tx, "acc_1", webhook_id)
 
 
 async def sweep_undelivered(store: Store, before: int) -> int:
-    place = cursors.at(identifiers.WEBHOOK_DELIVERY, before)
+    place = identifiers.at(identifiers.WEBHOOK_DELIVERY, before)
     async with store.transaction() as tx:
-        return await webhook_deliveries.sweep_undelivered(tx, created_before=place)
+        return await webhooks.sweep_undelivered(tx, created_before=place)
 
 
 async def test_a_delivery_is_read_as_it_was_written(store: Store) -> None:
@@ -110,7 +110,7 @@ async def test_pages_are_newest_first_and_go_on_from_a_place(store: Store) -> No
     assert await page(store, limit=2) == ["evt_5", "evt_4"]
     assert await page(store, before=delivery(4).id, limit=2) == ["evt_3", "evt_2"]
     assert await page(store, before=delivery(1).id) == []
-    assert await page(store, before=cursors.at(identifiers.WEBHOOK_DELIVERY, NOW + 3)) == ["evt_2", "evt_1"]
+    assert await page(store, before=identifiers.at(identifiers.WEBHOOK_DELIVERY, NOW + 3)) == ["evt_2", "evt_1"]
 
 
 async def test_pages_of_a_message_hold_nothing_of_other_messages_endpoints_and_accounts(store: Store) -> None:
@@ -144,7 +144,7 @@ async def test_what_ended_long_ago_goes_with_its_attempts_some_at_a_time_the_old
     assert await sweep(store, ended_before=NOW) == 0
     assert await log(store) == kept
     async with store.reading() as tx:
-        left = await webhook_deliveries.attempts_of_deliveries(tx, "acc_1", "whk_1", [one.id for one in kept])
+        left = await webhooks.attempts_of_deliveries(tx, "acc_1", "whk_1", [one.id for one in kept])
     assert len(left) == await samples.count(store, "webhook_attempts") == 6
 
 
@@ -184,13 +184,13 @@ async def test_a_sweep_on_postgres_waits_for_nobody_and_leaves_no_attempt_behind
         await add(one, webhook(), delivery(1), delivery(2))
         held, _ = await claim(one)
         async with one.transaction() as recorder:
-            await webhook_deliveries.record(recorder, [result(held)])
+            await webhooks.record(recorder, [result(held)])
             async with asyncio.timeout(20):
                 assert await sweep_removed(other) == 1
             async with other.transaction() as tx:
                 await webhooks.remove(tx, "whk_1", now=NOW)
                 await webhooks.forget(tx, "whk_1")
-            await webhook_deliveries.insert_attempts(recorder, [attempt(delivery(1))])
+            await webhooks.insert_attempts(recorder, [attempt(delivery(1))])
         assert await samples.count(one, "webhooks") == 1
         assert await sweep_removed(other) == 1
         assert await samples.count(one, "webhook_attempts") == 0
@@ -219,5 +219,5 @@ async def test_the_newest_show_their_state(store: Store) -> None:
     foreign = [delivery(9, "whk_2", "acc_2"), delivery(8, "whk_3")]
     await add(store, webhook(), *(delivery(number) for number in (1, 2, 3)), *foreign)
     async with store.reading() as tx:
-        found = await webhook_deliveries.newest(tx, "acc_1", "whk_1", limit=2)
+        found = await webhooks.newest_deliveries(tx, "acc_1", "whk_1", limit=2)
     assert [tuple(row) for row in found] == [(delivery(n).id, "ready", 0, NOW + n) for n in (3, 2)]

@@ -1,13 +1,13 @@
 """Counts of pending webhook deliveries: by state and enabled flag, without those of removed endpoints."""
 
 from postroad.storage.engine.store import Store
-from postroad.storage.webhook import webhook_views, webhooks
+from postroad.storage.mail import webhooks
 from tests.storage.webhook_samples import LEASE, NOW, add, claim, delivery, webhook
 
 
 async def counts(store: Store) -> dict[str, tuple[int, int]]:
     async with store.scanning() as tx:
-        found = await webhook_views.counts(tx)
+        found = await webhooks.delivery_counts(tx)
     assert all(state == count.state for state, count in found.items())
     return {state: (count.deliveries, count.due_at) for state, count in found.items()}
 

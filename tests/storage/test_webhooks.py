@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from postroad.storage.engine.store import ConstraintViolated, Store
-from postroad.storage.webhook import webhooks
+from postroad.storage.mail import webhooks
 from tests.storage import samples
 from tests.storage.webhook_samples import NOW, SECOND, add, delivery, secret, webhook
 

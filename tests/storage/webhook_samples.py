@@ -5,7 +5,7 @@ from typing import Any
 
 from postroad.model.units import identifiers
 from postroad.storage.engine.store import Store
-from postroad.storage.webhook import webhook_deliveries, webhooks
+from postroad.storage.mail import webhooks
 from tests.storage import samples
 
 NOW = samples.NOW
@@ -42,9 +42,7 @@ def secret(version: int = 1, webhook_id: str = "whk_1", account_id: str = "acc_1
     return webhooks.Secret(**(values | changes))
 
 
-def delivery(
-    number: int, webhook_id: str = "whk_1", account_id: str = "acc_1", **changes: Any
-) -> webhook_deliveries.Delivery:
+def delivery(number: int, webhook_id: str = "whk_1", account_id: str = "acc_1", **changes: Any) -> webhooks.Delivery:
     """One that was made `number` microseconds after NOW."""
     at = NOW + number
     values: dict[str, Any] = {
@@ -60,10 +58,10 @@ def delivery(
         "due_at": at,
         "created_at": at,
     }
-    return webhook_deliveries.Delivery(**(values | changes))
+    return webhooks.Delivery(**(values | changes))
 
 
-def attempt(of: webhook_deliveries.Delivery, number: int = 1, **changes: Any) -> webhook_deliveries.Attempt:
+def attempt(of: webhooks.Delivery, number: int = 1, **changes: Any) -> webhooks.Attempt:
     values: dict[str, Any] = {
         "account_id": of.account_id,
         "webhook_id": of.webhook_id,
@@ -75,21 +73,21 @@ def attempt(of: webhook_deliveries.Delivery, number: int = 1, **changes: Any) ->
         "response_body": "später",
         "error": None,
     }
-    return webhook_deliveries.Attempt(**(values | changes))
+    return webhooks.Attempt(**(values | changes))
 
 
-def result(of: webhook_deliveries.Claimed, *, worker: str = "w1", **changes: Any) -> webhook_deliveries.DeliveryUpdate:
+def result(of: webhooks.Claimed, *, worker: str = "w1", **changes: Any) -> webhooks.DeliveryUpdate:
     """That it was delivered."""
     values: dict[str, Any] = {
         "key": of.key,
         "worker": worker,
         "attempt_count": of.attempt_count,
         "url": URL,
-        "state": webhook_deliveries.State.SUCCEEDED,
+        "state": webhooks.State.SUCCEEDED,
         "due_at": NOW,
         "ended_at": NOW + SECOND,
     }
-    return webhook_deliveries.DeliveryUpdate(**(values | changes))
+    return webhooks.DeliveryUpdate(**(values | changes))
 
 
 async def add(store: Store, *rows: Any) -> None:
@@ -100,33 +98,29 @@ async def add(store: Store, *rows: Any) -> None:
                 await webhooks.insert(tx, row)
             elif isinstance(row, webhooks.Secret):
                 await webhooks.add_secret(tx, row, hint="whsec_…abcd")
-        await webhook_deliveries.insert(tx, [row for row in rows if isinstance(row, webhook_deliveries.Delivery)])
-        await webhook_deliveries.insert_attempts(
-            tx, [row for row in rows if isinstance(row, webhook_deliveries.Attempt)]
-        )
+        await webhooks.insert_deliveries(tx, [row for row in rows if isinstance(row, webhooks.Delivery)])
+        await webhooks.insert_attempts(tx, [row for row in rows if isinstance(row, webhooks.Attempt)])
 
 
 async def claim(
     store: Store, most: int = 100, *, webhook_id: str = "whk_1", worker: str = "w1", until: int = LEASE
-) -> list[webhook_deliveries.Claimed]:
+) -> list[webhooks.Claimed]:
     async with store.transaction() as tx:
-        return await webhook_deliveries.claim(tx, [(webhook_id, most)], lease_until=until, worker=worker)
+        return await webhooks.claim(tx, [(webhook_id, most)], lease_until=until, worker=worker)
 
 
-async def promote(store: Store, now: int, *, attempts: int = 7, most: int = 100) -> list[webhook_deliveries.Promoted]:
+async def promote(store: Store, now: int, *, attempts: int = 7, most: int = 100) -> list[webhooks.Promoted]:
     async with store.transaction() as tx:
-        return await webhook_deliveries.promote(tx, now=now, attempts=attempts, limit=most)
+        return await webhooks.promote(tx, now=now, attempts=attempts, limit=most)
 
 
-async def record(store: Store, *results: webhook_deliveries.DeliveryUpdate) -> set[webhook_deliveries.Key]:
+async def record(store: Store, *results: webhooks.DeliveryUpdate) -> set[webhooks.Key]:
     async with store.transaction() as tx:
-        return await webhook_deliveries.record(tx, results)
+        return await webhooks.record(tx, results)
 
 
-async def log(
-    store: Store, webhook_id: str = "whk_1", account_id: str = "acc_1"
-) -> Sequence[webhook_deliveries.Delivery]:
+async def log(store: Store, webhook_id: str = "whk_1", account_id: str = "acc_1") -> Sequence[webhooks.Delivery]:
     """All of an endpoint's deliveries, oldest first."""
     async with store.scanning() as tx:
-        found = await webhook_deliveries.page(tx, account_id, webhook_id, before=LAST, ended_after=0, limit=1_000)
+        found = await webhooks.delivery_page(tx, account_id, webhook_id, before=LAST, ended_after=0, limit=1_000)
     return found[::-1]

@@ -3,8 +3,8 @@
 import pytest
 
 from postroad.services.webhooks import signed_requests as webhook_attempt
-from postroad.storage.webhook import webhooks
-from postroad.webhooks import attempter
+from postroad.storage.mail import webhooks
+from postroad.webhooks import engine
 from tests import webhook_server
 from tests.contexts import SECOND
 from tests.webhooks import webhook_harness
@@ -26,7 +26,7 @@ async def test_a_bug_in_one_attempt_is_logged_and_the_others_go_on(url: str, mon
             assert (await harness.settle(well, await harness.write(well))).standing == ("succeeded", 1)
         assert failed.standing == ("waiting", 1)
         assert failed.delivery.due_at == harness.clock.now + 5 * SECOND
-        assert failed.attempts[0].error == attempter.INTERNAL_ERROR
+        assert failed.attempts[0].error == engine.INTERNAL_ERROR
         assert len(server.requests) == 1
         assert harness.events() == ["webhook_attempt_failed", "webhook_retry_scheduled", "webhook_delivered"]
         assert harness.log[0]["log_level"] == "error"

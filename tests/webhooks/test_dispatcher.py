@@ -11,8 +11,8 @@ from postroad import errors
 from postroad.services.operations import operator_jobs
 from postroad.services.webhooks import endpoints as services_endpoints
 from postroad.storage.engine import store
-from postroad.storage.webhook import webhook_deliveries, webhooks
-from postroad.webhooks import attempter, engine
+from postroad.storage.mail import webhooks
+from postroad.webhooks import engine
 from tests import webhook_server
 from tests.contexts import SECOND
 from tests.webhooks import webhook_harness
@@ -153,11 +153,9 @@ async def test_an_account_that_begins_to_hang_loses_its_privilege_while_it_hangs
         assert (await harness.settle(new, delivery_id)).standing == ("succeeded", 1)
 
 
-async def log_of(
-    harness: webhook_harness.WebhookHarness, endpoint: webhooks.Webhook
-) -> list[webhook_deliveries.Delivery]:
+async def log_of(harness: webhook_harness.WebhookHarness, endpoint: webhooks.Webhook) -> list[webhooks.Delivery]:
     async with harness.ctx.store.scanning() as tx:
-        return await webhook_deliveries.page(
+        return await webhooks.delivery_page(
             tx, endpoint.account_id, endpoint.id, before="whd_g", ended_after=0, limit=100
         )
 
@@ -188,7 +186,7 @@ async def test_without_a_place_nothing_is_read_and_the_end_of_an_attempt_wakes(u
 async def test_while_too_many_results_are_unrecorded_nothing_is_claimed(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attempter, "MAX_UNRECORDED", 0)
+    monkeypatch.setattr(engine, "MAX_UNRECORDED", 0)
     async with webhook_harness.opened(url) as harness:
         endpoint = await harness.endpoint(NOWHERE)
         delivery_id = await harness.write(endpoint)
@@ -203,15 +201,15 @@ async def test_what_was_claimed_too_long_ago_is_handed_back(url: str, monkeypatc
         endpoint = await harness.endpoint(server.url)
         delivery_id = await harness.write(endpoint)
         parts = harness.parts()
-        claim = webhook_deliveries.claim
+        claim = webhooks.claim
 
         async def claim_slowly(
             tx: store.Transaction, wanted: Sequence[tuple[str, int]], *, lease_until: int, worker: str
-        ) -> list[webhook_deliveries.Claimed]:
+        ) -> list[webhooks.Claimed]:
             harness.clock.pass_seconds(15)
             return await claim(tx, wanted, lease_until=lease_until, worker=worker)
 
-        monkeypatch.setattr(webhook_deliveries, "claim", claim_slowly)
+        monkeypatch.setattr(webhooks, "claim", claim_slowly)
         await parts.dispatching.step()
         seen = await harness.see(endpoint, delivery_id)
         assert (seen.standing, seen.delivery.worker) == (("ready", 0), None)
@@ -238,7 +236,7 @@ async def test_what_cannot_be_handed_back_comes_back_by_time(url: str, monkeypat
 
         with monkeypatch.context() as patch:
             patch.setattr(parts.dispatching, "_claim", take_and_stop)
-            patch.setattr(webhook_deliveries, "release", fail)
+            patch.setattr(webhooks, "release", fail)
             await parts.dispatching.step()
         await parts.finish()
         assert harness.events() == ["webhook_lease_release_failed"]
@@ -256,7 +254,7 @@ async def test_places_are_given_back_when_the_store_fails(url: str, monkeypatch:
         async def fail(*_: object, **__: object) -> None:
             raise errors.TemporaryFailure("slow", retry_after=1)
 
-        monkeypatch.setattr(webhook_deliveries, "claim", fail)
+        monkeypatch.setattr(webhooks, "claim", fail)
         with pytest.raises(errors.TemporaryFailure):
             await parts.dispatching.step()
         assert parts.shares.free == 10
@@ -270,11 +268,11 @@ async def test_what_loses_its_endpoint_while_it_is_claimed_goes_back(
     async with webhook_server.running(tls=False) as server, webhook_harness.opened(url) as harness:
         endpoint = await harness.endpoint(server.url)
         delivery_id = await harness.write(endpoint)
-        parts, claim = harness.parts(), webhook_deliveries.claim
+        parts, claim = harness.parts(), webhooks.claim
 
         async def claim_and_change(
             tx: store.Transaction, wanted: Sequence[tuple[str, int]], *, lease_until: int, worker: str
-        ) -> list[webhook_deliveries.Claimed]:
+        ) -> list[webhooks.Claimed]:
             claimed = await claim(tx, wanted, lease_until=lease_until, worker=worker)
             # As PostgreSQL shows the change of another transaction to the statements that follow.
             if change == "deleted":
@@ -283,7 +281,7 @@ async def test_what_loses_its_endpoint_while_it_is_claimed_goes_back(
                 await webhooks.update(tx, msgspec.structs.replace(endpoint, enabled=0))
             return claimed
 
-        monkeypatch.setattr(webhook_deliveries, "claim", claim_and_change)
+        monkeypatch.setattr(webhooks, "claim", claim_and_change)
         await parts.dispatching.step()
         assert (await harness.see(endpoint, delivery_id)).standing == ("ready", 0)
         assert parts.shares.free == 10

@@ -8,8 +8,8 @@ import pytest
 from postroad import errors
 from postroad.protocol.signatures import webhook_signature
 from postroad.services.webhooks import endpoints as services_endpoints
-from postroad.storage.webhook import webhook_deliveries
-from postroad.webhooks import attempter, engine
+from postroad.storage.mail import webhooks
+from postroad.webhooks import engine
 from tests import webhook_server
 from tests.contexts import SECOND
 from tests.webhooks import webhook_harness
@@ -198,7 +198,7 @@ async def test_a_worker_lost_at_the_last_attempt_is_the_end(url: str) -> None:
             seen = await harness.settle(endpoint, delivery_id)
         harness.pass_until(seen.delivery.due_at)
         async with harness.ctx.store.transaction() as tx:
-            await webhook_deliveries.promote(tx, now=harness.clock.now, attempts=2, limit=10)
+            await webhooks.promote(tx, now=harness.clock.now, attempts=2, limit=10)
         assert len(await harness.claim_as(endpoint, "lost", seconds=30)) == 1
         async with harness.delivering():
             harness.pass_seconds(30)
@@ -237,7 +237,7 @@ async def test_an_attempt_that_outlasts_the_grace_time_is_interrupted_and_comes_
         assert seen.standing == ("waiting", 1)
         assert seen.delivery.worker is None
         assert seen.delivery.due_at == harness.clock.now + 5 * SECOND
-        assert seen.attempts[0].error == attempter.STOPPED
+        assert seen.attempts[0].error == engine.STOPPED
         assert harness.events() == ["webhook_grace_period_exceeded", "webhook_retry_scheduled"]
         assert harness.ctx.metrics.webhook_connections.values == {(): 0}
 
@@ -295,7 +295,7 @@ async def test_a_cancelled_engine_ends_in_order_too(url: str) -> None:
         task.cancel()
         await asyncio.wait([task])
         assert task.cancelled()
-        assert (await harness.settle(endpoint, delivery_id)).attempts[0].error == attempter.STOPPED
+        assert (await harness.settle(endpoint, delivery_id)).attempts[0].error == engine.STOPPED
 
 
 async def test_a_store_that_is_away_is_asked_again(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

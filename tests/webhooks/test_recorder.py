@@ -8,8 +8,8 @@ from postroad import errors
 from postroad.network.http import guarded_client as webhook_client
 from postroad.services.webhooks import signed_requests as webhook_attempt
 from postroad.storage.engine import group_commit
-from postroad.storage.webhook import webhook_deliveries, webhooks
-from postroad.webhooks import attempter
+from postroad.storage.mail import webhooks
+from postroad.webhooks import engine
 from tests.contexts import SECOND
 from tests.storage import webhook_samples
 from tests.webhooks import webhook_harness
@@ -33,7 +33,7 @@ def attempted(
 
 async def claimed(
     harness: webhook_harness.WebhookHarness, count: int = 1
-) -> tuple[webhooks.Webhook, list[webhook_deliveries.Claimed]]:
+) -> tuple[webhooks.Webhook, list[webhooks.Claimed]]:
     """Deliveries that the worker of the test holds."""
     endpoint = await harness.endpoint("http://127.0.0.1:9/then")
     for _ in range(count):
@@ -81,7 +81,7 @@ async def test_a_result_that_comes_after_the_lease_changes_nothing_and_is_logged
         parts = harness.parts()
         harness.pass_seconds(30)
         async with harness.ctx.store.transaction() as tx:
-            await webhook_deliveries.promote(tx, now=harness.clock.now, attempts=7, limit=10)
+            await webhooks.promote(tx, now=harness.clock.now, attempts=7, limit=10)
         await harness.claim_as(endpoint, "another")
         before = await harness.see(endpoint, row.id)
         parts.recorder.record_attempt(row, ENDPOINT, attempted(harness, YES))
@@ -98,7 +98,7 @@ async def test_a_result_is_offered_until_the_store_takes_it(url: str, monkeypatc
         parts, offers = harness.parts(), 0
         start = parts.recorder._commits.start
 
-        def start_the_third_time(ended: attempter.CompletedAttempt, *, party: str, count: int) -> asyncio.Future[bool]:
+        def start_the_third_time(ended: engine.CompletedAttempt, *, party: str, count: int) -> asyncio.Future[bool]:
             nonlocal offers
             offers += 1
             if offers == 1:  # the line is full
@@ -124,7 +124,7 @@ async def test_while_a_result_waits_that_the_store_has_refused_nothing_is_claime
         endpoint, (row,) = await claimed(harness)
         parts = harness.parts()
 
-        def refuse(_: attempter.CompletedAttempt, **__: object) -> asyncio.Future[bool]:
+        def refuse(_: engine.CompletedAttempt, **__: object) -> asyncio.Future[bool]:
             raise errors.ServiceUnavailable("away", retry_after=1)
 
         monkeypatch.setattr(parts.recorder._commits, "start", refuse)
@@ -138,7 +138,7 @@ async def test_while_a_result_waits_that_the_store_has_refused_nothing_is_claime
 
 
 async def test_when_results_no_longer_wait_the_walk_is_woken(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attempter, "MAX_UNRECORDED", 2)
+    monkeypatch.setattr(engine, "MAX_UNRECORDED", 2)
     async with webhook_harness.opened(url) as harness:
         _, rows = await claimed(harness, 2)
         parts = harness.parts()
@@ -155,15 +155,13 @@ async def test_when_results_no_longer_wait_the_walk_is_woken(url: str, monkeypat
 async def test_results_of_one_moment_are_one_transaction(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with webhook_harness.opened(url) as harness:
         endpoint, rows = await claimed(harness, 20)
-        record, batches = webhook_deliveries.record, list[int]()
+        record, batches = webhooks.record, list[int]()
 
-        async def record_and_count(
-            tx: object, results: list[webhook_deliveries.DeliveryUpdate]
-        ) -> set[webhook_deliveries.Key]:
+        async def record_and_count(tx: object, results: list[webhooks.DeliveryUpdate]) -> set[webhooks.Key]:
             batches.append(len(results))
             return await record(tx, results)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(webhook_deliveries, "record", record_and_count)
+        monkeypatch.setattr(webhooks, "record", record_and_count)
         parts = harness.parts()
         for row in rows:
             parts.recorder.record_attempt(row, ENDPOINT, attempted(harness, YES))
@@ -178,7 +176,7 @@ async def test_a_bug_in_recording_is_loud_and_leaves_the_delivery_to_the_end_of_
     async def fail(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(webhook_deliveries, "record", fail)
+    monkeypatch.setattr(webhooks, "record", fail)
     async with webhook_harness.opened(url) as harness:
         endpoint, (row,) = await claimed(harness)
         parts = harness.parts()

@@ -27,10 +27,9 @@ from postroad.roles import composition
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.operations import operator_jobs
 from postroad.services.webhooks import endpoints as services_endpoints
-from postroad.storage.webhook import webhook_deliveries, webhooks
+from postroad.storage.mail import webhooks
 from postroad.telemetry import logs
-from postroad.webhooks import attempter, engine
-from postroad.webhooks import attempter as webhooks_recorder
+from postroad.webhooks import engine
 from tests import contexts
 
 # A wait that is longer has failed; nothing here takes more than a few seconds.
@@ -45,8 +44,8 @@ QUICK: Final = {"allow_insecure": True, "poll_milliseconds": 20, "grace_seconds"
 class Seen:
     """A delivery as the store shows it."""
 
-    delivery: webhook_deliveries.Delivery
-    attempts: list[webhook_deliveries.Attempt]
+    delivery: webhooks.Delivery
+    attempts: list[webhooks.Attempt]
 
     @property
     def standing(self) -> tuple[str, int]:
@@ -81,7 +80,7 @@ class WebhookHarness:
         """Write an event, as the outbox does, and return the id of its delivery."""
         now = self.clock.now
         event_id = self.ctx.new_id(identifiers.EVENT, now=now)
-        delivery = webhook_deliveries.Delivery(
+        delivery = webhooks.Delivery(
             account_id=endpoint.account_id,
             webhook_id=endpoint.id,
             id=self.ctx.new_id(identifiers.WEBHOOK_DELIVERY, now=now),
@@ -95,16 +94,16 @@ class WebhookHarness:
             created_at=now,
         )
         async with self.ctx.store.transaction() as tx:
-            await webhook_deliveries.insert(tx, [msgspec.structs.replace(delivery, **fields)])
+            await webhooks.insert_deliveries(tx, [msgspec.structs.replace(delivery, **fields)])
         self.ctx.webhook_wakeup.set()
         return delivery.id
 
     async def see(self, endpoint: webhooks.Webhook, delivery_id: str) -> Seen:
         """A delivery as it stands now."""
         async with self.ctx.store.reading() as tx:
-            found = await webhook_deliveries.by_id(tx, endpoint.account_id, endpoint.id, delivery_id, ended_after=0)
+            found = await webhooks.delivery_by_id(tx, endpoint.account_id, endpoint.id, delivery_id, ended_after=0)
             assert found is not None
-            tried = await webhook_deliveries.attempts_of_deliveries(tx, endpoint.account_id, endpoint.id, [delivery_id])
+            tried = await webhooks.attempts_of_deliveries(tx, endpoint.account_id, endpoint.id, [delivery_id])
         return Seen(found, tried)
 
     async def settle(self, endpoint: webhooks.Webhook, delivery_id: str, *, attempts: int = 1) -> Seen:
@@ -132,12 +131,12 @@ class WebhookHarness:
         """Take what is ready, as another worker would."""
         until_then = self.clock.now + seconds * contexts.SECOND
         async with self.ctx.store.transaction() as tx:
-            return await webhook_deliveries.claim(tx, [(endpoint.id, 100)], lease_until=until_then, worker=worker)
+            return await webhooks.claim(tx, [(endpoint.id, 100)], lease_until=until_then, worker=worker)
 
     async def is_due(self, *, at: int) -> bool:
         """Whether anything that waits is due at a time."""
         async with self.ctx.store.reading() as tx:
-            return await webhook_deliveries.is_due(tx, now=at)
+            return await webhooks.is_due(tx, now=at)
 
     def pass_seconds(self, seconds: float) -> None:
         """Move the clock, and have the engine look."""
@@ -182,8 +181,8 @@ class WebhookHarness:
         def wake() -> None:
             wakes.append(None)
 
-        results = webhooks_recorder.Recorder(self.ctx, worker=WORKER, wake=wake, log=log)
-        attempts = attempter.Attempter(self.ctx, handed_out, results, clock=clock, wake=wake, log=log)
+        results = engine.Recorder(self.ctx, worker=WORKER, wake=wake, log=log)
+        attempts = engine.Attempter(self.ctx, handed_out, results, clock=clock, wake=wake, log=log)
         walk = engine.Dispatcher(self.ctx, handed_out, attempts, results, worker=WORKER, clock=clock, log=log)
         return Parts(handed_out, results, attempts, walk, wakes)
 
@@ -193,8 +192,8 @@ class Parts:
     """The parts of an engine."""
 
     shares: webhook_schedule.ConcurrencyBudget
-    recorder: webhooks_recorder.Recorder
-    attempting: attempter.Attempter
+    recorder: engine.Recorder
+    attempting: engine.Attempter
     dispatching: engine.Dispatcher
     wakes: list[None]
 

@@ -13,11 +13,10 @@ import msgspec
 
 from postroad.mail import message_ids, notice_outbox, return_path
 from postroad.model.events import events, webhook_formats
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 from postroad.protocol.mime import address
 from postroad.storage.engine import store
-from postroad.storage.mail import messages, queue, suppressions
-from postroad.storage.webhook import webhook_deliveries, webhooks
+from postroad.storage.mail import messages, queue, suppressions, webhooks
 
 # How often an endpoint hears that a recipient is deferred.
 DEFERRED_INTERVAL: Final = times.HOUR
@@ -88,7 +87,7 @@ class Outbox:
                 and (body := _body(endpoint, event, members, event_id=event_id, facts=facts.get(event.key))) is not None
             ]
         if deliveries:
-            await webhook_deliveries.insert(tx, deliveries)
+            await webhooks.insert_deliveries(tx, deliveries)
         return len(deliveries)
 
     async def write_account(self, tx: store.Transaction, happened: Sequence[events.AccountEvent]) -> int:
@@ -109,7 +108,7 @@ class Outbox:
                 if endpoint.mode == webhooks.LIVE
             ]
         if deliveries:
-            await webhook_deliveries.insert(tx, deliveries)
+            await webhooks.insert_deliveries(tx, deliveries)
         return len(deliveries)
 
     def _members(
@@ -150,8 +149,8 @@ class Outbox:
         event_id: str,
         body: bytes,
         recipient: tuple[str | None, str | None] = (None, None),
-    ) -> webhook_deliveries.Delivery:
-        return webhook_deliveries.Delivery(
+    ) -> webhooks.Delivery:
+        return webhooks.Delivery(
             account_id=account_id,
             webhook_id=endpoint.id,
             id=self._new_id(identifiers.WEBHOOK_DELIVERY, at),
@@ -202,16 +201,15 @@ def is_wanted(endpoint: webhooks.Webhook, about: messages.EventDetails, tags: Co
     return excluding_filter(endpoint, is_test=bool(about.is_test), sender_domain=domain, tags=tags) is None
 
 
-async def _heard(
-    tx: store.Transaction, deferred: Sequence[events.RecipientEvent]
-) -> Collection[webhook_deliveries.Heard]:
+async def _heard(tx: store.Transaction, deferred: Sequence[events.RecipientEvent]) -> Collection[webhooks.Heard]:
     """Which endpoints have been sent which of these deferred recipients within the interval."""
     if not deferred:
         return ()
     since = {
-        event.key[1]: cursors.at(identifiers.WEBHOOK_DELIVERY, event.at - DEFERRED_INTERVAL + 1) for event in deferred
+        event.key[1]: identifiers.at(identifiers.WEBHOOK_DELIVERY, event.at - DEFERRED_INTERVAL + 1)
+        for event in deferred
     }
-    return await webhook_deliveries.deferrals_since(tx, list(since.items()))
+    return await webhooks.deferrals_since(tx, list(since.items()))
 
 
 async def _foreign_facts(

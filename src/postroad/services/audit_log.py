@@ -13,7 +13,7 @@ import msgspec
 
 from postroad import context
 from postroad.model.people import callers
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 from postroad.protocol.mime import address
 from postroad.protocol.text import csv_rows
 from postroad.storage.engine import store
@@ -203,16 +203,16 @@ async def page(ctx: context.Context, account_id: str, *, before: str | None, lim
 
 async def search(
     ctx: context.Context, account_id: str | None, filters: Filters, *, before: str | None, limit: int
-) -> cursors.Page[audit_log.Entry]:
+) -> identifiers.Page[audit_log.Entry]:
     """A page of the entries that match, newest first, of an account, or of all and the installation (None).
 
     At most MAX_EXAMINED are examined, and the cursor continues from there.
     """
-    place, after = cursors.end(identifiers.AUDIT_ENTRY), cursors.at(identifiers.AUDIT_ENTRY, filters.since or 0)
+    place, after = identifiers.end(identifiers.AUDIT_ENTRY), identifiers.at(identifiers.AUDIT_ENTRY, filters.since or 0)
     if before is not None:
-        place = cursors.check("before", before, identifiers.AUDIT_ENTRY)
+        place = identifiers.check("before", before, identifiers.AUDIT_ENTRY)
     if filters.until is not None:
-        place = min(place, cursors.at(identifiers.AUDIT_ENTRY, filters.until))
+        place = min(place, identifiers.at(identifiers.AUDIT_ENTRY, filters.until))
     patterns, floor = filters.patterns, None
     async with ctx.store.scanning(account_id or INSTALLATION) as tx:
         if account_id is None:
@@ -226,14 +226,14 @@ async def search(
             entries = await audit_log.page(
                 tx, account_id, before=place, after=floor or after, limit=limit + 1, patterns=patterns
             )
-    rows, next_cursor = cursors.page(entries, limit=limit)
-    return cursors.Page(rows, next_cursor or floor)
+    rows, next_cursor = identifiers.page(entries, limit=limit)
+    return identifiers.Page(rows, next_cursor or floor)
 
 
 def _between(before: str, after: str) -> audit_log.Between:
-    is_end = before == cursors.end(identifiers.AUDIT_ENTRY)
-    latest = cursors.LAST if is_end else cursors.time_of(before, identifiers.AUDIT_ENTRY)
-    return audit_log.Between(latest, cursors.time_of(after, identifiers.AUDIT_ENTRY), before, after)
+    is_end = before == identifiers.end(identifiers.AUDIT_ENTRY)
+    latest = identifiers.LAST if is_end else identifiers.time_of(before, identifiers.AUDIT_ENTRY)
+    return audit_log.Between(latest, identifiers.time_of(after, identifiers.AUDIT_ENTRY), before, after)
 
 
 def _literal(text: str) -> str:

@@ -13,9 +13,8 @@ from postroad.model.delivery import fair_shares, throttle
 from postroad.model.people import callers
 from postroad.model.units import times
 from postroad.storage.engine import store
-from postroad.storage.mail import domains, suppressions, templates
+from postroad.storage.mail import domains, suppressions, templates, webhooks
 from postroad.storage.people import credentials, rates
-from postroad.storage.webhook import webhooks
 
 # The settings of [quotas], and what they limit: one, and several.
 QUOTA_NAMES: Final[Mapping[str, tuple[str, str]]] = {

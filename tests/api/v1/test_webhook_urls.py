@@ -8,7 +8,7 @@ import trustme
 
 from postroad import config, context
 from postroad.services.webhooks import endpoints
-from postroad.storage.webhook import webhooks as stored
+from postroad.storage.mail import webhooks
 from tests import webhook_rows, webhook_server
 from tests.api.management import AccountClients
 from tests.api.webhook_calls import PING, WEBHOOK, check_refusal
@@ -135,7 +135,7 @@ async def test_a_ping_goes_nowhere_when_the_url_is_no_longer_allowed(
         webhook = await endpoints.find(ctx, mine.account_id)
         assert webhook is not None
         async with ctx.store.transaction() as tx:
-            await stored.update(tx, msgspec.structs.replace(webhook, url=inside.literal_url))
+            await webhooks.update(tx, msgspec.structs.replace(webhook, url=inside.literal_url))
         delivery = (await mine.owner.post(PING)).json()["delivery"]
         assert inside.connections == 0
     assert delivery["status"] == "failed"

@@ -16,7 +16,7 @@ from postroad import errors
 from postroad.dashboard.framework import cookies
 from postroad.keys import installation_keys
 from postroad.mail import return_path
-from postroad.model.units import cursors, identifiers
+from postroad.model.units import identifiers
 from postroad.protocol.text import http_values
 from postroad.services.people import tokens
 from postroad.web import routing
@@ -40,8 +40,8 @@ def check(data: bytes) -> None:
             == text[-installation_keys.CHECKSUM_CHARACTERS :]
         )
     with contextlib.suppress(errors.InvalidRequest):
-        cursor = cursors.check("cursor", text, identifiers.MESSAGE)
-        assert cursors.at(identifiers.MESSAGE, cursors.time_of(cursor, identifiers.MESSAGE)) == cursor[:17]
+        cursor = identifiers.check("cursor", text, identifiers.MESSAGE)
+        assert identifiers.at(identifiers.MESSAGE, identifiers.time_of(cursor, identifiers.MESSAGE)) == cursor[:17]
     recipient_id = f"rcp_{MESSAGE[3:31]}"
     ours = return_path.address(
         KEYS.return_path, message_id=MESSAGE[:31], recipient_id=recipient_id, domain="example.com"
@@ -112,7 +112,7 @@ TARGET: Final = target.Target(
         "keys/installation_keys.py",
         "mail/return_path.py",
         "protocol/text/http_values.py",
-        "model/units/cursors.py",
+        "model/units/identifiers.py",
         "dashboard/framework/cookies.py",
     ),
     seeds=(

@@ -12,10 +12,9 @@ from postroad.model.units.chart_ranges import Period
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits, statistics
 from postroad.services.messages import queue_inspection
-from postroad.storage.mail import attempts, mail_counts, queue_views
+from postroad.storage.mail import attempts, mail_counts, queue_views, webhooks
 from postroad.storage.operations import processes
 from postroad.storage.people import accounts as stored_accounts
-from postroad.storage.webhook import webhook_deliveries, webhooks
 from tests import accepted_mail, webhook_rows
 from tests.contexts import SECOND, Clock
 from tests.services import claimed_mail
@@ -367,20 +366,20 @@ async def test_the_pulse_changes_with_each_webhook_attempt(ctx: context.Context,
     for attempt, state in ((1, "waiting"), (2, "succeeded")):
         async with ctx.store.transaction() as tx:
             until = ctx.clock() + 30 * SECOND
-            await webhook_deliveries.claim(tx, [("whk_1", 1)], lease_until=until, worker="w")
+            await webhooks.claim(tx, [("whk_1", 1)], lease_until=until, worker="w")
         seen.append(await statistics.change_fingerprint(ctx, shop))
         async with ctx.store.transaction() as tx:
-            result = webhook_deliveries.DeliveryUpdate(
+            result = webhooks.DeliveryUpdate(
                 key=delivery.key,
                 worker="w",
                 attempt_count=attempt,
                 url=delivery.url,
-                state=webhook_deliveries.State(state),
+                state=webhooks.State(state),
                 due_at=ctx.clock() + attempt,
                 ended_at=None if state == "waiting" else ctx.clock(),
             )
-            assert await webhook_deliveries.record(tx, [result]) == {delivery.key}
-            await webhook_deliveries.promote(tx, now=ctx.clock() + SECOND, attempts=7, limit=1)
+            assert await webhooks.record(tx, [result]) == {delivery.key}
+            await webhooks.promote(tx, now=ctx.clock() + SECOND, attempts=7, limit=1)
         seen.append(await statistics.change_fingerprint(ctx, shop))
     assert len(set(seen)) == 6
 

@@ -11,11 +11,10 @@ from postroad.protocol.reports import tls_report
 from postroad.services.operations import cleanup, operator_jobs
 from postroad.services.queue import holds
 from postroad.storage.engine import store
-from postroad.storage.mail import mail_counts, messages, tls_policies
+from postroad.storage.mail import mail_counts, messages, tls_policies, webhooks
 from postroad.storage.operations import processes
 from postroad.storage.people import accounts as stored_accounts
 from postroad.storage.people import sessions
-from postroad.storage.webhook import webhook_deliveries, webhooks
 from tests import accepted_mail, contexts
 from tests.storage import samples, webhook_samples
 
@@ -132,13 +131,13 @@ async def test_the_key_of_a_message_goes_after_a_day_and_the_message_stays(
     assert (report.counts.messages, report.counts.idempotency_keys, report.findings) == (1, 0, [])
 
 
-def ended(clock: contexts.Clock, number: int, *, seconds: float, **changes: Any) -> webhook_deliveries.Delivery:
+def ended(clock: contexts.Clock, number: int, *, seconds: float, **changes: Any) -> webhooks.Delivery:
     """A delivery that ended so long ago."""
     at = clock.now - round(seconds * contexts.SECOND)
     return webhook_samples.delivery(number, state="succeeded", attempt_count=1, ended_at=at, **changes)
 
 
-def made(clock: contexts.Clock, seconds: float, **changes: Any) -> webhook_deliveries.Delivery:
+def made(clock: contexts.Clock, seconds: float, **changes: Any) -> webhooks.Delivery:
     """A delivery that was made so long ago."""
     at = clock.now - round(seconds * contexts.SECOND)
     delivery_id = identifiers.make(identifiers.WEBHOOK_DELIVERY, now=at, entropy=bytes(7))
@@ -170,7 +169,7 @@ async def test_a_webhook_delivery_goes_seven_days_after_its_end_with_its_attempt
 async def test_many_webhook_deliveries_go_in_several_batches(
     ctx: context.Context, clock: contexts.Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(webhook_deliveries, "SWEEP_ROWS", 2)
+    monkeypatch.setattr(webhooks, "SWEEP_ROWS", 2)
     rows = [ended(clock, number, seconds=WEEK_SECONDS) for number in range(5)]
     await webhook_samples.add(ctx.store, webhook_samples.webhook(), *rows, *map(webhook_samples.attempt, rows))
     assert (await cleanup.sweep(ctx)).webhook_deliveries == 5
@@ -181,7 +180,7 @@ async def test_many_webhook_deliveries_go_in_several_batches(
 async def test_a_removed_endpoint_is_deleted_with_all_it_left_and_its_successor_stays(
     ctx: context.Context, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
-    monkeypatch.setattr(webhook_deliveries, "SWEEP_ROWS", 2)
+    monkeypatch.setattr(webhooks, "SWEEP_ROWS", 2)
     rows = [webhook_samples.delivery(number, attempt_count=1) for number in range(count)]
     await webhook_samples.add(ctx.store, webhook_samples.webhook(), *rows, *map(webhook_samples.attempt, rows))
     async with ctx.store.transaction() as tx:

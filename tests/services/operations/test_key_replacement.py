@@ -17,11 +17,11 @@ from postroad.services.operations import cleanup, key_replacement
 from postroad.services.people import authentication, second_factors, sessions
 from postroad.services.webhooks import endpoints, signed_requests
 from postroad.storage.engine import migrations
+from postroad.storage.mail import webhooks
 from postroad.storage.operations import certificates
 from postroad.storage.operations import installation_key as stored_values
 from postroad.storage.people import accounts as stored_accounts
 from postroad.storage.people import users
-from postroad.storage.webhook import webhooks
 from tests import contexts
 from tests.contexts import SECRET_KEY, Clock
 from tests.keys.test_key_check import OTHER_KEY, URL, with_key

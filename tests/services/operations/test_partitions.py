@@ -9,7 +9,7 @@ import pytest
 
 from postroad import config, context, errors
 from postroad.model.bounces import disposition
-from postroad.model.units import cursors, identifiers
+from postroad.model.units import identifiers
 from postroad.services.messages import lookup as messages
 from postroad.services.operations import cleanup, operator_jobs, partitions
 from postroad.storage.engine import store
@@ -335,7 +335,7 @@ async def test_a_partition_with_mail_is_not_read_while_others_wait(
         for days in (0, 60):
             clock.pass_seconds(days * DAY_SECONDS)
             await sent(ctx, account.id)
-            bound = cursors.at(identifiers.MESSAGE, clock.now + 30 * DAY_SECONDS * contexts.SECOND)
+            bound = identifiers.at(identifiers.MESSAGE, clock.now + 30 * DAY_SECONDS * contexts.SECOND)
             async with ctx.store.transaction() as tx:
                 await stored_partitions.bound(tx, tables, before=bound)
             await server.execute("SELECT extend_mail_partitions($1, $2)", tables, bound)

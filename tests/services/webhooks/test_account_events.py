@@ -14,8 +14,8 @@ from postroad.services.domains import dns_checks as domain_checks
 from postroad.services.domains import domain_registry as domains
 from postroad.services.webhooks import delivery_log
 from postroad.storage.mail import domains as stored_domains
+from postroad.storage.mail import webhooks
 from postroad.storage.people import accounts
-from postroad.storage.webhook import webhook_deliveries, webhooks
 from tests import accepted_mail, contexts, dns_server, webhook_endpoints, webhook_rows
 from tests.services import claimed_mail, domain_zones
 
@@ -183,7 +183,7 @@ async def test_failed_ones_are_replayed_until_one_succeeds_and_pings_never(
     kinds = {"email.failed": {}, "webhook.test": {"message_id": None}, "account.suspended": {"message_id": None}}
     for kind, changes in kinds.items():
         await webhook_rows.put_ended(
-            ctx, account.id, webhook_deliveries.State.FAILED, event_type=kind, recipient_id=None, **changes
+            ctx, account.id, webhooks.State.FAILED, event_type=kind, recipient_id=None, **changes
         )
     clock.pass_seconds(1)
     for replayed in (2, 0):  # what is pending is not replayed again

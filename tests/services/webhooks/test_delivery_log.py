@@ -7,8 +7,8 @@ import pytest
 from postroad import config, context, errors
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.webhooks import delivery_log, endpoints
+from postroad.storage.mail import webhooks
 from postroad.storage.people import accounts as stored_accounts
-from postroad.storage.webhook import webhook_deliveries
 from tests import contexts, webhook_rows
 from tests.webhook_rows import MESSAGE_ID, URL, State
 
@@ -109,7 +109,7 @@ async def test_the_next_attempt_is_shown_unless_one_is_under_way_or_the_endpoint
     await endpoints.save(ctx, account.id, url=URL)
     now = ctx.clock()
     later = now + 300 * contexts.SECOND
-    rows: dict[str, webhook_deliveries.Delivery] = {
+    rows: dict[str, webhooks.Delivery] = {
         "new": await webhook_rows.put(ctx, account.id),
         "waits": await webhook_rows.put(ctx, account.id, state=State.WAITING, due_at=later),
         "under way": await webhook_rows.put(ctx, account.id, state=State.WAITING, due_at=later, worker="w"),
@@ -144,7 +144,7 @@ async def test_what_ended_seven_days_ago_is_gone_before_any_sweep(
 
 @pytest.mark.parametrize("state", State)
 async def test_a_replay_is_a_new_delivery_of_the_same_event_and_bytes(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock, state: webhook_deliveries.State
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock, state: webhooks.State
 ) -> None:
     await endpoints.save(ctx, account.id, url=URL)
     old = await webhook_rows.put(ctx, account.id, state=state, attempt_count=3, url=URL + "/old")

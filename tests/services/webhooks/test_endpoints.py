@@ -9,8 +9,8 @@ from postroad.model.events import events
 from postroad.roles import composition
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.webhooks import delivery_log, endpoints, signed_requests
+from postroad.storage.mail import webhooks
 from postroad.storage.people import accounts as stored_accounts
-from postroad.storage.webhook import webhooks as stored
 from tests import contexts, webhook_rows
 from tests.webhook_rows import URL
 
@@ -26,9 +26,9 @@ def settings(database_url: str) -> config.Settings:
 async def good(ctx: context.Context, account_id: str) -> list[str]:
     """The secrets that sign now, the newest first."""
     async with ctx.store.reading() as tx:
-        webhook = await stored.first_of(tx, account_id)
+        webhook = await webhooks.first_of(tx, account_id)
         assert webhook is not None
-        rows = await stored.secrets(tx, [webhook.id], now=ctx.clock())
+        rows = await webhooks.secrets(tx, [webhook.id], now=ctx.clock())
     return [signed_requests.decrypt_secret(ctx, row) for row in rows]
 
 
@@ -50,9 +50,9 @@ async def test_a_secret_is_stored_sealed(ctx: context.Context, account: stored_a
     secret = (await endpoints.save(ctx, account.id, url=URL)).secret
     assert secret is not None
     async with ctx.store.reading() as tx:
-        webhook = await stored.first_of(tx, account.id)
+        webhook = await webhooks.first_of(tx, account.id)
         assert webhook is not None
-        (row,) = await stored.secrets(tx, [webhook.id], now=ctx.clock())
+        (row,) = await webhooks.secrets(tx, [webhook.id], now=ctx.clock())
     assert secret.removeprefix("whsec_").encode() not in row.secret
     assert secret not in repr(webhook)
 
@@ -144,7 +144,7 @@ async def test_a_removed_endpoint_is_gone_with_its_secrets_and_its_log(
         with pytest.raises(errors.NotFound, match=r"^this account has no webhook$"):
             await attempt
     async with ctx.store.reading() as tx:
-        assert await stored.secrets(tx, [old.webhook.id], now=0) == []
+        assert await webhooks.secrets(tx, [old.webhook.id], now=0) == []
     new = await endpoints.save(ctx, account.id, url=URL)
     assert new.webhook.id != old.webhook.id
     assert new.secret not in (None, old.secret)
@@ -217,7 +217,7 @@ async def test_a_version_of_a_secret_is_never_used_again(
     for _ in range(3):
         await endpoints.rotate(ctx, account.id)
         async with ctx.store.reading() as tx:
-            versions += [row.version for row in await stored.secrets(tx, [webhook.id], now=ctx.clock())]
+            versions += [row.version for row in await webhooks.secrets(tx, [webhook.id], now=ctx.clock())]
     assert versions == [2, 3, 4]
 
 

@@ -12,9 +12,8 @@ from postroad.model.events import events
 from postroad.model.mail import statuses
 from postroad.protocol.reports import arf
 from postroad.services.webhooks import delivery_log
-from postroad.storage.mail import queue
+from postroad.storage.mail import queue, webhooks
 from postroad.storage.people import accounts
-from postroad.storage.webhook import webhooks
 from tests import accepted_mail, reports, webhook_endpoints
 from tests.contexts import Clock
 from tests.protocol.reports import complaints as samples

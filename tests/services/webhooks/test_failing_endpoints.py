@@ -11,8 +11,8 @@ from postroad.services import audit_log
 from postroad.services.operations.notices import sender
 from postroad.services.people import users
 from postroad.services.webhooks import endpoint_settings, endpoints
+from postroad.storage.mail import webhooks
 from postroad.storage.people import accounts
-from postroad.storage.webhook import webhooks
 from tests import accepted_mail, contexts, webhook_rows
 from tests.contexts import PASSWORD, Clock
 from tests.services import claimed_mail

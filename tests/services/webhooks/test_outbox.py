@@ -19,9 +19,8 @@ from postroad.services.messages import lookup as messages
 from postroad.services.messages import queue_inspection
 from postroad.services.operations import operator_jobs
 from postroad.storage.engine import store
-from postroad.storage.mail import queue, queue_views
+from postroad.storage.mail import queue, queue_views, webhooks
 from postroad.storage.people import accounts as stored_accounts
-from postroad.storage.webhook import webhooks
 from tests import accepted_mail, contexts, reports, webhook_endpoints
 from tests.contexts import Clock
 from tests.services import claimed_mail

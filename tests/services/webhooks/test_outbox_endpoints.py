@@ -6,9 +6,8 @@ from postroad import context
 from postroad.mail import outbox
 from postroad.model.bounces import disposition
 from postroad.services.operations import operator_jobs
-from postroad.storage.mail import messages
+from postroad.storage.mail import messages, webhooks
 from postroad.storage.people import accounts
-from postroad.storage.webhook import webhooks
 from tests import webhook_endpoints
 from tests.services import claimed_mail
 

@@ -11,8 +11,8 @@ from postroad import config, context, errors
 from postroad.protocol.signatures import webhook_signature
 from postroad.roles import composition
 from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints, listeners
+from postroad.storage.mail import webhooks
 from postroad.storage.people import accounts as stored_accounts
-from postroad.storage.webhook import webhook_deliveries
 from tests import contexts, webhook_rows, webhook_server
 
 
@@ -153,7 +153,7 @@ async def test_an_endpoint_that_is_removed_meanwhile_has_no_log_but_the_caller_h
     assert entry.status == "succeeded"
     assert await delivery_log.page(ctx, account.id, limit=10) == []
     async with ctx.store.reading() as tx:
-        assert await webhook_deliveries.by_id(tx, *entry.delivery.key, ended_after=0) is None
+        assert await webhooks.delivery_by_id(tx, *entry.delivery.key, ended_after=0) is None
 
 
 async def test_there_has_to_be_an_endpoint(ctx: context.Context, account: stored_accounts.Account) -> None:

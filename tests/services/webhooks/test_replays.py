@@ -9,8 +9,8 @@ from postroad.model.events import events
 from postroad.services import audit_log, usage_limits
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.webhooks import delivery_log, endpoints
+from postroad.storage.mail import webhooks
 from postroad.storage.people import accounts as stored_accounts
-from postroad.storage.webhook import webhook_deliveries
 from tests import contexts, webhook_rows
 from tests.webhook_rows import URL, State
 
@@ -29,7 +29,7 @@ async def shop(ctx: context.Context, account: stored_accounts.Account) -> str:
     return account.id
 
 
-async def fail(ctx: context.Context, account_id: str, **changes: Any) -> webhook_deliveries.Delivery:
+async def fail(ctx: context.Context, account_id: str, **changes: Any) -> webhooks.Delivery:
     return await webhook_rows.put_ended(ctx, account_id, State.FAILED, **changes)
 
 

@@ -6,7 +6,7 @@ import pytest
 from postroad import context
 from postroad.keys import encryption
 from postroad.services.webhooks import signed_requests
-from postroad.storage.webhook import webhooks
+from postroad.storage.mail import webhooks
 
 
 def stored(secret: bytes, *, webhook_id: str = "whk_1") -> webhooks.Secret:

@@ -9,7 +9,7 @@ from postroad.api.v1 import account as own_account
 from postroad.api.v1 import resource, team
 from postroad.model.bounces import bounce_guard
 from postroad.model.mail import limits
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 from postroad.services.accounts import account_registry, credits, directory, statistics
 from postroad.services.people import password_links, users
 from postroad.storage.people import accounts
@@ -195,10 +195,10 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
         ctx,
         search=query.search or "",
         state=query.state or "",
-        after=cursors.after(query.cursor, identifiers.ACCOUNT),
+        after=identifiers.after(query.cursor, identifiers.ACCOUNT),
         limit=query.rows + 1,
     )
-    next_cursor = cursors.next_cursor([one.account.id for one in found], limit=query.rows)
+    next_cursor = identifiers.next_cursor([one.account.id for one in found], limit=query.rows)
     listed = [
         resource.from_record(
             AccountInList,

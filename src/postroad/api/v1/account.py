@@ -7,7 +7,7 @@ import msgspec
 from postroad import context
 from postroad.api.v1 import resource
 from postroad.model.people import callers
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits
 from postroad.storage.people import accounts as stored_accounts
@@ -142,7 +142,7 @@ async def show_ledger(ctx: context.Context, request: routing.Request) -> routing
     """
     query: LedgerQuery = request.query
     found = await credits.ledger(ctx, request.caller.account_id, query.before, query.rows + 1)
-    rows, older = cursors.page(found, limit=query.rows)
+    rows, older = identifiers.page(found, limit=query.rows)
     entries = [resource.from_record(LedgerEntry, row) for row in rows]
     return routing.Response(200, LedgerResponse(entries, older, request_id=request.id))
 

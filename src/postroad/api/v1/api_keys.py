@@ -8,7 +8,7 @@ from postroad import context, errors
 from postroad.api.v1 import resource, templates
 from postroad.model.mail import limits, statuses
 from postroad.model.people import callers
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 from postroad.services.people import api_keys
 from postroad.storage.people import credentials as stored
 from postroad.web import routing
@@ -228,9 +228,9 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     Oldest first, including revoked and expired ones. The keys themselves are never returned.
     """
     query: ApiKeysQuery = request.query
-    after = cursors.after(query.cursor, identifiers.API_KEY)
+    after = identifiers.after(query.cursor, identifiers.API_KEY)
     found = await api_keys.of_account(ctx, request.caller.account_id, after=after, limit=query.rows + 1)
-    rows, following = cursors.page(found, limit=query.rows)
+    rows, following = identifiers.page(found, limit=query.rows)
     listed = [_api_key(row, now=ctx.clock()) for row in rows]
     return routing.Response(200, ApiKeysResponse(listed, following, request_id=request.id))
 

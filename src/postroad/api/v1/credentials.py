@@ -7,7 +7,7 @@ import msgspec
 from postroad import context, errors
 from postroad.api.v1 import resource
 from postroad.model.mail import limits
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 from postroad.services.people import credentials
 from postroad.storage.people import credentials as stored
 from postroad.web import routing
@@ -71,9 +71,9 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     Oldest first, including revoked ones. Passwords are never returned.
     """
     query: CredentialsQuery = request.query
-    after = cursors.after(query.cursor, identifiers.CREDENTIAL)
+    after = identifiers.after(query.cursor, identifiers.CREDENTIAL)
     found = await credentials.of_account(ctx, request.caller.account_id, after=after, limit=query.rows + 1)
-    rows, following = cursors.page(found, limit=query.rows)
+    rows, following = identifiers.page(found, limit=query.rows)
     return routing.Response(200, CredentialsResponse([*map(_credential, rows)], following, request_id=request.id))
 
 

@@ -8,7 +8,7 @@ from postroad import context, errors
 from postroad.api.v1 import resource
 from postroad.mail.signing import domain_keys
 from postroad.model.domains import domain_records
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 from postroad.services.domains import dns_checks as domain_checks
 from postroad.services.domains import domain_registry as domains
 from postroad.services.domains import key_rotation
@@ -167,9 +167,9 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     Oldest first.
     """
     query: DomainsQuery = request.query
-    after = cursors.after(query.cursor, identifiers.DOMAIN)
+    after = identifiers.after(query.cursor, identifiers.DOMAIN)
     found = await domains.of_account(ctx, request.caller.account_id, after=after, limit=query.rows + 1)
-    rows, following = cursors.page(found, limit=query.rows)
+    rows, following = identifiers.page(found, limit=query.rows)
     records = await domain_keys.existing_records(ctx, rows)
     listed = [_domain(Domain, row, records.get(row.id)) for row in rows]
     return routing.Response(200, DomainsResponse(listed, following, request_id=request.id))

@@ -12,7 +12,7 @@ from postroad.model.bounces import disposition as bounces_disposition
 from postroad.model.mail import limits, send_request, statuses
 from postroad.model.people import callers
 from postroad.model.search import search_query
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 from postroad.protocol.mime import address
 from postroad.services.messages import lookup as messages
 from postroad.services.messages import previews, queue_inspection
@@ -230,7 +230,7 @@ class MessagesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         ]
         | None
     ) = None
-    limit: resource.Limit | None = cursors.DEFAULT_LIMIT
+    limit: resource.Limit | None = identifiers.DEFAULT_LIMIT
     cursor: Annotated[str, resource.cursor_of(identifiers.pattern(identifiers.MESSAGE))] | None = None
 
 
@@ -302,7 +302,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     query: MessagesQuery = request.query
     account_id, filters = request.caller.account_id, _filters(ctx, request)
     page = await messages.page(
-        ctx, account_id, filters, limit=query.limit or cursors.DEFAULT_LIMIT, cursor=query.cursor
+        ctx, account_id, filters, limit=query.limit or identifiers.DEFAULT_LIMIT, cursor=query.cursor
     )
     sees_content = request.caller.sees_content
     shown = [_summary(row if sees_content else messages.message_without_content(row)) for row in page.messages]

@@ -8,7 +8,7 @@ import msgspec
 
 from postroad import context, errors
 from postroad.model.people import callers
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 from postroad.protocol.mime import address
 from postroad.web import routing
 
@@ -84,7 +84,7 @@ StructT = TypeVar("StructT", bound=msgspec.Struct)
 Limit = Annotated[
     int,
     msgspec.Meta(
-        ge=1, le=cursors.MAX_LIMIT, description=f"Maximum number of items; {cursors.DEFAULT_LIMIT} by default."
+        ge=1, le=identifiers.MAX_LIMIT, description=f"Maximum number of items; {identifiers.DEFAULT_LIMIT} by default."
     ),
 ]
 NextCursor = Annotated[
@@ -140,12 +140,12 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
 class PageQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which part of a list. A list adds its own `cursor` or `before`."""
 
-    limit: Limit | None = cursors.DEFAULT_LIMIT
+    limit: Limit | None = identifiers.DEFAULT_LIMIT
 
     @property
     def rows(self) -> int:
         """The maximum number of items."""
-        return self.limit or cursors.DEFAULT_LIMIT
+        return self.limit or identifiers.DEFAULT_LIMIT
 
 
 def from_record(kind: type[StructT], record: object, /, **changed: Any) -> StructT:

@@ -8,7 +8,7 @@ import msgspec
 from postroad import context, errors
 from postroad.api.v1 import messages, resource
 from postroad.model.mail import limits
-from postroad.model.units import cursors, times
+from postroad.model.units import identifiers, times
 from postroad.protocol.mime import address
 from postroad.services.suppressions import suppression_csv
 from postroad.services.suppressions import suppression_list as suppressions
@@ -73,7 +73,7 @@ class SuppressionsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         Annotated[messages.FilterAddress, msgspec.Meta(description="Only this address, case-insensitive.")] | None
     ) = None
     source: Annotated[SuppressionSource | None, msgspec.Meta(description="Only addresses from this source.")] = None
-    limit: resource.Limit | None = cursors.DEFAULT_LIMIT
+    limit: resource.Limit | None = identifiers.DEFAULT_LIMIT
     cursor: Annotated[str, resource.cursor_of(CURSOR_PATTERN)] | None = None
 
 
@@ -110,14 +110,14 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     In alphabetical order.
     """
     query: SuppressionsQuery = request.query
-    limit, after = query.limit or cursors.DEFAULT_LIMIT, _decode_cursor(query.cursor)
+    limit, after = query.limit or identifiers.DEFAULT_LIMIT, _decode_cursor(query.cursor)
     account_id = request.caller.account_id
     if query.email is not None:
         found = await _only(ctx, account_id, query.email)
         found = [row for row in found if query.source in (None, row.source) and row.email_key > after]
     else:
         found = await suppressions.page(ctx, account_id, after=after, limit=limit + 1, source=query.source)
-    rows, last = cursors.page(found, limit=limit, key="email_key")
+    rows, last = identifiers.page(found, limit=limit, key="email_key")
     following = None if last is None else last.encode().hex()
     return routing.Response(200, SuppressionsResponse([*map(_shown, rows)], following, request_id=request.id))
 

@@ -9,7 +9,7 @@ from postroad.api.v1 import resource
 from postroad.mail.accept import validation
 from postroad.model.mail import limits, statuses
 from postroad.model.people import callers
-from postroad.model.units import cursors, times
+from postroad.model.units import identifiers, times
 from postroad.protocol.mime import header_fields
 from postroad.services.messages import lookup
 from postroad.services.templates import templates
@@ -134,7 +134,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     query: TemplatesQuery = request.query
     after = "" if query.cursor is None else validation.check_alias("cursor", query.cursor)
     found = await templates.summaries(ctx, request.caller.account_id, after, query.rows + 1)
-    rows, following = cursors.page(found, limit=query.rows, key="alias")
+    rows, following = identifiers.page(found, limit=query.rows, key="alias")
     hidden = {} if request.caller.sees_content else {"subject": lookup.HIDDEN_SUBJECT}
     shown = [resource.from_record(TemplateSummary, row, **hidden) for row in rows]
     return routing.Response(200, TemplatesResponse(shown, following, request_id=request.id))

@@ -8,7 +8,7 @@ from postroad import context, errors
 from postroad.api.v1 import resource, webhook_schemas
 from postroad.model.units import identifiers
 from postroad.services.webhooks import endpoint_settings, listeners
-from postroad.storage.webhook import webhooks
+from postroad.storage.mail import webhooks
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Webhooks", {"id": identifiers.pattern(identifiers.WEBHOOK)})

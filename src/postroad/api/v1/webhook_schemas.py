@@ -8,9 +8,9 @@ from postroad import context, errors
 from postroad.api.v1 import resource
 from postroad.model.events import events, webhook_formats
 from postroad.model.mail import send_request
-from postroad.model.units import cursors, destinations, identifiers, times
+from postroad.model.units import destinations, identifiers, times
 from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints
-from postroad.storage.webhook import webhooks as stored
+from postroad.storage.mail import webhooks as mail_webhooks
 from postroad.web import routing
 
 # How much of a request body the log shows, in bytes.
@@ -278,7 +278,7 @@ class WebhookDeliveriesQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=
         None
     )
     status: Annotated[delivery_log.Status | None, msgspec.Meta(description="Only deliveries with this status.")] = None
-    limit: resource.Limit | None = cursors.DEFAULT_LIMIT
+    limit: resource.Limit | None = identifiers.DEFAULT_LIMIT
     before: LogPosition | None = None
 
 
@@ -313,12 +313,12 @@ class FailedReplayResponse(resource.Response, frozen=True):
     ]
 
 
-def webhook(row: stored.Webhook) -> Webhook:
+def webhook(row: mail_webhooks.Webhook) -> Webhook:
     """A stored webhook in its public form."""
     return resource.from_record(Webhook, row, events=row.events.split(), enabled=bool(row.enabled))
 
 
-def webhook_endpoint(row: stored.Webhook) -> WebhookEndpoint:
+def webhook_endpoint(row: mail_webhooks.Webhook) -> WebhookEndpoint:
     """A stored webhook in the public form of `/v1/webhooks`."""
     return resource.from_record(
         WebhookEndpoint,

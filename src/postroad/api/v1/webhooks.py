@@ -7,7 +7,7 @@ import msgspec
 from postroad import context, errors
 from postroad.api.v1 import resource
 from postroad.api.v1 import webhook_schemas as schemas
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints
 from postroad.web import routing
 
@@ -88,7 +88,7 @@ async def list_deliveries(ctx: context.Context, request: routing.Request) -> rou
         message_id=query.message_id,
         status=query.status,
         before=query.before,
-        limit=query.limit or cursors.DEFAULT_LIMIT,
+        limit=query.limit or identifiers.DEFAULT_LIMIT,
     )
     shown = [schemas.delivery(entry, shows_content=request.caller.sees_content) for entry in found.rows]
     return routing.Response(200, schemas.WebhookDeliveriesResponse(shown, found.next_cursor, request_id=request.id))

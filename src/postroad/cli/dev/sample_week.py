@@ -34,9 +34,9 @@ from postroad.storage.engine import store
 from postroad.storage.mail import domains as domain_checks
 from postroad.storage.mail import messages as recipients
 from postroad.storage.mail import suppressions as stored_suppressions
+from postroad.storage.mail import webhooks
 from postroad.storage.people import accounts, users
 from postroad.storage.people import credentials as stored_credentials
-from postroad.storage.webhook import webhook_deliveries, webhooks
 
 MESSAGES: Final = 1_400
 WAITING: Final = 6
@@ -261,23 +261,23 @@ async def _webhook(ctx: context.Context, account_id: str) -> webhooks.Webhook:
         return (await endpoints.create_in(ctx, tx, account_id, endpoint_settings.Changes(url=URL))).webhook
 
 
-async def _ready_webhooks(ctx: context.Context, account_id: str) -> set[webhook_deliveries.Key]:
+async def _ready_webhooks(ctx: context.Context, account_id: str) -> set[webhooks.Key]:
     """The deliveries that would be sent now."""
     async with ctx.store.reading() as tx:
         known = await webhooks.of_account(tx, account_id)
         return {one.key for webhook in known for one in await _ready(tx, webhook)}
 
 
-async def _forget_webhooks(ctx: context.Context, account_id: str, before: set[webhook_deliveries.Key]) -> None:
+async def _forget_webhooks(ctx: context.Context, account_id: str, before: set[webhooks.Key]) -> None:
     """Delete what the sample mail has made ready for the endpoints of a person, who did not send it."""
     async with ctx.store.transaction() as tx:
         for webhook in await webhooks.of_account(tx, account_id):
             ids = [one.id for one in await _ready(tx, webhook) if one.key not in before]
-            await webhook_deliveries.acknowledge(tx, account_id, webhook.id, ids)
+            await webhooks.acknowledge(tx, account_id, webhook.id, ids)
 
 
-async def _ready(tx: store.Transaction, webhook: webhooks.Webhook) -> list[webhook_deliveries.Delivery]:
-    return await webhook_deliveries.ready(tx, webhook.account_id, webhook.id, limit=MAX_DELIVERIES)
+async def _ready(tx: store.Transaction, webhook: webhooks.Webhook) -> list[webhooks.Delivery]:
+    return await webhooks.ready(tx, webhook.account_id, webhook.id, limit=MAX_DELIVERIES)
 
 
 async def _deliver_webhooks(ctx: context.Context, webhook: webhooks.Webhook) -> str:
@@ -289,9 +289,9 @@ async def _deliver_webhooks(ctx: context.Context, webhook: webhooks.Webhook) -> 
     due: dict[str, int] = {}
     while True:
         async with ctx.store.transaction() as tx:
-            await webhook_deliveries.promote(tx, now=now, attempts=len(schedule) + 1, limit=MAX_DELIVERIES)
+            await webhooks.promote(tx, now=now, attempts=len(schedule) + 1, limit=MAX_DELIVERIES)
             wanted = [(webhook.id, MAX_DELIVERIES)]
-            claimed = await webhook_deliveries.claim(tx, wanted, lease_until=now + times.DAY, worker=WORKER)
+            claimed = await webhooks.claim(tx, wanted, lease_until=now + times.DAY, worker=WORKER)
             if not claimed:
                 return max(failed)
             if not failed:
@@ -299,18 +299,18 @@ async def _deliver_webhooks(ctx: context.Context, webhook: webhooks.Webhook) -> 
                 failed = set([one.id for one in claimed if due[one.id] < ended_before][::FAILS_EVERY])
             attempts = [_attempt(one, due[one.id], has_failed=one.id in failed) for one in claimed]
             results = [_result(made, one, schedule) for made, one in zip(attempts, claimed, strict=True)]
-            await webhook_deliveries.insert_attempts(tx, attempts)
-            await webhook_deliveries.record(tx, results)
+            await webhooks.insert_attempts(tx, attempts)
+            await webhooks.record(tx, results)
             due = {result.key[2]: result.due_at for result in results}
 
 
-def _delivered_at(delivery: webhook_deliveries.Claimed) -> int:
+def _delivered_at(delivery: webhooks.Claimed) -> int:
     """A second after it was written, which its id says."""
     return int(delivery.id.removeprefix(identifiers.WEBHOOK_DELIVERY)[:14], 16) + times.SECOND
 
 
-def _attempt(delivery: webhook_deliveries.Claimed, at: int, *, has_failed: bool) -> webhook_deliveries.Attempt:
-    return webhook_deliveries.Attempt(
+def _attempt(delivery: webhooks.Claimed, at: int, *, has_failed: bool) -> webhooks.Attempt:
+    return webhooks.Attempt(
         account_id=delivery.account_id,
         webhook_id=delivery.webhook_id,
         delivery_id=delivery.id,
@@ -323,17 +323,15 @@ def _attempt(delivery: webhook_deliveries.Claimed, at: int, *, has_failed: bool)
     )
 
 
-def _result(
-    attempt: webhook_deliveries.Attempt, delivery: webhook_deliveries.Claimed, schedule: Sequence[int]
-) -> webhook_deliveries.DeliveryUpdate:
+def _result(attempt: webhooks.Attempt, delivery: webhooks.Claimed, schedule: Sequence[int]) -> webhooks.DeliveryUpdate:
     """The state after an attempt, as the schedule has it."""
     ended_at = attempt.started_at + attempt.duration
     wait = webhook_schedule.delay(schedule, attempt.number, random_fraction=0.5)
-    state = webhook_deliveries.State.SUCCEEDED
+    state = webhooks.State.SUCCEEDED
     if attempt.status_code == sample_data.SERVER_ERROR:
-        state = webhook_deliveries.State.FAILED if wait is None else webhook_deliveries.State.WAITING
-    is_waiting = state is webhook_deliveries.State.WAITING
-    return webhook_deliveries.DeliveryUpdate(
+        state = webhooks.State.FAILED if wait is None else webhooks.State.WAITING
+    is_waiting = state is webhooks.State.WAITING
+    return webhooks.DeliveryUpdate(
         key=delivery.key,
         worker=WORKER,
         attempt_count=delivery.attempt_count,

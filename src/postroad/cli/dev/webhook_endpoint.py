@@ -27,7 +27,7 @@ from postroad.protocol.text import strict_json
 from postroad.roles import composition
 from postroad.services.people import users
 from postroad.services.webhooks import endpoints, signed_requests
-from postroad.storage.webhook import webhooks as stored_webhooks
+from postroad.storage.mail import webhooks
 
 # The application of `postroad webhook listen`: it verifies, answers and reports each request.
 #
@@ -331,15 +331,15 @@ async def _demo_account(ctx: services_context.Context, data: Path) -> str:
 
 async def _stored_secrets(ctx: services_context.Context, account_id: str) -> Sequence[str]:
     async with ctx.store.reading() as tx:
-        webhook = await stored_webhooks.first_of(tx, account_id)
-        rows = await stored_webhooks.secrets(tx, [webhook.id], now=ctx.clock()) if webhook else []
+        webhook = await webhooks.first_of(tx, account_id)
+        rows = await webhooks.secrets(tx, [webhook.id], now=ctx.clock()) if webhook else []
     if not rows:
         raise errors.InvalidRequest("the webhook of the demo account has been deleted")
     return [signed_requests.decrypt_secret(ctx, row) for row in rows]
 
 
 async def _restore_webhook(
-    ctx: services_context.Context, account_id: str, before: stored_webhooks.Webhook | None, *, url: str
+    ctx: services_context.Context, account_id: str, before: webhooks.Webhook | None, *, url: str
 ) -> str:
     """Restore the webhook. One created by this run is disabled; its secret and log are kept."""
     now = await endpoints.find(ctx, account_id)

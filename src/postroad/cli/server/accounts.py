@@ -9,7 +9,7 @@ from postroad import context as services_context
 from postroad import errors
 from postroad.cli.framework import command, output, views
 from postroad.mail.accept import stored_space
-from postroad.model.units import cursors, times
+from postroad.model.units import identifiers, times
 from postroad.services import audit_log as services_audit_log
 from postroad.services.accounts import account_registry
 from postroad.services.accounts import credits as services_credits
@@ -32,7 +32,7 @@ async def create(context: services_context.Context, name: str) -> output.Report:
 async def show_list(context: services_context.Context, after: str, limit: int) -> output.Report:
     """List accounts, oldest first."""
     found = await account_registry.page(context, after, limit + 1)
-    page, next_cursor = cursors.page(found, limit=limit)
+    page, next_cursor = identifiers.page(found, limit=limit)
     titles = ["id", "name", "status", *(["available", "reserved"] if context.settings.credits.enabled else [])]
     found_rows = [(one.id, one.name, one.state, one.available, one.reserved) for one in page]
     rows = [row[: len(titles)] for row in found_rows]

@@ -10,7 +10,7 @@ import click
 
 from postroad import context as services_context
 from postroad.cli.framework import command, output, views
-from postroad.model.units import cursors, times
+from postroad.model.units import identifiers, times
 from postroad.protocol.mime import address
 from postroad.services.queue import wait_reasons
 from postroad.services.suppressions import suppression_csv
@@ -28,7 +28,7 @@ async def show_list(
     """List the suppressed addresses of an account."""
     place = address.key_of(after)
     listed = await suppressions.page(context, account.id, after=place, limit=limit + 1, source=source)
-    page, next_cursor = cursors.page(listed, limit=limit, key="email_key")
+    page, next_cursor = identifiers.page(listed, limit=limit, key="email_key")
     rows = [
         (one.email_key, times.to_wire(one.created_at), one.source, wait_reasons.shortened(one.reason)) for one in page
     ]

@@ -7,7 +7,7 @@ import click
 from postroad import context as services_context
 from postroad import errors
 from postroad.cli.framework import command, output, views
-from postroad.model.units import cursors, times
+from postroad.model.units import identifiers, times
 from postroad.services.templates import templates
 from postroad.storage.people import accounts
 
@@ -49,7 +49,7 @@ async def show_list(
 ) -> output.Report:
     """List an account's templates by alias."""
     listed = await templates.page(context, account.id, after, limit + 1)
-    page, next_cursor = cursors.page(listed, limit=limit, key="alias")
+    page, next_cursor = identifiers.page(listed, limit=limit, key="alias")
     rows = [(one.alias, one.subject, times.to_wire(one.updated_at)) for one in page]
     text = output.table(["alias", "subject", "updated"], rows, empty="There are no templates.")
     data = {"templates": [views.template(one) for one in page], "next_after": next_cursor}

@@ -13,7 +13,7 @@ from postroad.compat.postmark import error_shape, numbers, schemas
 from postroad.model.events import postmark_events, webhook_formats
 from postroad.model.people import callers
 from postroad.services.webhooks import endpoint_settings, endpoints, signed_requests
-from postroad.storage.webhook import webhooks as stored
+from postroad.storage.mail import webhooks
 from postroad.web import routing
 
 # Postroad does not track opens and clicks.
@@ -132,12 +132,12 @@ def _check_stream(stream: str | None) -> None:
         )
 
 
-async def _all(ctx: context.Context, account_id: str) -> list[stored.Webhook]:
+async def _all(ctx: context.Context, account_id: str) -> list[webhooks.Webhook]:
     found = await endpoints.of_account(ctx, account_id)
     return [row for row in found if row.format == webhook_formats.Format.POSTMARK]
 
 
-async def _find(ctx: context.Context, request: routing.Request) -> stored.Webhook:
+async def _find(ctx: context.Context, request: routing.Request) -> webhooks.Webhook:
     numbered = numbers.by_number(await _all(ctx, request.caller.account_id), lambda row: row.id)
     found = numbered.get(request.path["id"])
     if found is None:
@@ -145,7 +145,7 @@ async def _find(ctx: context.Context, request: routing.Request) -> stored.Webhoo
     return found
 
 
-def _shown(row: stored.Webhook) -> dict[str, Any]:
+def _shown(row: webhooks.Webhook) -> dict[str, Any]:
     wanted = row.format_events.split()
     triggers: dict[str, dict[str, bool]] = {
         name: {"Enabled": name in wanted} for name in (*_UNMEASURED, *postmark_events.SOURCES)

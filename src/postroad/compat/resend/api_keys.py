@@ -11,7 +11,7 @@ from postroad import context, errors
 from postroad.compat import compatible_api
 from postroad.compat.resend import emails
 from postroad.model.people import callers
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 from postroad.services.domains import domain_registry
 from postroad.services.people import api_keys
 from postroad.storage.people import credentials as stored
@@ -61,10 +61,10 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
     """List the keys that are not revoked, oldest first."""
     query: emails.Page = request.query
-    after = cursors.after(query.after, identifiers.API_KEY)
+    after = identifiers.after(query.after, identifiers.API_KEY)
     found = await api_keys.of_account(ctx, request.caller.account_id, after=after)
     active = [row for row in found if row.revoked_at is None]
-    rows, following = cursors.page(active, limit=query.rows)
+    rows, following = identifiers.page(active, limit=query.rows)
     return compatible_api.respond(
         {"object": "list", "has_more": following is not None, "data": [_shown(row) for row in rows]}
     )

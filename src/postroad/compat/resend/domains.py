@@ -14,7 +14,7 @@ from postroad.compat.resend import emails, payload
 from postroad.mail.signing import domain_keys
 from postroad.model.domains import domain_records
 from postroad.model.people import callers
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 from postroad.services.domains import dns_checks, domain_registry
 from postroad.storage.mail import domains as stored
 from postroad.web import routing
@@ -127,9 +127,9 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
     """List domains, without their records."""
     query: emails.Page = request.query
-    after = cursors.after(query.after, identifiers.DOMAIN)
+    after = identifiers.after(query.after, identifiers.DOMAIN)
     found = await domain_registry.of_account(ctx, request.caller.account_id, after=after, limit=query.rows + 1)
-    rows, following = cursors.page(found, limit=query.rows)
+    rows, following = identifiers.page(found, limit=query.rows)
     listed = [_domain(row, _status(row, is_checked=False)) for row in rows]
     return compatible_api.respond({"object": "list", "has_more": following is not None, "data": listed})
 

@@ -13,7 +13,7 @@ from postroad.compat.resend import attachment_paths, payload
 from postroad.mail import message_ids
 from postroad.model.mail import send_request, statuses
 from postroad.model.people import callers
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 from postroad.protocol.mime import address
 from postroad.services.messages import lookup, previews, queue_changes
 from postroad.storage.mail import messages
@@ -154,10 +154,10 @@ async def _page_before(
     ctx: context.Context, account_id: str, filters: lookup.Filters, query: Page
 ) -> tuple[list[messages.Message], bool]:
     """The messages that are just newer than one, newest first, and whether there are more that are newer still."""
-    before = cursors.check("before", query.before or "", identifiers.MESSAGE)
+    before = identifiers.check("before", query.before or "", identifiers.MESSAGE)
     if query.after is not None:
         raise errors.InvalidRequest("before: cannot be combined with after; use one of them")
-    since = msgspec.structs.replace(filters, after=cursors.time_of(before, identifiers.MESSAGE))
+    since = msgspec.structs.replace(filters, after=identifiers.time_of(before, identifiers.MESSAGE))
     page = await lookup.page(ctx, account_id, since, limit=MAX_NEWER, cursor=None)
     if page.next_cursor is not None:
         raise errors.InvalidRequest(

@@ -8,7 +8,7 @@ from postroad import context, errors
 from postroad.compat import compatible_api
 from postroad.compat.resend import emails as resend_emails
 from postroad.model.people import callers
-from postroad.model.units import cursors, times
+from postroad.model.units import identifiers, times
 from postroad.protocol.mime import address
 from postroad.services.suppressions import suppression_list
 from postroad.storage.mail import suppressions as stored
@@ -81,7 +81,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
             ctx, request.caller.account_id, after=query.after or "", limit=query.rows + 1, source=source
         )
     found.sort(key=lambda row: row.email_key)
-    rows, following = cursors.page(found, limit=query.rows, key="email_key")
+    rows, following = identifiers.page(found, limit=query.rows, key="email_key")
     return compatible_api.respond(
         {"object": "list", "has_more": following is not None, "data": [_shown(row) for row in rows]}
     )

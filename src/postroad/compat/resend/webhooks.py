@@ -13,9 +13,9 @@ from postroad.compat import compatible_api
 from postroad.compat.resend import emails
 from postroad.model.events.webhook_formats import Format
 from postroad.model.people import callers
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints
-from postroad.storage.webhook import webhooks as stored
+from postroad.storage.mail import webhooks
 from postroad.web import routing
 
 _ENABLED: Final = {"enabled": True, "disabled": False}
@@ -51,10 +51,10 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
     """List the webhooks that were created here, oldest first."""
     query: emails.Page = request.query
-    after = cursors.after(query.after, identifiers.WEBHOOK)
+    after = identifiers.after(query.after, identifiers.WEBHOOK)
     found = await endpoints.of_account(ctx, request.caller.account_id)
     wanted = [row for row in found if row.format == Format.RESEND and row.id > after]
-    rows, following = cursors.page(wanted, limit=query.rows)
+    rows, following = identifiers.page(wanted, limit=query.rows)
     return compatible_api.respond(
         {"object": "list", "has_more": following is not None, "data": [_shown(row) for row in rows]}
     )
@@ -134,7 +134,7 @@ async def replay(ctx: context.Context, request: routing.Request) -> routing.Resp
     return compatible_api.respond({"object": "webhook_event", "id": entry.delivery.id})
 
 
-async def _find(ctx: context.Context, request: routing.Request) -> stored.Webhook:
+async def _find(ctx: context.Context, request: routing.Request) -> webhooks.Webhook:
     row = await endpoints.get(ctx, request.caller.account_id, request.path["id"])
     if row.format != Format.RESEND:
         raise endpoints.not_found()
@@ -146,7 +146,7 @@ async def _entry(ctx: context.Context, request: routing.Request) -> delivery_log
     return await delivery_log.find(ctx, request.caller.account_id, request.path["event"], webhook_id=row.id)
 
 
-def _shown(row: stored.Webhook) -> dict[str, Any]:
+def _shown(row: webhooks.Webhook) -> dict[str, Any]:
     return {
         "id": row.id,
         "created_at": times.to_wire(row.created_at),

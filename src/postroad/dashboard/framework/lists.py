@@ -6,7 +6,7 @@ from typing import Final, Generic, Protocol, TypeVar
 import msgspec
 
 from postroad.dashboard.framework import requests
-from postroad.model.units import cursors
+from postroad.model.units import identifiers
 
 ROWS: Final = 50
 
@@ -44,6 +44,6 @@ async def page(
 ) -> ListPage[AnyRow]:
     """The page that the query names; `read` is the service that reads the list."""
     query: Query = request.query
-    after = cursors.after(query.after, prefix)
+    after = identifiers.after(query.after, prefix)
     found = await read(request.ctx, request.account_id, after=after, limit=ROWS + 1)
-    return ListPage(*cursors.page(found, limit=ROWS), not after)
+    return ListPage(*identifiers.page(found, limit=ROWS), not after)

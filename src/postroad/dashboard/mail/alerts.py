@@ -11,8 +11,8 @@ import msgspec
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.webhooks import delivery_log, endpoints
 from postroad.storage.mail import domains as stored_domains
+from postroad.storage.mail import webhooks as mail_webhooks
 from postroad.storage.people import accounts as stored_accounts
-from postroad.storage.webhook import webhooks as stored_webhooks
 
 # Adding credits takes people time: warn when fewer days than this are left.
 LOW_CREDIT_DAYS: Final = 3
@@ -35,7 +35,7 @@ class AlertFacts(msgspec.Struct, frozen=True, kw_only=True):
     has_sent: bool
     may_operate: bool
     deliveries: Sequence[delivery_log.Entry]
-    webhooks: Sequence[stored_webhooks.Webhook] = ()
+    webhooks: Sequence[mail_webhooks.Webhook] = ()
 
 
 class Alert(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ import msgspec
 
 from postroad import errors
 from postroad.dashboard.framework import forms, navigation, requests
-from postroad.model.units import cursors
+from postroad.model.units import identifiers
 from postroad.services.messages import lookup, message_history
 from postroad.services.suppressions import suppression_csv
 from postroad.services.suppressions import suppression_list as suppressions
@@ -66,7 +66,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
         # PostgreSQL cannot store NUL, and no address has one.
         after = (query.after or "").replace("\0", "")
         found = await suppressions.page(request.ctx, request.account_id, after=after, limit=ROWS + 1, source=source)
-    rows, next_cursor = cursors.page(found, limit=ROWS, key="email_key")
+    rows, next_cursor = identifiers.page(found, limit=ROWS, key="email_key")
     return request.page(
         "suppressions.html",
         rows=rows,

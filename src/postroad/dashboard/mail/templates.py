@@ -14,7 +14,7 @@ from postroad.dashboard.mail import previews as previews_pages
 from postroad.mail.accept import rendering, validation
 from postroad.model.mail import limits, statuses
 from postroad.model.people import callers
-from postroad.model.units import cursors
+from postroad.model.units import identifiers
 from postroad.protocol.text import mustache, placeholders, strict_json
 from postroad.services import usage_limits
 from postroad.services.messages import previews, sample_send
@@ -87,7 +87,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
     # PostgreSQL cannot store NUL, and no alias has one.
     after = (query.after or "").replace("\0", "")
     found = await templates.summaries(request.ctx, request.account_id, after, ROWS + 1)
-    rows, next_cursor = cursors.page(found, limit=ROWS, key="alias")
+    rows, next_cursor = identifiers.page(found, limit=ROWS, key="alias")
     return request.page("templates.html", rows=rows, next_cursor=next_cursor, is_first=not after)
 
 

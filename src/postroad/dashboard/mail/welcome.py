@@ -18,9 +18,8 @@ from postroad.services.domains import domain_registry as domains
 from postroad.services.messages import dev_inbox, sample_send
 from postroad.services.messages import lookup as messages
 from postroad.services.webhooks import delivery_log, endpoints
-from postroad.storage.mail import attempts
+from postroad.storage.mail import attempts, webhooks
 from postroad.storage.mail import messages as stored_messages
-from postroad.storage.webhook import webhooks as stored_webhooks
 from postroad.web import routing
 
 # Accounts with more domains need no introduction.
@@ -155,7 +154,7 @@ async def _latest(request: requests.PageRequest) -> LatestTest | None:
 
 
 def _not_sent_reason(
-    sent: LatestTest | None, webhook: stored_webhooks.Webhook | None
+    sent: LatestTest | None, webhook: webhooks.Webhook | None
 ) -> NotSentReason | webhook_outbox.Filter | None:
     """Why the webhook is not sent for the final result of the latest test; None if nothing speaks against it."""
     if sent is None or webhook is None:

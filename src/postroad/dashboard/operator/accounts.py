@@ -10,7 +10,7 @@ from postroad.dashboard.operator import console
 from postroad.mail.accept import stored_space
 from postroad.model.mail import limits
 from postroad.model.people import callers
-from postroad.model.units import cursors, identifiers
+from postroad.model.units import identifiers
 from postroad.services.accounts import account_registry, credits, directory, view_as
 from postroad.services.operations.notices import sender
 from postroad.services.people import password_links, users
@@ -43,9 +43,9 @@ class NewAccount(forms.Form, frozen=True, kw_only=True):
 async def index(request: requests.PageRequest) -> routing.Response:
     query: Query = request.query
     search = " ".join((query.search or "").split())[: directory.SEARCH_CHARACTERS]
-    after = cursors.after(query.cursor, identifiers.ACCOUNT)
+    after = identifiers.after(query.cursor, identifiers.ACCOUNT)
     found = await directory.page(request.ctx, search=search, state=query.state or "", after=after, limit=ROWS + 1)
-    next_cursor = cursors.next_cursor([one.account.id for one in found], limit=ROWS)
+    next_cursor = identifiers.next_cursor([one.account.id for one in found], limit=ROWS)
     return request.page(
         "operator/accounts.html",
         rows=[(one, credits.needs_credits(request.ctx, one.account)) for one in found[:ROWS]],

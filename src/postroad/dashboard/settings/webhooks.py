@@ -15,8 +15,7 @@ from postroad.protocol.signatures import webhook_signature
 from postroad.services.messages import dev_inbox
 from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints
 from postroad.services.webhooks import signed_requests as webhook_attempt
-from postroad.storage.webhook import webhook_deliveries
-from postroad.storage.webhook import webhooks as stored
+from postroad.storage.mail import webhooks
 from postroad.web import routing
 
 # `/webhook/deliveries/{id}`, for any endpoint too: one delivery with its request and every attempt, and its replay.
@@ -56,7 +55,7 @@ class DeliveryView(msgspec.Struct, frozen=True):
     recipient: str
 
     @property
-    def last(self) -> webhook_deliveries.Attempt | None:
+    def last(self) -> webhooks.Attempt | None:
         return self.entry.attempts[-1] if self.entry.attempts else None
 
     @property
@@ -76,7 +75,7 @@ def _recipient(body: bytes) -> str:
     return ", ".join(map(str, found)) if isinstance(found, list) else str(found)
 
 
-def explain(attempt: webhook_deliveries.Attempt) -> str:
+def explain(attempt: webhooks.Attempt) -> str:
     if attempt.error is not None:
         code, _, sentence = attempt.error.partition(": ")
         return ERROR_EXPLANATIONS.get(code, sentence or attempt.error)
@@ -307,13 +306,13 @@ async def replay_failed(request: requests.PageRequest) -> routing.Response:
 
 
 async def _with_secret(
-    request: requests.PageRequest, webhook: stored.Webhook | None, secret: str, title: str
+    request: requests.PageRequest, webhook: webhooks.Webhook | None, secret: str, title: str
 ) -> routing.Response:
     values = {**await _values(request, webhook), "secret": secret, "secret_title": title}
     return request.page("webhook.html", status=201, **values, **await _log(request, Query()))
 
 
-async def _find(request: requests.PageRequest) -> stored.Webhook | None:
+async def _find(request: requests.PageRequest) -> webhooks.Webhook | None:
     """The endpoint that the path names, or the first one, if there is one."""
     if (webhook_id := request.path.get("webhook")) is not None:
         return await endpoints.get(request.ctx, request.account_id, webhook_id)
@@ -335,7 +334,7 @@ def _kinds(request: requests.PageRequest) -> dict[events.EventType, str]:
     return {kind: meaning for kind, meaning in EVENTS.items() if has_credits or kind != events.EventType.CREDITS_LOW}
 
 
-async def _values(request: requests.PageRequest, webhook: stored.Webhook | None) -> dict[str, Any]:
+async def _values(request: requests.PageRequest, webhook: webhooks.Webhook | None) -> dict[str, Any]:
     # What was just created has a page of its own, whatever page created it.
     base = PATH if webhook is None or webhook.is_first else f"{LIST_PATH}/{webhook.id}"
     return {

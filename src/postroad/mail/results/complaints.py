@@ -17,8 +17,7 @@ import msgspec
 
 from postroad import context
 from postroad.mail import outbox, return_path
-from postroad.mail.results import bounce_guard as account_guard
-from postroad.mail.results import report_authentication
+from postroad.mail.results import outcomes, report_authentication
 from postroad.model.bounces import bounce_guard
 from postroad.model.events import events
 from postroad.model.mail import statuses
@@ -55,7 +54,7 @@ class ProcessedReport(msgspec.Struct, frozen=True):
     message_id: str | None = None
     recipient_id: str | None = None
     is_authenticated: bool = False
-    notices: Sequence[account_guard.Notice] = ()
+    notices: Sequence[outcomes.Notice] = ()
 
 
 def is_ours(ctx: context.Context, recipient: str) -> bool:
@@ -105,18 +104,18 @@ async def _record(
         return ProcessedReport(result, message_id, who.id if who else None)
     if result is ReportResult.RECORDED:
         await _keep(ctx, tx, report, who, known, account_id=account_id, message_id=message_id)
-    notices: Sequence[account_guard.Notice] = ()
+    notices: Sequence[outcomes.Notice] = ()
     if proof is not None:
-        notices = await account_guard.count_report(
+        notices = await outcomes.count_report(
             tx,
-            account_guard.rules_of(ctx.settings.bounce_guard, notices_from=ctx.settings.operator.sender),
-            account_guard.AccountCounts(account_id, bounce_guard.Counts(complaints=1)),
+            outcomes.rules_of(ctx.settings.bounce_guard, notices_from=ctx.settings.operator.sender),
+            outcomes.AccountCounts(account_id, bounce_guard.Counts(complaints=1)),
             email_key=who.email_key,
             signature=proof.signature,
             locked=locked,
             now=ctx.clock(),
         )
-    await ctx.outbox.write_account(tx, account_guard.events_of(notices, now=ctx.clock()))
+    await ctx.outbox.write_account(tx, outcomes.events_of(notices, now=ctx.clock()))
     return ProcessedReport(result, message_id, who.id, proof is not None, notices)
 
 

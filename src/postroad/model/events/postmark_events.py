@@ -10,7 +10,7 @@ import msgspec
 
 from postroad.model.bounces import reasons
 from postroad.model.events import events
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 
 Kind = events.EventType
 Fault = reasons.Fault
@@ -88,7 +88,7 @@ def bounce_type(cause: str) -> BounceType:
 
 def bounce_id(recipient_id: str) -> int:
     """The number of a recipient's bounce: the time in its id, by which `compat/postmark/bounces.py` finds it again."""
-    return cursors.time_of(recipient_id, identifiers.RECIPIENT)
+    return identifiers.time_of(recipient_id, identifiers.RECIPIENT)
 
 
 def stream_of(metadata: Mapping[str, str]) -> tuple[str, dict[str, str]]:

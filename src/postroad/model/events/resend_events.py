@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from postroad.model.events import events
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 
 Kind = events.EventType
 
@@ -42,7 +42,7 @@ def translate(event: events.EmailEvent) -> tuple[str, bytes]:
     if event.kind is Kind.SUPPRESSED:
         return _event("suppression.added", event.at, _suppression(event))
     members = {
-        "created_at": times.to_wire(cursors.time_of(data.email_id, identifiers.MESSAGE)),
+        "created_at": times.to_wire(identifiers.time_of(data.email_id, identifiers.MESSAGE)),
         "email_id": data.email_id,
         "message_id": event.message_id,
         "from": data.header_from,

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from postroad import context, errors
-from postroad.mail.results import bounce_guard as account_guard
+from postroad.mail.results import outcomes
 from postroad.model.bounces import bounce_guard
 from postroad.model.events import events
 from postroad.model.mail import limits
@@ -16,10 +16,9 @@ from postroad.model.units import identifiers, times
 from postroad.services import audit_log, throttled_batches
 from postroad.services.people import operators
 from postroad.storage.engine import store
-from postroad.storage.mail import mail_counts
+from postroad.storage.mail import mail_counts, webhooks
 from postroad.storage.operations import retention
 from postroad.storage.people import accounts, credentials, users
-from postroad.storage.webhook import webhook_deliveries, webhooks
 
 # Per sweep, each in its own transaction. The rest follows with the next sweep.
 MAX_RESUMED = 1_000
@@ -200,7 +199,7 @@ async def sending(ctx: context.Context, account: accounts.Account) -> Sending:
         found = await mail_counts.guard_sums(tx, [account.id], after_day=after_day)
     counts = found.get(account.id, bounce_guard.Counts())
     return Sending(
-        state=_state(account, counts, account_guard.rules_of(settings)),
+        state=_state(account, counts, outcomes.rules_of(settings)),
         days=settings.days,
         recipients=counts.recipients,
         bounces=counts.bounces,
@@ -399,7 +398,7 @@ async def _delete_messages(account_id: str, tx: store.Transaction) -> int:
 
 async def _delete_webhook_log(account_id: str, tx: store.Transaction) -> int:
     for webhook_id in await retention.webhooks_of_account(tx, account_id):
-        removed = await webhook_deliveries.sweep_removed(tx, account_id, webhook_id)
+        removed = await webhooks.sweep_removed(tx, account_id, webhook_id)
         if removed:
             return removed
         await webhooks.forget(tx, webhook_id)

@@ -14,7 +14,7 @@ import msgspec
 
 from postroad import context, errors
 from postroad.model.mail import limits
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 from postroad.protocol.text import csv_rows
 from postroad.services import audit_log
 from postroad.services.accounts import account_registry as accounts
@@ -83,9 +83,9 @@ async def ledger(
     ctx: context.Context, account_id: str, before: str | None, limit: int
 ) -> list[stored_accounts.LedgerEntry]:
     """A page of ledger entries, newest first, older than `before`; None for the newest."""
-    place = cursors.end(identifiers.LEDGER)
+    place = identifiers.end(identifiers.LEDGER)
     if before is not None:
-        place = cursors.check("before", before, identifiers.LEDGER)
+        place = identifiers.check("before", before, identifiers.LEDGER)
     async with ctx.store.scanning(account_id) as tx:
         return await stored_accounts.entries(tx, account_id, before=place, limit=limit)
 
@@ -178,11 +178,11 @@ class Usage(msgspec.Struct, frozen=True):
     counted_from: int | None
 
 
-async def statement(ctx: context.Context, account_id: str, *, before: str | None, limit: int) -> cursors.Page[Line]:
+async def statement(ctx: context.Context, account_id: str, *, before: str | None, limit: int) -> identifiers.Page[Line]:
     """A page of the ledger as lines, older than `before`; None for the newest."""
-    place = cursors.end(identifiers.LEDGER)
+    place = identifiers.end(identifiers.LEDGER)
     if before is not None:
-        place = cursors.check("before", before, identifiers.LEDGER)
+        place = identifiers.check("before", before, identifiers.LEDGER)
     async with ctx.store.scanning(account_id) as tx:
         balance = await _balance(tx, account_id, place)
         entries = await stored_accounts.entries(tx, account_id, before=place, limit=ENTRIES_PER_PAGE)
@@ -193,7 +193,7 @@ async def statement(ctx: context.Context, account_id: str, *, before: str | None
     for entry in chosen:
         lines.append(Line(entry, balance, billing.get(reserved.get(entry.id) or "")))
         balance = None if balance is None else balance - entry.available
-    return cursors.Page(lines, _next_cursor(entries, chosen, limit=limit))
+    return identifiers.Page(lines, _next_cursor(entries, chosen, limit=limit))
 
 
 def _next_cursor(
@@ -223,12 +223,12 @@ async def recent_usage(ctx: context.Context, account_id: str, zone: dt.tzinfo) -
         sums = await mail_counts.hourly_sums(
             tx, account_id, from_hour=from_hour, until_hour=mail_counts.hour_of(now) + 1, hours=1
         )
-        after = cursors.at(identifiers.MESSAGE, from_hour * times.HOUR)
+        after = identifiers.at(identifiers.MESSAGE, from_hour * times.HOUR)
         floor = await stored_accounts.usage_floor(tx, account_id, after=after, examined=MAX_MESSAGES)
         tags = await stored_accounts.usage_by_tag(tx, account_id, after=floor or after, limit=MAX_TAGS)
     by_day: collections.Counter[dt.date] = collections.Counter()
     for one in sums:
         by_day[times.local((from_hour + one.bucket) * times.HOUR, zone).date()] += one.recipients
     days = [first + dt.timedelta(days=place) for place in range(USAGE_DAYS)]
-    counted_from = None if floor is None else cursors.time_of(floor, identifiers.MESSAGE)
+    counted_from = None if floor is None else identifiers.time_of(floor, identifiers.MESSAGE)
     return Usage([(day, by_day[day]) for day in days], tags, counted_from)

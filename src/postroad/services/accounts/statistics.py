@@ -17,13 +17,12 @@ import msgspec
 from postroad import context
 from postroad.model.delivery import providers
 from postroad.model.mail import statuses
-from postroad.model.units import chart_ranges, cursors, identifiers, times
+from postroad.model.units import chart_ranges, identifiers, times
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import queue_inspection
 from postroad.storage.engine import store
-from postroad.storage.mail import attempts, mail_counts, queue_views
+from postroad.storage.mail import attempts, mail_counts, queue_views, webhooks
 from postroad.storage.people import accounts as stored_accounts
-from postroad.storage.webhook import webhook_deliveries, webhooks
 
 # What counts do not have, from the newest recipients of a range: results by tag or sender domain, delivery times.
 #
@@ -84,8 +83,8 @@ async def read_sample(
 ) -> Sample:
     """The newest recipients of mail that was accepted between two hours."""
     scope = attempts.ScanScope(
-        cursors.at(identifiers.MESSAGE, from_hour * times.HOUR),
-        cursors.at(identifiers.MESSAGE, until_hour * times.HOUR),
+        identifiers.at(identifiers.MESSAGE, from_hour * times.HOUR),
+        identifiers.at(identifiers.MESSAGE, until_hour * times.HOUR),
         narrowing.tag,
         narrowing.domain,
     )
@@ -94,7 +93,7 @@ async def read_sample(
         within = scope if floor is None else replace(scope, after=floor)
         found = await attempts.newest_recipients(tx, account_id, within, limit=limit)
     oldest = found[-1].message_id if len(found) == limit else floor
-    return Sample(found, None if oldest is None else cursors.time_of(oldest, identifiers.MESSAGE))
+    return Sample(found, None if oldest is None else identifiers.time_of(oldest, identifiers.MESSAGE))
 
 
 def hourly_sample(sample: Sample, *, from_hour: int) -> list[mail_counts.BucketTotal]:
@@ -342,7 +341,7 @@ async def _newest_deliveries(tx: store.Transaction, account_id: str) -> list[sto
     return [
         row
         for endpoint in await webhooks.of_account(tx, account_id)
-        for row in await webhook_deliveries.newest(tx, account_id, endpoint.id, limit=PULSE_DELIVERIES)
+        for row in await webhooks.newest_deliveries(tx, account_id, endpoint.id, limit=PULSE_DELIVERIES)
     ]
 
 

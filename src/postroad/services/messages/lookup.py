@@ -17,7 +17,7 @@ from postroad.model.mail import limits, statuses
 from postroad.model.mail import send_request as model_receipt
 from postroad.model.people import callers
 from postroad.model.search import search_query, search_values
-from postroad.model.units import cursors, identifiers
+from postroad.model.units import identifiers
 from postroad.protocol.mime import address
 from postroad.storage.engine import store
 from postroad.storage.mail import attempts as stored_async_bounces
@@ -273,10 +273,10 @@ async def page(
     async with ctx.store.scanning(account_id) as tx:
         plan = await message_search.plan(tx, account_id, chosen, limit=max(1, examined // message_search.cost(chosen)))
         found = await message_search.page(tx, account_id, chosen, plan, limit=limit + 1)
-    following = cursors.next_cursor([message.id for message in found], limit=limit)
+    following = identifiers.next_cursor([message.id for message in found], limit=limit)
     if following is not None or plan.floor is None:
         return Page(found[:limit], following, None)
-    return Page(found, plan.floor, cursors.time_of(plan.floor, identifiers.MESSAGE))
+    return Page(found, plan.floor, identifiers.time_of(plan.floor, identifiers.MESSAGE))
 
 
 async def neighbour(
@@ -355,16 +355,16 @@ def filters_of(ctx: context.Context, query: search_query.Query, *, zone: dt.tzin
 
 
 def _chosen(filters: Filters, cursor: str | None) -> message_search.Filter:
-    after = cursors.at(identifiers.MESSAGE, filters.after or 0)
-    before = cursors.end(identifiers.MESSAGE)
+    after = identifiers.at(identifiers.MESSAGE, filters.after or 0)
+    before = identifiers.end(identifiers.MESSAGE)
     if filters.before is not None:
-        before = cursors.at(identifiers.MESSAGE, filters.before)
+        before = identifiers.at(identifiers.MESSAGE, filters.before)
     if cursor is not None:
-        before = min(before, cursors.check("cursor", cursor, identifiers.MESSAGE))
+        before = min(before, identifiers.check("cursor", cursor, identifiers.MESSAGE))
     if filters.message_id is not None:
         # From the id or its beginning on, and before any that could follow it: of a whole id, a list of one.
         first = filters.message_id.removesuffix("*")
-        after, before = max(after, first), min(before, cursors.end(first))
+        after, before = max(after, first), min(before, identifiers.end(first))
     return message_search.Filter(
         after=after,
         before=before,

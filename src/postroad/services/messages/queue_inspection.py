@@ -11,7 +11,7 @@ import msgspec
 from postroad import config, context, errors
 from postroad.model.delivery import providers
 from postroad.model.mail import limits
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 from postroad.protocol.mime import address
 from postroad.services import audit_log, usage_limits
 from postroad.services.messages import queue_changes
@@ -144,8 +144,8 @@ async def filter_by_id(ctx: context.Context, text: str) -> queue_views.Filter:
             found = await queue_views.locate(
                 tx,
                 text,
-                from_message=cursors.at(identifiers.MESSAGE, max(0, made_at - limits.UNIQUE_RECIPIENTS)),
-                to_message=cursors.at(identifiers.MESSAGE, made_at + 1),
+                from_message=identifiers.at(identifiers.MESSAGE, max(0, made_at - limits.UNIQUE_RECIPIENTS)),
+                to_message=identifiers.at(identifiers.MESSAGE, made_at + 1),
             )
             if found is not None:
                 return queue_views.Filter(account_id=found[0], message_id=found[1], recipient_id=text)

@@ -13,20 +13,19 @@ from postroad import context
 from postroad.mail.accept import approval_limit
 from postroad.model.bounces import bounce_guard
 from postroad.model.delivery import retry, throttle
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 from postroad.services import throttled_batches
 from postroad.services.accounts import account_registry
 from postroad.services.operations import key_replacement, partitions
 from postroad.services.webhooks import delivery_log
 from postroad.storage.engine import store
-from postroad.storage.mail import delivery_controls, mail_counts, tls_policies
+from postroad.storage.mail import delivery_controls, mail_counts, tls_policies, webhooks
 from postroad.storage.mail import messages as stored_messages
 from postroad.storage.operations import notices, processes, retention, space
 from postroad.storage.people import approvals
 from postroad.storage.people import audit_log as storage_audit_log
 from postroad.storage.people import rates as stored_rates
 from postroad.storage.people import sessions as stored_sessions
-from postroad.storage.webhook import webhook_deliveries, webhooks
 
 # Retention: how long mail is kept after its final result, and the removal of older mail.
 #
@@ -261,12 +260,10 @@ async def _sweep_log(ctx: context.Context, *, before: int) -> int:
     The schedule takes a day. What is left after a week belongs to a disabled endpoint, or to a backlog that its
     endpoint will never work off.
     """
-    rows = webhook_deliveries.SWEEP_ROWS
-    place = cursors.at(identifiers.WEBHOOK_DELIVERY, before)
-    ended = await _in_batches(ctx, lambda tx: webhook_deliveries.sweep(tx, ended_before=before), rows=rows)
-    untold = await _in_batches(
-        ctx, lambda tx: webhook_deliveries.sweep_undelivered(tx, created_before=place), rows=rows
-    )
+    rows = webhooks.SWEEP_ROWS
+    place = identifiers.at(identifiers.WEBHOOK_DELIVERY, before)
+    ended = await _in_batches(ctx, lambda tx: webhooks.sweep(tx, ended_before=before), rows=rows)
+    untold = await _in_batches(ctx, lambda tx: webhooks.sweep_undelivered(tx, created_before=place), rows=rows)
     async with ctx.store.reading() as tx:
         gone = await webhooks.removed(tx, limit=MAX_REMOVED_ENDPOINTS)
     removed = [await _in_batches(ctx, functools.partial(_sweep_removed, endpoint), rows=rows) for endpoint in gone]
@@ -274,8 +271,8 @@ async def _sweep_log(ctx: context.Context, *, before: int) -> int:
 
 
 async def _sweep_removed(endpoint: webhooks.RemovedEndpoint, tx: store.Transaction) -> int:
-    removed = await webhook_deliveries.sweep_removed(tx, endpoint.account_id, endpoint.id)
-    if removed < webhook_deliveries.SWEEP_ROWS:
+    removed = await webhooks.sweep_removed(tx, endpoint.account_id, endpoint.id)
+    if removed < webhooks.SWEEP_ROWS:
         await webhooks.forget(tx, endpoint.id)
     return removed
 

@@ -20,10 +20,9 @@ from postroad.model.units import times
 from postroad.services.messages import queue_inspection
 from postroad.services.operations import certificates
 from postroad.storage.engine import open_store
-from postroad.storage.mail import mail_counts, queue_views
+from postroad.storage.mail import mail_counts, queue_views, webhooks
 from postroad.storage.operations import processes, space
 from postroad.storage.people import accounts
-from postroad.storage.webhook import webhook_views
 from postroad.telemetry import metrics
 
 MIN_REFRESH_SECONDS: Final = 10.0
@@ -75,7 +74,7 @@ async def _refresh(ctx: context.Context) -> None:
     async with ctx.store.scanning() as tx:
         counts = await queue_views.counts(tx, queue_views.Filter())
         statuses = await processes.queues_since(tx, now - queue_inspection.ALIVE_MICROSECONDS)
-        events = await webhook_views.counts(tx)
+        events = await webhooks.delivery_counts(tx)
         low = await accounts.low_credit_count(tx, since_hour=mail_counts.hour_of(now) - accounts.LOW_CREDIT_HOURS)
         used = await space.read(tx)
     stored = await stored_space.read(ctx.store, ctx.settings)
@@ -109,9 +108,9 @@ async def _show_disk(ctx: context.Context) -> None:
     ctx.metrics.disk_free_bytes.replace(sizes[1])
 
 
-def _show_webhooks(shown: metrics.Metrics, counts: Mapping[str, webhook_views.Count], *, now: int) -> None:
-    ready = counts.get(webhook_views.READY)
+def _show_webhooks(shown: metrics.Metrics, counts: Mapping[str, webhooks.Count], *, now: int) -> None:
+    ready = counts.get(webhooks.READY)
     shown.webhook_backlog.replace(
-        {(state,): counts[state].deliveries if state in counts else 0 for state in webhook_views.STATES}
+        {(state,): counts[state].deliveries if state in counts else 0 for state in webhooks.STATES}
     )
     shown.webhook_overdue.replace({(): max(0, now - ready.due_at) / times.SECOND if ready else 0})

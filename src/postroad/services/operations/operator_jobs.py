@@ -12,7 +12,7 @@ import msgspec
 
 from postroad import context, errors
 from postroad.concurrency import caches
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 from postroad.services import audit_log
 from postroad.storage.operations import consistency, processes
 from postroad.telemetry import logs
@@ -56,7 +56,7 @@ class Jobs:
             for one in await processes.latest_jobs(tx, limit=LISTED):
                 if one.kind == kind and state_of(one, now=now) == processes.RUNNING:
                     raise errors.Conflict(f"{kind}: job {one.id} is running; wait until it has finished")
-            await processes.sweep_jobs(tx, before=cursors.at(identifiers.JOB, now - KEPT))
+            await processes.sweep_jobs(tx, before=identifiers.at(identifiers.JOB, now - KEPT))
             await processes.insert_job(tx, job)
         self._flights.start(job.id, lambda: self._run(ctx, job, work))
         return job

@@ -11,7 +11,7 @@ import msgspec
 from postroad import context, errors
 from postroad.concurrency import caches
 from postroad.model.bounces import reasons
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 from postroad.services import audit_log
 from postroad.services.accounts import account_registry
 from postroad.services.messages import queue_changes, queue_inspection
@@ -28,7 +28,7 @@ _KINDS: Final = (identifiers.ACCOUNT, identifiers.MESSAGE, identifiers.RECIPIENT
 
 async def page(
     ctx: context.Context, chosen: queue_views.Selection, *, state: str, cursor: str | None, limit: int
-) -> cursors.Page[queue_inspection.QueueEntry]:
+) -> identifiers.Page[queue_inspection.QueueEntry]:
     """A page in order of account and message."""
     after = queue_views.WALK_START if cursor is None else _cursor_key(cursor)
     now = ctx.clock()
@@ -38,7 +38,7 @@ async def page(
         )
         current = await queue_inspection.read_conditions(ctx, tx, now=now)
     entries = [queue_inspection.line(ctx, row, current, now=now) for row in rows]
-    return cursors.Page(entries, None if place is None else ".".join(place))
+    return identifiers.Page(entries, None if place is None else ".".join(place))
 
 
 def _cursor_key(cursor: str) -> queue.Key:

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from postroad import config, context
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 from postroad.storage.operations import partitions
 
 PARTS: Final = 8
@@ -68,7 +68,7 @@ async def window(ctx: context.Context, group: Group, *, now: int) -> Window:
     if found is None:
         return Window(0, before)
     # Nothing that ended before the bound is left: a message ends after it was accepted.
-    dropped = found.dropped_before and cursors.time_of(found.dropped_before, identifiers.MESSAGE)
+    dropped = found.dropped_before and identifiers.time_of(found.dropped_before, identifiers.MESSAGE)
     return Window(dropped or 0, before - group.grace)
 
 
@@ -109,7 +109,7 @@ async def _remove_bound(ctx: context.Context, group: Group) -> bool:
 
 async def _begin_next(ctx: context.Context, group: Group, *, now: int) -> bool:
     found = await _read(ctx, group)
-    newest = cursors.time_of(found.bounds[-1], identifiers.MESSAGE) if found and found.bounds else 0
+    newest = identifiers.time_of(found.bounds[-1], identifiers.MESSAGE) if found and found.bounds else 0
     if found is None or newest > now + AHEAD:
         return False
     if newest > now:
@@ -118,7 +118,7 @@ async def _begin_next(ctx: context.Context, group: Group, *, now: int) -> bool:
     until = now - now % times.DAY + FIRST_LENGTH
     try:
         async with ctx.store.transaction() as tx:
-            await partitions.bound(tx, group.tables, before=cursors.at(identifiers.MESSAGE, until))
+            await partitions.bound(tx, group.tables, before=identifiers.at(identifiers.MESSAGE, until))
         await _extend(ctx, group, until=until)
     finally:
         await _remove_bound(ctx, group)
@@ -127,7 +127,7 @@ async def _begin_next(ctx: context.Context, group: Group, *, now: int) -> bool:
 
 async def _extend(ctx: context.Context, group: Group, *, until: int) -> None:
     async with ctx.store.transaction() as tx:
-        await partitions.extend(tx, group.tables, until=cursors.at(identifiers.MESSAGE, until))
+        await partitions.extend(tx, group.tables, until=identifiers.at(identifiers.MESSAGE, until))
 
 
 async def _drop_expired(ctx: context.Context, group: Group, *, now: int) -> bool:
@@ -135,7 +135,7 @@ async def _drop_expired(ctx: context.Context, group: Group, *, now: int) -> bool
     if found is None:
         return False
     before = now - group.days * times.DAY
-    limit = cursors.at(identifiers.MESSAGE, before)
+    limit = identifiers.at(identifiers.MESSAGE, before)
     contents = content(ctx.settings)
     if group != contents and (dropped := await _read(ctx, contents)):
         # Not beyond the content: without its message, it would never be found again.

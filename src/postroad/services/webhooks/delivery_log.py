@@ -9,13 +9,12 @@ import msgspec
 
 from postroad import context, errors
 from postroad.model.events import events, webhook_formats
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 from postroad.services import audit_log, throttled_batches, usage_limits
 from postroad.services.webhooks import endpoints
 from postroad.services.webhooks import signed_requests as webhook_attempt
 from postroad.storage.engine import store
-from postroad.storage.webhook import webhook_deliveries
-from postroad.storage.webhook import webhooks as stored
+from postroad.storage.mail import webhooks
 
 LOG_SECONDS: Final = 7 * 24 * 3600
 # Per page, for deliveries that succeeded or are pending: about ten milliseconds of scanning.
@@ -23,18 +22,18 @@ MAX_SCANNED_ROWS: Final = 5_000
 
 Status = Literal["pending", "succeeded", "failed"]
 _STATUSES: Final[Mapping[str, Status]] = {
-    webhook_deliveries.State.READY: "pending",
-    webhook_deliveries.State.WAITING: "pending",
-    webhook_deliveries.State.SUCCEEDED: "succeeded",
-    webhook_deliveries.State.FAILED: "failed",
+    webhooks.State.READY: "pending",
+    webhooks.State.WAITING: "pending",
+    webhooks.State.SUCCEEDED: "succeeded",
+    webhooks.State.FAILED: "failed",
 }
 
 
 class Entry(msgspec.Struct, frozen=True):
     """A delivery with its attempts, and when the next one is due; None when there is none."""
 
-    delivery: webhook_deliveries.Delivery
-    attempts: Sequence[webhook_deliveries.Attempt]
+    delivery: webhooks.Delivery
+    attempts: Sequence[webhooks.Attempt]
     next_attempt_at: int | None
 
     @property
@@ -74,37 +73,37 @@ async def part(
     status: Status | None = None,
     before: str | None = None,
     limit: int,
-) -> cursors.Page[Entry]:
+) -> identifiers.Page[Entry]:
     """A page of the log, newest first, filtered by message, status and `before`.
 
     Failed deliveries have an index. For another status at most `MAX_SCANNED_ROWS` entries are examined, so a page may
     be shorter than `limit`, or empty, without being the last.
     """
-    place = cursors.end(identifiers.WEBHOOK_DELIVERY)
+    place = identifiers.end(identifiers.WEBHOOK_DELIVERY)
     if before is not None:
-        place = cursors.check("before", before, identifiers.WEBHOOK_DELIVERY)
+        place = identifiers.check("before", before, identifiers.WEBHOOK_DELIVERY)
     if message_id is not None and not identifiers.is_identifier(message_id, identifiers.MESSAGE):
-        return cursors.Page([], None)
+        return identifiers.Page([], None)
     now = ctx.clock()
     async with ctx.store.scanning(account_id) as tx:
         webhook = await endpoints.find_in(tx, account_id, webhook_id)
         if webhook is None and webhook_id is not None:
             raise endpoints.not_found()
         if webhook is None:
-            return cursors.Page([], None)
+            return identifiers.Page([], None)
         wanted = _Wanted(message_id, status, place, log_start(now), limit)
         found, next_cursor = await _choose(tx, webhook, wanted)
         entries = await _entries(tx, webhook, found, now=now)
-    return cursors.Page(entries, next_cursor)
+    return identifiers.Page(entries, next_cursor)
 
 
 async def of_message(ctx: context.Context, account_id: str, message_id: str, *, limit: int) -> list[Entry]:
     """The newest deliveries about a message, to all endpoints of the account."""
     now = ctx.clock()
-    wanted = _Wanted(message_id, None, cursors.end(identifiers.WEBHOOK_DELIVERY), log_start(now), limit)
+    wanted = _Wanted(message_id, None, identifiers.end(identifiers.WEBHOOK_DELIVERY), log_start(now), limit)
     entries: list[Entry] = []
     async with ctx.store.scanning(account_id) as tx:
-        for webhook in await stored.of_account(tx, account_id):
+        for webhook in await webhooks.of_account(tx, account_id):
             found, _ = await _choose(tx, webhook, wanted)
             entries += await _entries(tx, webhook, found, now=now)
     return sorted(entries, key=lambda entry: entry.delivery.id, reverse=True)[:limit]
@@ -118,7 +117,7 @@ async def find(ctx: context.Context, account_id: str, delivery_id: str, *, webho
         webhook = await endpoints.find_in(tx, account_id, webhook_id)
         if webhook is None:
             raise _not_found()
-        delivery = await webhook_deliveries.by_id(tx, account_id, webhook.id, delivery_id, ended_after=log_start(now))
+        delivery = await webhooks.delivery_by_id(tx, account_id, webhook.id, delivery_id, ended_after=log_start(now))
         if delivery is None:
             raise _not_found()
         (entry,) = await _entries(tx, webhook, [delivery], now=now)
@@ -136,24 +135,24 @@ async def replay(ctx: context.Context, account_id: str, delivery_id: str, *, web
         if webhook is None:
             raise _not_found()
         ended_after = log_start(now)
-        old = await webhook_deliveries.by_id(tx, account_id, webhook.id, delivery_id, ended_after=ended_after)
+        old = await webhooks.delivery_by_id(tx, account_id, webhook.id, delivery_id, ended_after=ended_after)
         if old is None:
             raise _not_found()
         if not webhook.enabled:
             raise disabled()
         await usage_limits.take_repeat(ctx, tx, account_id, usage_limits.Repeat.REPLAYS)
         again = new_replay(ctx, old, webhook, now=now)
-        await webhook_deliveries.insert(tx, [again])
+        await webhooks.insert_deliveries(tx, [again])
         await audit_log.write(ctx, tx, account_id, "webhook.replayed", old.id, old.event_type)
     ctx.webhook_wakeup.set()
     return Entry(again, (), next_attempt_at=now)
 
 
 def new_replay(
-    ctx: context.Context, old: webhook_deliveries.Delivery, webhook: stored.Webhook, *, now: int
-) -> webhook_deliveries.Delivery:
+    ctx: context.Context, old: webhooks.Delivery, webhook: webhooks.Webhook, *, now: int
+) -> webhooks.Delivery:
     """A new delivery of the same event and bytes, to the current URL."""
-    return webhook_deliveries.Delivery(
+    return webhooks.Delivery(
         account_id=old.account_id,
         webhook_id=webhook.id,
         id=ctx.new_id(identifiers.WEBHOOK_DELIVERY, now=now),
@@ -170,24 +169,22 @@ def new_replay(
 
 
 async def _choose(
-    tx: store.Transaction, webhook: stored.Webhook, wanted: _Wanted
-) -> cursors.Page[webhook_deliveries.Delivery]:
+    tx: store.Transaction, webhook: webhooks.Webhook, wanted: _Wanted
+) -> identifiers.Page[webhooks.Delivery]:
     names = (webhook.account_id, webhook.id)
     before, ended_after, limit = wanted.before, wanted.ended_after, wanted.limit + 1
     down_to = None
     if wanted.message_id is not None:
-        found = await webhook_deliveries.page_of_message(
+        found = await webhooks.page_of_message(
             tx, *names, wanted.message_id, before=before, ended_after=ended_after, status=wanted.status, limit=limit
         )
     elif wanted.status is None:
-        found = await webhook_deliveries.page(tx, *names, before=before, ended_after=ended_after, limit=limit)
+        found = await webhooks.delivery_page(tx, *names, before=before, ended_after=ended_after, limit=limit)
     elif wanted.status == "failed":
-        found = await webhook_deliveries.page_failed(
-            tx, webhook.id, before=before, ended_after=ended_after, limit=limit
-        )
+        found = await webhooks.page_failed(tx, webhook.id, before=before, ended_after=ended_after, limit=limit)
     else:
-        down_to = await webhook_deliveries.place_behind(tx, *names, before=before, rows=MAX_SCANNED_ROWS)
-        found = await webhook_deliveries.page_of_status(
+        down_to = await webhooks.place_behind(tx, *names, before=before, rows=MAX_SCANNED_ROWS)
+        found = await webhooks.page_of_status(
             tx,
             *names,
             before=before,
@@ -196,26 +193,24 @@ async def _choose(
             status=wanted.status,
             limit=limit,
         )
-    rows, following = cursors.page(found, limit=wanted.limit)
-    return cursors.Page(rows, following or down_to)
+    rows, following = identifiers.page(found, limit=wanted.limit)
+    return identifiers.Page(rows, following or down_to)
 
 
 async def _entries(
-    tx: store.Transaction, webhook: stored.Webhook, found: Sequence[webhook_deliveries.Delivery], *, now: int
+    tx: store.Transaction, webhook: webhooks.Webhook, found: Sequence[webhooks.Delivery], *, now: int
 ) -> list[Entry]:
-    by_delivery: dict[str, list[webhook_deliveries.Attempt]] = {one.id: [] for one in found}
-    for attempt in await webhook_deliveries.attempts_of_deliveries(
-        tx, webhook.account_id, webhook.id, list(by_delivery)
-    ):
+    by_delivery: dict[str, list[webhooks.Attempt]] = {one.id: [] for one in found}
+    for attempt in await webhooks.attempts_of_deliveries(tx, webhook.account_id, webhook.id, list(by_delivery)):
         by_delivery[attempt.delivery_id].append(attempt)
     return [Entry(one, by_delivery[one.id], next_attempt_at=_next_attempt_at(one, webhook, now=now)) for one in found]
 
 
-def _next_attempt_at(delivery: webhook_deliveries.Delivery, webhook: stored.Webhook, *, now: int) -> int | None:
+def _next_attempt_at(delivery: webhooks.Delivery, webhook: webhooks.Webhook, *, now: int) -> int | None:
     """When a delivery is due: None when it is final or held, and while an attempt is running."""
     if delivery.ended_at is not None or not webhook.enabled:
         return None
-    if delivery.state == webhook_deliveries.State.READY:
+    if delivery.state == webhooks.State.READY:
         return min(delivery.due_at, now)
     return delivery.due_at if delivery.worker is None else None
 
@@ -275,8 +270,8 @@ async def replay_failed(
     if after >= before:
         raise errors.InvalidRequest("before: must be later than after")
     # Events created from now on are excluded: they include the replays themselves.
-    until = cursors.at(identifiers.WEBHOOK_DELIVERY, min(before, ctx.clock()))
-    place, count = cursors.at(identifiers.WEBHOOK_DELIVERY, after), 0
+    until = identifiers.at(identifiers.WEBHOOK_DELIVERY, min(before, ctx.clock()))
+    place, count = identifiers.at(identifiers.WEBHOOK_DELIVERY, after), 0
     period = f"from {times.to_wire(_created_at(place))} to {times.to_wire(_created_at(until))}"
     with usage_limits.acquire(ctx, REPLAYS, account_id):
         for number in range(MAX_REPLAY_BATCHES):
@@ -318,12 +313,12 @@ async def _replay_batch(
     if is_first:  # a call counts as one
         await usage_limits.take_repeat(ctx, tx, account_id, usage_limits.Repeat.REPLAYS)
     now = ctx.clock()
-    found = await webhook_deliveries.failed_between(
+    found = await webhooks.failed_between(
         tx, webhook.id, after=after, before=before, ended_after=log_start(now), limit=REPLAY_BATCH
     )
     again = [new_replay(ctx, one.delivery, webhook, now=now) for one in found if not one.is_settled]
     if again:
-        await webhook_deliveries.insert(tx, again)
+        await webhooks.insert_deliveries(tx, again)
     if again and audit_detail:
         await audit_log.write(ctx, tx, account_id, "webhook.replayed", "failed events", audit_detail)
     return _Step(len(again), found[-1].delivery.id if len(found) == REPLAY_BATCH else None)
@@ -347,7 +342,7 @@ async def ping(ctx: context.Context, account_id: str, webhook_id: str | None = N
     event_id = ctx.new_id(identifiers.EVENT, now=now)
     body = webhook_formats.ping(webhook.format, event_id, created_at=now)
     attempted = await webhook_attempt.attempt(ctx, webhook, event_id=event_id, secrets=secrets, body=body)
-    delivery = webhook_deliveries.Delivery(
+    delivery = webhooks.Delivery(
         account_id=account_id,
         webhook_id=webhook.id,
         id=ctx.new_id(identifiers.WEBHOOK_DELIVERY, now=now),
@@ -357,7 +352,7 @@ async def ping(ctx: context.Context, account_id: str, webhook_id: str | None = N
         recipient_id=None,
         url=webhook.url,
         body=body,
-        state=webhook_deliveries.State.SUCCEEDED if attempted.response.succeeded else webhook_deliveries.State.FAILED,
+        state=webhooks.State.SUCCEEDED if attempted.response.succeeded else webhooks.State.FAILED,
         attempt_count=1,
         due_at=now,
         created_at=now,
@@ -370,29 +365,29 @@ async def ping(ctx: context.Context, account_id: str, webhook_id: str | None = N
 
 async def _begin_ping(
     ctx: context.Context, account_id: str, webhook_id: str | None
-) -> tuple[stored.Webhook, list[str], int]:
+) -> tuple[webhooks.Webhook, list[str], int]:
     """The endpoint, its secrets and the start time; refused when the last ping was a moment ago, on any host."""
     async with ctx.store.transaction() as tx:
         webhook = await endpoints.lock(tx, account_id, webhook_id)
         if webhook.is_listener:
             raise errors.Conflict("this webhook has no URL: its events are fetched; send a message to get one")
         now = ctx.clock()
-        if not await stored.mark_pinged(tx, webhook, now=now, not_since=now - MIN_PING_INTERVAL_SECONDS * times.SECOND):
-            left = MIN_PING_INTERVAL_SECONDS + ((await stored.pinged_at(tx, webhook) or now) - now) / times.SECOND
+        if not await webhooks.mark_pinged(
+            tx, webhook, now=now, not_since=now - MIN_PING_INTERVAL_SECONDS * times.SECOND
+        ):
+            left = MIN_PING_INTERVAL_SECONDS + ((await webhooks.pinged_at(tx, webhook) or now) - now) / times.SECOND
             raise errors.RateLimited(
                 f"a ping was sent a moment ago; wait {MIN_PING_INTERVAL_SECONDS} seconds between pings",
                 retry_after=max(1, math.ceil(left)),
             )
-        sealed = await stored.secrets(tx, [webhook.id], now=now)
+        sealed = await webhooks.secrets(tx, [webhook.id], now=now)
         await audit_log.write(ctx, tx, account_id, "webhook.pinged", endpoints.host(webhook.url))
     return webhook, [webhook_attempt.decrypt_secret(ctx, secret) for secret in sealed], now
 
 
-async def _store_ping(
-    ctx: context.Context, delivery: webhook_deliveries.Delivery, attempt: webhook_deliveries.Attempt
-) -> None:
+async def _store_ping(ctx: context.Context, delivery: webhooks.Delivery, attempt: webhooks.Attempt) -> None:
     async with ctx.store.transaction() as tx:
         # An endpoint removed during the request has no log any more.
         if await endpoints.find_locked(tx, delivery.account_id, delivery.webhook_id) is not None:
-            await webhook_deliveries.insert(tx, [delivery])
-            await webhook_deliveries.insert_attempts(tx, [attempt])
+            await webhooks.insert_deliveries(tx, [delivery])
+            await webhooks.insert_attempts(tx, [attempt])

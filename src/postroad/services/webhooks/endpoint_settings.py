@@ -15,7 +15,7 @@ from postroad.model.events import events, webhook_formats
 from postroad.model.mail import limits
 from postroad.protocol.mime import address
 from postroad.services.webhooks import signed_requests
-from postroad.storage.webhook import webhooks
+from postroad.storage.mail import webhooks
 
 DEFAULT_EVENTS: Final = " ".join(events.DEFAULT)
 MAX_SENDER_DOMAINS: Final = 20

@@ -23,8 +23,8 @@ from postroad.model.units import identifiers, times
 from postroad.services import audit_log, usage_limits
 from postroad.services.webhooks import endpoint_settings, signed_requests
 from postroad.storage.engine import store
+from postroad.storage.mail import webhooks
 from postroad.storage.people import accounts
-from postroad.storage.webhook import webhook_deliveries, webhooks
 from postroad.telemetry import logs
 
 MAX_OVERLAP_HOURS: Final = 168
@@ -339,7 +339,7 @@ async def _changed(
         return msgspec.structs.replace(current, failing_since=None if succeeded else at)
     if not _is_over(since, now=now):
         return current
-    if await webhook_deliveries.has_succeeded(tx, current.account_id, current.id, since=since):
+    if await webhooks.has_succeeded(tx, current.account_id, current.id, since=since):
         return msgspec.structs.replace(current, failing_since=at)
     await audit_log.write(ctx, tx, current.account_id, "webhook.disabled", host(current.url), _DETAIL)
     return msgspec.structs.replace(current, enabled=0, disabled_reason=DISABLED_REASON, updated_at=now)

@@ -17,8 +17,8 @@ from postroad.model.events import webhook_formats
 from postroad.model.units import identifiers, times
 from postroad.services import audit_log, usage_limits
 from postroad.services.webhooks import endpoint_settings, endpoints
+from postroad.storage.mail import webhooks
 from postroad.storage.people import accounts
-from postroad.storage.webhook import webhook_deliveries, webhooks
 
 DESCRIPTION: Final = "postroad webhook listen"
 # A request that waits holds a connection. It ends soon, so that a stopping service need not wait for it.
@@ -46,14 +46,14 @@ async def create(ctx: context.Context, account_id: str, changes: endpoint_settin
 
 async def receive(
     ctx: context.Context, account_id: str, webhook_id: str, *, acknowledged: Sequence[str], wait_seconds: float
-) -> list[webhook_deliveries.Delivery]:
+) -> list[webhooks.Delivery]:
     """Delete what is acknowledged, and return the oldest events, for which it waits if there are none."""
     with usage_limits.acquire(ctx, WAITING, account_id):
         await _acknowledge(ctx, account_id, webhook_id, acknowledged)
         end = time.monotonic() + wait_seconds
         while True:
             async with ctx.store.reading() as tx:
-                found = await webhook_deliveries.ready(tx, account_id, webhook_id, limit=MAX_EVENTS)
+                found = await webhooks.ready(tx, account_id, webhook_id, limit=MAX_EVENTS)
             if found or time.monotonic() >= end:
                 return found
             await asyncio.sleep(POLL_SECONDS)
@@ -83,5 +83,5 @@ async def _acknowledge(ctx: context.Context, account_id: str, webhook_id: str, a
     async with ctx.store.transaction() as tx:
         current = await endpoints.lock(tx, account_id, webhook_id)
         known = {one for one in acknowledged if identifiers.is_identifier(one, identifiers.WEBHOOK_DELIVERY)}
-        await webhook_deliveries.acknowledge(tx, account_id, webhook_id, sorted(known))
+        await webhooks.acknowledge(tx, account_id, webhook_id, sorted(known))
         await webhooks.update(tx, msgspec.structs.replace(current, updated_at=now))

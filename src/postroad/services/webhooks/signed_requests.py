@@ -14,7 +14,7 @@ from postroad.model.events import webhook_formats
 from postroad.model.units import times
 from postroad.network.http import guarded_client as webhook_client
 from postroad.protocol.signatures import webhook_signature
-from postroad.storage.webhook import webhook_deliveries, webhooks
+from postroad.storage.mail import webhooks
 
 HeaderFields = Sequence[tuple[str, str]]
 
@@ -107,11 +107,11 @@ async def attempt(
     return AttemptResult(started_at, (time.monotonic_ns() - began) // 1_000, response)
 
 
-def attempt_row(key: webhook_deliveries.Key, number: int, attempted: AttemptResult) -> webhook_deliveries.Attempt:
+def attempt_row(key: webhooks.Key, number: int, attempted: AttemptResult) -> webhooks.Attempt:
     """The attempt as the delivery log stores it."""
     account_id, webhook_id, delivery_id = key
     response = attempted.response
-    return webhook_deliveries.Attempt(
+    return webhooks.Attempt(
         account_id=account_id,
         webhook_id=webhook_id,
         delivery_id=delivery_id,

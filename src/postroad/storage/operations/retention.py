@@ -74,7 +74,7 @@ def _batch(rows: Sequence[store.Row], *, limit: int) -> list[tuple[str, str]]:
 # Deletes everything that belongs to an account, in bounded batches; see `services/accounts/account_registry.py`.
 #
 # Messages with their parts, and webhook deliveries with their attempts, are deleted by `retention.py` and
-# `webhook_deliveries.py`. Every other table of an account is in `TABLES`; a test compares them with the schema.
+# `webhooks.py`. Every other table of an account is in `TABLES`; a test compares them with the schema.
 
 # One transaction: a few milliseconds of work, during which other writers wait.
 MAX_ACCOUNT_ROWS: Final = 1_000

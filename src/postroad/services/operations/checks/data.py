@@ -10,7 +10,7 @@ from typing import Final
 from postroad import config
 from postroad.keys import installation_keys, key_check
 from postroad.mail.accept import stored_space
-from postroad.model.units import cursors, identifiers, times
+from postroad.model.units import identifiers, times
 from postroad.network.http import guarded_client as webhook_client
 from postroad.services.operations import partitions as maintained
 from postroad.services.operations.checks import findings
@@ -95,7 +95,7 @@ def _partitions(
     group: maintained.Group, read: partitions.Partitions, *, is_new: bool, now: int
 ) -> Sequence[findings.Finding]:
     table = group.tables[0]
-    ends = [cursors.time_of(bound, identifiers.MESSAGE) for bound in read.bounds]
+    ends = [identifiers.time_of(bound, identifiers.MESSAGE) for bound in read.bounds]
     late = [end for end in ends if end < now - (group.days + maintained.DROP_DAYS) * times.DAY]
     told = []
     if not ends and not is_new:

@@ -1,1 +1,0 @@
-"""Tables of webhook endpoints, and of deliveries to them."""
