@@ -62,7 +62,7 @@ ORPHANS = {
     "API key": "INSERT INTO api_keys (id, account_id, credential_id, name, key_hash, hint, scopes, created_at) "
     "VALUES ('key_1', 'acc_9', 'cred_9', '', CAST('h' AS BLOB), '', '', 0)",
     "domain": "INSERT INTO domains (id, account_id, name, created_at) VALUES ('dom_1', 'acc_9', 'example.com', 0)",
-    "template": "INSERT INTO templates VALUES ('tpl_1', 'acc_9', 'a', 's', NULL, NULL, 0, 0, NULL, NULL, NULL)",
+    "template": "INSERT INTO templates VALUES ('tpl_1', 'acc_9', 'a', NULL, NULL, NULL, 's', NULL, NULL, 0, 0)",
     "webhook attempt": "UPDATE webhook_attempts SET delivery_id = 'whd_9' WHERE number = 2",
     "webhook delivery": "UPDATE webhook_deliveries SET webhook_id = 'whk_9'",
     "webhook secret": "UPDATE webhook_secrets SET account_id = 'acc_9'",
