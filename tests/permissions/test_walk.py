@@ -79,7 +79,7 @@ NEEDED = {
         "POST /confirm/passkey",
         "POST /confirm/passkey/options",
         "POST /logout",
-        "POST /messages/{id}/look",
+        "POST /messages/{id}/view-as",
         "POST /switch",
     },
     MANAGE: {
