@@ -39,7 +39,7 @@ PHASES = {
 }
 # Paths within the package, a file or a folder; or a file and a function of it.
 OF_FILE: typing.Mapping[str, str] = {
-    "network/http_": "HTTP",
+    "network/http/": "HTTP",
     "network/listener.py": "HTTP",
     "web/": "HTTP",
     "network/smtp/smtp_server.py": "SMTP",
@@ -52,14 +52,14 @@ OF_FILE: typing.Mapping[str, str] = {
     "api/": "parse",
     "web/request_reader.py": "parse",
     "protocol/mime/message_parser.py": "parse",
-    "services/acceptance/submit": "validate",
+    "mail/accept/submit.py": "validate",
     "mail/accept/validation.py": "validate",
     "mail/accept/mime_validation.py": "validate",
     "mail/accept/send_limits.py": "validate",
     "mail/accept/submit.py:_identity": "compose",
     "mail/accept/compose.py": "compose",
     "mail/accept/submit_mime.py": "compose",
-    "services/templates/templates.py": "compose",
+    "mail/accept/rendering.py": "compose",
     "mail/accept/transaction.py": "store",
     "delivery/": "claim",
     "delivery/attempter.py:prepare": "prepare",
@@ -71,7 +71,10 @@ OF_FILE: typing.Mapping[str, str] = {
     "protocol/smtp/client": "send",
     "delivery/recorder.py": "record",
     "mail/results/outcomes.py": "record",
-    "storage/engine/group_commit.py": "record",
+    "storage/engine/group_commit.py:submit": "record",
+    "storage/engine/group_commit.py:_attempt": "record",
+    "storage/engine/group_commit.py:_on_done": "record",
+    "storage/engine/group_commit.py:_retry_later": "record",
     "telemetry/": "log",
 }
 _PACKAGE = "/postroad/"

@@ -11,9 +11,11 @@ from postroad.storage.people import accounts
 from tests.clean_databases import CleanDatabases, CleanFile
 from tests.postgres_server import PostgresServer
 
-ACCOUNT = (
-    "INSERT INTO accounts VALUES ('acc_1', 'Shop', 'active', NULL, 1, 0, 1); UPDATE access_version SET version = 7"
+INSERT_ACCOUNT = (
+    "INSERT INTO accounts (id, name, status, available, reserved, created_at) "
+    "VALUES ('acc_1', 'Shop', 'active', 1, 0, 1)"
 )
+ACCOUNT = INSERT_ACCOUNT + "; UPDATE access_version SET version = 7"  # noqa: S608 - texts of ours
 
 
 @pytest.fixture
@@ -42,7 +44,7 @@ def test_one_that_was_written_to_is_emptied_and_used_again(
         "DROP INDEX users_by_account",
         "CREATE FUNCTION one() RETURNS INT LANGUAGE SQL AS 'SELECT 1'",
         "DELETE FROM schema_migrations WHERE version = 1",
-        "INSERT INTO accounts VALUES ('acc_1', 'Shop', 'active', NULL, 1, 0, 1); ANALYZE accounts",
+        INSERT_ACCOUNT + "; ANALYZE accounts",
     ],
 )
 def test_one_that_was_changed_is_not_used_again(

@@ -5,7 +5,7 @@ import sys
 
 SETTLED = """
 import gc, sys
-from postroad.cli import serve
+from postroad.cli.installation import serve
 serve.tune_interpreter()
 print(gc.isenabled(), gc.get_threshold()[0], gc.get_freeze_count() > 1000, sys.getswitchinterval())
 """

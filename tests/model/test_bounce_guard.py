@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from postroad.model.bounces import bounce_guard
 from postroad.model.bounces.bounce_guard import Counts, Level, Trigger
-from postroad.model.mail import limits
-from postroad.model.units import times
+from postroad.model.units import labels, times
 
 RULES = bounce_guard.Rules(
     days=7,
@@ -110,7 +109,7 @@ def test_the_reason_has_numbers_and_what_to_do_and_fits_into_a_refusal(trigger: 
     until = 1_800_000_000_000_000
     reason = bounce_guard.reason(trigger, Counts(10**12, 10**12, 10**12), until=until)
     assert reason.endswith(". Sending resumes on 2027-01-15 at 08:00 UTC")
-    assert len(reason) <= limits.REASON_CHARACTERS
+    assert len(reason) <= labels.REASON_CHARACTERS
 
 
 @pytest.mark.parametrize(

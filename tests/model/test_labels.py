@@ -7,12 +7,12 @@ import pytest
 from hypothesis import strategies
 
 from postroad import errors
-from postroad.model.mail import limits
+from postroad.model.units import labels
 
 
 @pytest.mark.parametrize("name", ["Shop", "x", " ", "Käse & Söhne <b>", "日本", "%_'\"\\", "x" * 100, "👩‍👩‍👧"])
 def test_a_plain_line_is_a_name(name: str) -> None:
-    assert limits.check_label("name", name) == name
+    assert labels.check_label("name", name) == name
 
 
 @pytest.mark.parametrize(
@@ -35,20 +35,20 @@ def test_a_plain_line_is_a_name(name: str) -> None:
 )
 def test_anything_else_is_refused_naming_the_field(name: str) -> None:
     with pytest.raises(errors.InvalidRequest, match=r"^name: must be 1 to 100 "):
-        limits.check_label("name", name)
+        labels.check_label("name", name)
 
 
 def test_the_bound_can_be_another() -> None:
-    assert limits.check_label("reason", "x" * 200, limit=200)
+    assert labels.check_label("reason", "x" * 200, limit=200)
     with pytest.raises(errors.InvalidRequest, match=r"^reason: must be 1 to 200 "):
-        limits.check_label("reason", "x" * 201, limit=200)
+        labels.check_label("reason", "x" * 201, limit=200)
 
 
 @hypothesis.given(strategies.text(min_size=1, max_size=5))
 def test_the_schema_allows_what_the_check_allows(name: str) -> None:
-    said_by_schema = re.search(limits.LABEL_PATTERN.removesuffix("$") + r"\Z", name) is not None
+    said_by_schema = re.search(labels.LABEL_PATTERN.removesuffix("$") + r"\Z", name) is not None
     try:
-        limits.check_label("name", name)
+        labels.check_label("name", name)
     except errors.InvalidRequest:
         assert not said_by_schema
     else:

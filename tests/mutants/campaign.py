@@ -88,11 +88,12 @@ def stages(module: Path) -> list[list[Path]]:
     A module without tests of its own in its package has those that import it, wherever they are.
     """
     inside = module.relative_to(SOURCE)
-    folder = TESTS / inside.parent
-    own = sorted(folder.glob(f"test_{module.stem}*.py"))
+    # Tests of a package may stand in fewer folders than its modules.
+    folder = next(folder for folder in (TESTS / inside.parent, *(TESTS / inside.parent).parents) if folder.is_dir())
+    own = sorted(folder.glob(f"test_{module.stem}*.py")) if folder != TESTS else []
     users = [file for file in sorted(TESTS.glob("*/**/test_*.py")) if _imports(file, module)]
     near = [file for file in users if file.relative_to(TESTS).parts[0] == inside.parts[0]]
-    others = sorted({*folder.glob("test_*.py"), *near} - {*own})
+    others = sorted({*(folder.glob("test_*.py") if folder != TESTS else ()), *near} - {*own})
     return [stage for stage in (own, others) if stage] if own or near else [users or others]
 
 

@@ -61,15 +61,15 @@ def test_a_mutant_has_its_line_and_differs_in_one_place() -> None:
 
 
 def test_a_module_is_covered_by_its_own_tests_and_then_by_those_around_it() -> None:
-    own, others = campaign.stages(campaign.SOURCE / "model" / "retry.py")
+    own, others = campaign.stages(campaign.SOURCE / "model" / "delivery" / "retry.py")
     assert [file.name for file in own] == ["test_retry.py"]
     assert "test_breaker.py" in {file.name for file in others}
-    (users,) = campaign.stages(campaign.SOURCE / "model" / "actors.py")
-    assert campaign.TESTS / "services" / "test_audit_log.py" in users
+    (users,) = campaign.stages(campaign.SOURCE / "model" / "people" / "identity_providers.py")
+    assert campaign.TESTS / "services" / "people" / "sso" / "test_id_tokens.py" in users
 
 
 def test_a_mutant_is_imported_in_place_of_its_module() -> None:
-    substitute = campaign.Substitute(campaign.SOURCE / "model" / "retry.py", "ANSWER = 42")
+    substitute = campaign.Substitute(campaign.SOURCE / "model" / "delivery" / "retry.py", "ANSWER = 42")
     spec = substitute.find_spec("postroad.model.delivery.retry")
     assert spec is not None
     assert spec.loader is substitute

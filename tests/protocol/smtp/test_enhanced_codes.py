@@ -21,8 +21,7 @@ from tests.protocol.smtp.server_driver import FEATURES, Driver, agree
 SOURCE = Path(protocol_package.__file__).parents[1]
 SMTP_SERVER = [*sorted((SOURCE / "protocol/smtp").glob("server*.py")), SOURCE / "protocol/smtp/authentication.py"]
 POLICIES = [
-    SOURCE / "network" / "smtp_session.py",
-    SOURCE / "network" / "smtp_policy.py",
+    SOURCE / "network" / "smtp" / "smtp_server.py",
     *sorted((SOURCE / "submission").glob("*.py")),
     *sorted((SOURCE / "inbound").glob("*.py")),
     *sorted((SOURCE / "simulator").glob("*.py")),

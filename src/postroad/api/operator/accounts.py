@@ -8,8 +8,7 @@ from postroad import context, errors
 from postroad.api.v1 import account as own_account
 from postroad.api.v1 import resource, team
 from postroad.model.bounces import bounce_guard
-from postroad.model.mail import limits
-from postroad.model.units import identifiers, times
+from postroad.model.units import identifiers, labels, times
 from postroad.services.accounts import account_registry, credits, directory, statistics
 from postroad.services.people import password_links, users
 from postroad.storage.people import accounts
@@ -145,7 +144,7 @@ class Suspension(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     reason: Annotated[
         str,
-        msgspec.Meta(min_length=1, max_length=limits.REASON_CHARACTERS, description="Shown to senders in the error."),
+        msgspec.Meta(min_length=1, max_length=labels.REASON_CHARACTERS, description="Shown to senders in the error."),
     ]
 
 

@@ -6,8 +6,7 @@ import msgspec
 
 from postroad import context, errors
 from postroad.api.v1 import resource
-from postroad.model.mail import limits
-from postroad.model.units import times
+from postroad.model.units import labels, times
 from postroad.services.operations import destinations, operator_queue
 from postroad.storage.mail import delivery_controls, mail_counts
 from postroad.storage.operations import processes
@@ -15,7 +14,7 @@ from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Destinations")
 Limit = Annotated[int, msgspec.Meta(ge=1, le=destinations.MAX_LIMIT)]
-Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=limits.REASON_CHARACTERS)]
+Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=labels.REASON_CHARACTERS)]
 Until = Annotated[
     resource.Timestamp, msgspec.Meta(description="When the settings apply again (RFC 3339); never if absent.")
 ]

@@ -6,14 +6,13 @@ import msgspec
 
 from postroad import context, errors
 from postroad.api.v1 import resource
-from postroad.model.mail import limits
-from postroad.model.units import times
+from postroad.model.units import labels, times
 from postroad.services.queue import sources
 from postroad.storage.mail import delivery_controls
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Source addresses")
-Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=limits.REASON_CHARACTERS)]
+Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=labels.REASON_CHARACTERS)]
 Provider = Annotated[
     str, msgspec.Meta(description="A provider with a name, such as `google`, `others`, or an upstream.")
 ]

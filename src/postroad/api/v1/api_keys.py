@@ -6,9 +6,9 @@ import msgspec
 
 from postroad import context, errors
 from postroad.api.v1 import resource, templates
-from postroad.model.mail import limits, statuses
+from postroad.model.mail import statuses
 from postroad.model.people import callers
-from postroad.model.units import identifiers, times
+from postroad.model.units import identifiers, labels, times
 from postroad.services.people import api_keys
 from postroad.storage.people import credentials as stored
 from postroad.web import routing
@@ -135,7 +135,7 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
 class NewApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An API key to create."""
 
-    name: Annotated[str, limits.LABEL]
+    name: Annotated[str, labels.LABEL]
     credential_id: CredentialId | None = None
     scopes: Scopes | None = None
     mode: Mode | None = None
@@ -151,7 +151,7 @@ class NewApiKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ApiKeyUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The members to change. Null removes a limit, as in a JSON merge patch (RFC 7396)."""
 
-    name: Annotated[str, limits.LABEL] | None = None
+    name: Annotated[str, labels.LABEL] | None = None
     scopes: Scopes | None = None
     domains: Domains | msgspec.UnsetType | None = msgspec.UNSET
     networks: Networks | msgspec.UnsetType | None = msgspec.UNSET

@@ -6,8 +6,7 @@ import msgspec
 
 from postroad import context, errors
 from postroad.api.v1 import resource
-from postroad.model.mail import limits
-from postroad.model.units import identifiers, times
+from postroad.model.units import identifiers, labels, times
 from postroad.services.people import credentials
 from postroad.storage.people import credentials as stored
 from postroad.web import routing
@@ -32,7 +31,7 @@ class Credential(msgspec.Struct, frozen=True):
 class NewCredential(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A credential to create. Username and password are generated."""
 
-    name: Annotated[str, limits.LABEL]
+    name: Annotated[str, labels.LABEL]
 
 
 class CreatedCredential(resource.Response, frozen=True):

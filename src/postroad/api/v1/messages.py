@@ -12,7 +12,7 @@ from postroad.model.bounces import disposition as bounces_disposition
 from postroad.model.mail import limits, send_request, statuses
 from postroad.model.people import callers
 from postroad.model.search import search_query
-from postroad.model.units import identifiers, times
+from postroad.model.units import identifiers, labels, times
 from postroad.protocol.mime import address
 from postroad.services.messages import lookup as messages
 from postroad.services.messages import previews, queue_inspection
@@ -146,7 +146,7 @@ Tag = Annotated[
         description="Only messages with this tag.",
         min_length=1,
         max_length=limits.TAG_CHARACTERS,
-        extra_json_schema={"pattern": limits.LABEL_PATTERN},
+        extra_json_schema={"pattern": labels.LABEL_PATTERN},
     ),
 ]
 

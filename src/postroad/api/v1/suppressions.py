@@ -7,8 +7,7 @@ import msgspec
 
 from postroad import context, errors
 from postroad.api.v1 import messages, resource
-from postroad.model.mail import limits
-from postroad.model.units import identifiers, times
+from postroad.model.units import identifiers, labels, times
 from postroad.protocol.mime import address
 from postroad.services.suppressions import suppression_csv
 from postroad.services.suppressions import suppression_list as suppressions
@@ -34,8 +33,8 @@ Reason = Annotated[
     msgspec.Meta(
         description="The reason, shown with recipients of later messages.",
         min_length=1,
-        max_length=limits.REASON_CHARACTERS,
-        extra_json_schema={"pattern": limits.LABEL_PATTERN},
+        max_length=labels.REASON_CHARACTERS,
+        extra_json_schema={"pattern": labels.LABEL_PATTERN},
     ),
 ]
 

@@ -11,7 +11,7 @@ import click
 
 from postroad import config, errors
 from postroad.cli.framework import command
-from postroad.model.mail import limits
+from postroad.model.units import labels
 from postroad.network import hostname
 from postroad.protocol.mime import address
 from postroad.storage.engine import open_store
@@ -113,7 +113,7 @@ def _check_host(called: str, name: str) -> None:
 
 
 def _check_account(called: str, name: str) -> None:
-    limits.check_label(called, name)
+    labels.check_label(called, name)
 
 
 def _check_domain(called: str, name: str) -> None:

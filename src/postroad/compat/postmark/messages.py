@@ -8,10 +8,10 @@ from postroad import context, errors
 from postroad.compat import compatible_api
 from postroad.compat.postmark import bounces, days, error_shape, long_lists, schemas
 from postroad.model.events import postmark_events
-from postroad.model.mail import limits, send_request, statuses
+from postroad.model.mail import send_request, statuses
 from postroad.model.people import callers
 from postroad.model.search import search_query
-from postroad.model.units import times
+from postroad.model.units import labels, times
 from postroad.protocol.mime import address
 from postroad.services.messages import lookup, previews
 from postroad.storage.mail import messages as stored
@@ -71,7 +71,7 @@ def _metadata(query: MessagesQuery) -> str | None:
 
 
 def _words(subject: str) -> str:
-    return limits.check_label("subject", subject, limit=search_query.MAX_CHARACTERS).lower()
+    return labels.check_label("subject", subject, limit=search_query.MAX_CHARACTERS).lower()
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:

@@ -14,7 +14,7 @@ from postroad.model.delivery import providers
 from postroad.model.mail import limits
 from postroad.model.people import callers
 from postroad.model.search import search_query, search_values
-from postroad.model.units import chart_ranges, times
+from postroad.model.units import chart_ranges, labels, times
 from postroad.protocol.mime import address
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits, failure_report, statistics
@@ -260,7 +260,7 @@ def _domain(text: str | None) -> str:
 
 
 def _tag(text: str | None) -> str:
-    return limits.check_label("tag", text, limit=limits.TAG_CHARACTERS) if text else ""
+    return labels.check_label("tag", text, limit=limits.TAG_CHARACTERS) if text else ""
 
 
 def _tiles(found: statistics.Overview, shown: ShownRange) -> list[Tile]:

@@ -8,9 +8,8 @@ from postroad import errors
 from postroad.dashboard.framework import cookies, forms, navigation, requests
 from postroad.dashboard.operator import console
 from postroad.mail.accept import stored_space
-from postroad.model.mail import limits
 from postroad.model.people import callers
-from postroad.model.units import identifiers
+from postroad.model.units import identifiers, labels
 from postroad.services.accounts import account_registry, credits, directory, view_as
 from postroad.services.operations.notices import sender
 from postroad.services.people import password_links, users
@@ -108,7 +107,7 @@ async def _page(
         default_rate=request.ctx.settings.limits.request_rate,
         max_rate=account_registry.MAX_RATE,
         max_recipients=account_registry.MAX_RECIPIENTS,
-        max_reason=limits.REASON_CHARACTERS,
+        max_reason=labels.REASON_CHARACTERS,
         max_note=credits.NOTE_CHARACTERS,
         log_url=navigation.url("/operator/audit-log", account=found.account.id),
     )

@@ -9,7 +9,7 @@ import msgspec
 from postroad.dashboard.framework import forms, requests
 from postroad.dashboard.operator import console
 from postroad.model.delivery import providers
-from postroad.model.mail import limits
+from postroad.model.units import labels
 from postroad.services.operations import destinations, operator_queue
 from postroad.storage.mail import mail_counts
 from postroad.storage.operations import processes
@@ -92,7 +92,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         sample=operator_queue.SAMPLE,
         limits=destinations.LIMITS,
         max_limit=destinations.MAX_LIMIT,
-        reason_characters=limits.REASON_CHARACTERS,
+        reason_characters=labels.REASON_CHARACTERS,
     )
 
 

@@ -6,7 +6,7 @@ from urllib import parse
 from postroad.dashboard.framework import forms, requests
 from postroad.dashboard.operator import console
 from postroad.model.delivery import providers
-from postroad.model.mail import limits
+from postroad.model.units import labels
 from postroad.services.queue import sources
 from postroad.web import routing
 
@@ -49,7 +49,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         url=_url,
         title=title,
         days=sources.SHOWN_DAYS,
-        reason_characters=limits.REASON_CHARACTERS,
+        reason_characters=labels.REASON_CHARACTERS,
     )
 
 

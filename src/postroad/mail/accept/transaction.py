@@ -22,7 +22,8 @@ from postroad.model.mail import limits
 from postroad.model.people import callers
 from postroad.storage.engine import store
 from postroad.storage.mail import domains, mail_counts, messages, queue
-from postroad.storage.people import accounts, credentials, rates
+from postroad.storage.people import accounts as stored_accounts
+from postroad.storage.people import credentials, rates
 
 # As many as a commit has, unless it is that of one batch.
 PART_RECIPIENTS = 256
@@ -92,7 +93,7 @@ class Policies:
 class BatchState:
     """The stored state for a batch, under the locks of its accounts; `decide` updates it."""
 
-    accounts: Mapping[str, accounts.Account]
+    accounts: Mapping[str, stored_accounts.Account]
     keys: Mapping[messages.IdempotencyPair, messages.StoredIdempotencyKey]
     buckets: dict[str, throttle.SharedBucket]
     warmups: dict[domains.WarmupKey, warmup.State]
@@ -133,7 +134,7 @@ async def accept(
     With `all_or_nothing`, the first error is raised as ItemRefusedError instead.
     """
     now = max(submission.message.created_at for submission in submissions)
-    locked = await accounts.lock(tx, [submission.message.account_id for submission in submissions])
+    locked = await stored_accounts.lock(tx, [submission.message.account_id for submission in submissions])
     used = await messages.idempotency_keys(tx, [s.key.pair for s in submissions if s.key], now=now)
     buckets = await rates.find(tx, locked)
     warming = {s.warmup_key for s in submissions if s.warmup_key}
@@ -216,10 +217,10 @@ def _check_key(key: Key | None, state: BatchState) -> Decision:
     return stored
 
 
-def _check_account(account: accounts.Account | None) -> Decision:
+def _check_account(account: stored_accounts.Account | None) -> Decision:
     if account is None:
         return errors.Unauthorized("the account of this credential no longer exists")
-    if account.status == accounts.SUSPENDED:
+    if account.status == stored_accounts.SUSPENDED:
         return refusals.suspended(account.suspended_reason)
     return None
 
@@ -275,7 +276,7 @@ def _count(submission: Submission, state: BatchState, caps: Sequence[int]) -> No
 async def _write(
     tx: store.Transaction,
     accepted: Sequence[Submission],
-    locked: Mapping[str, accounts.Account],
+    locked: Mapping[str, stored_accounts.Account],
     *,
     routed_by: providers.RouteConditions | None,
 ) -> None:
@@ -286,11 +287,11 @@ async def _write(
         await asyncio.sleep(0)  # SQLite writes on the event loop
         await _write_part(tx, part, now=now, routed_by=routed_by)
     if charged := [submission for submission in accepted if submission.message.credits_reserved]:
-        await accounts.record_entries(tx, [_reservation(submission) for submission in charged])
+        await stored_accounts.record_entries(tx, [_reservation(submission) for submission in charged])
     # Only the results of accounts that are marked by this look up what a message cost.
     for account_id in sorted({s.message.account_id for s in accepted if not s.message.credits_reserved}):
         if not locked[account_id].has_uncharged:
-            await accounts.note_uncharged(tx, account_id)
+            await stored_accounts.note_uncharged(tx, account_id)
     keys = [new_key(s.message, s.key, message_id=s.message.id) for s in accepted if s.key]
     await messages.insert_idempotency_keys(tx, keys)
     for submission in accepted:
@@ -338,12 +339,12 @@ async def _write_part(
     )
 
 
-def _reservation(submission: Submission) -> accounts.LedgerEntry:
+def _reservation(submission: Submission) -> stored_accounts.LedgerEntry:
     message, count = submission.message, submission.message.credits_reserved
-    return accounts.LedgerEntry(
+    return stored_accounts.LedgerEntry(
         id=submission.ledger_id,
         account_id=message.account_id,
-        kind=accounts.LedgerKind.RESERVE,
+        kind=stored_accounts.LedgerKind.RESERVE,
         available=-count,
         reserved=count,
         message_id=message.id,
@@ -386,7 +387,7 @@ def new_key(
 async def _write_events(
     tx: store.Transaction,
     accepted: Sequence[Submission],
-    locked: Mapping[str, accounts.Account],
+    locked: Mapping[str, stored_accounts.Account],
     *,
     credits_left: Mapping[str, int],
     outbox: context.Outbox,
@@ -421,7 +422,7 @@ async def _write_events(
 
 async def _write_low_credits(
     tx: store.Transaction,
-    account: accounts.Account,
+    account: stored_accounts.Account,
     sent: Sequence[messages.NewMessage],
     *,
     left: int,
@@ -430,7 +431,7 @@ async def _write_low_credits(
     """Write the event if credits were not low before this mail and are now."""
     now = max(message.created_at for message in sent)
     since = await mail_counts.hourly_since(
-        tx, account.id, from_hour=mail_counts.hour_of(now) - accounts.LOW_CREDIT_HOURS
+        tx, account.id, from_hour=mail_counts.hour_of(now) - stored_accounts.LOW_CREDIT_HOURS
     )
     used = since[1] or 0
     used_before = used - sum(message.recipient_count for message in sent)

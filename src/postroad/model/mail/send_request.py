@@ -12,7 +12,7 @@ import msgspec
 
 from postroad import errors
 from postroad.model.mail import limits, simulated_outcomes, statuses
-from postroad.model.units import times
+from postroad.model.units import labels, times
 from postroad.protocol.mime import address, builder, content_types, file_names, header_fields, transfer_encoding
 
 # A longer list is a mistake whatever its members are; duplicates within the limit are allowed.
@@ -53,7 +53,7 @@ Addresses = Annotated[tuple[Address, ...], msgspec.Meta(max_length=MAX_ADDRESSES
 SomeAddresses = Annotated[tuple[Address, ...], msgspec.Meta(min_length=1, max_length=MAX_ADDRESSES)]
 ReplyAddresses = Annotated[tuple[Address, ...], msgspec.Meta(max_length=limits.REPLY_TO_ADDRESSES)]
 # Safe in a header, and readable.
-TAG_PATTERN: Final = f"(?={header_fields.VALUE_PATTERN}){limits.LABEL_PATTERN}"
+TAG_PATTERN: Final = f"(?={header_fields.VALUE_PATTERN}){labels.LABEL_PATTERN}"
 Tag = Annotated[
     str,
     msgspec.Meta(min_length=1, max_length=limits.TAG_CHARACTERS, extra_json_schema={"pattern": TAG_PATTERN}),

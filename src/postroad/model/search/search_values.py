@@ -15,7 +15,7 @@ from postroad import errors
 from postroad.model.bounces import failure_causes, reasons
 from postroad.model.delivery import providers
 from postroad.model.mail import limits, statuses
-from postroad.model.units import identifiers, times
+from postroad.model.units import identifiers, labels, times
 from postroad.protocol.mime import address
 
 # A recipient that was bounced without an attempt, because its address was on the suppression list.
@@ -144,7 +144,7 @@ def _code(value: str) -> str:
 
 
 def _tag(value: str) -> str:
-    return limits.check_label("tag", value, limit=limits.TAG_CHARACTERS)
+    return labels.check_label("tag", value, limit=limits.TAG_CHARACTERS)
 
 
 def _provider(value: str) -> str:

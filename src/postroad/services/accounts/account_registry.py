@@ -10,11 +10,9 @@ from postroad import context, errors
 from postroad.mail.results import outcomes
 from postroad.model.bounces import bounce_guard
 from postroad.model.events import events
-from postroad.model.mail import limits
 from postroad.model.people import callers
-from postroad.model.units import identifiers, times
+from postroad.model.units import identifiers, labels, times
 from postroad.services import audit_log, throttled_batches
-from postroad.services.people import operators
 from postroad.storage.engine import store
 from postroad.storage.mail import mail_counts, webhooks
 from postroad.storage.operations import retention
@@ -58,7 +56,7 @@ class Sending(msgspec.Struct, frozen=True):
 
 async def create(ctx: context.Context, name: str) -> accounts.Account:
     """Create an account, active and without credits."""
-    limits.check_label("name", name)
+    labels.check_label("name", name)
     now = ctx.clock()
     account_id = ctx.new_id(identifiers.ACCOUNT, now=now)
     async with ctx.store.transaction() as tx:
@@ -91,7 +89,7 @@ async def page(ctx: context.Context, after: str, limit: int) -> list[accounts.Ac
 
 
 async def rename(ctx: context.Context, account_id: str, name: str) -> accounts.Account:
-    limits.check_label("name", name)
+    labels.check_label("name", name)
     async with ctx.store.transaction() as tx:
         account = await lock(tx, account_id)
         await _refuse_taken_name(tx, name, besides=account_id)
@@ -102,7 +100,7 @@ async def rename(ctx: context.Context, account_id: str, name: str) -> accounts.A
 
 async def suspend(ctx: context.Context, account_id: str, reason: str) -> accounts.Account:
     """Stop an account from sending, at once and on every host. If it is suspended already, the reason is replaced."""
-    limits.check_label("reason", reason, limit=limits.REASON_CHARACTERS)
+    labels.check_label("reason", reason, limit=labels.REASON_CHARACTERS)
     now = ctx.clock()
     async with ctx.store.transaction() as tx:
         account = await lock(tx, account_id)
@@ -324,7 +322,7 @@ async def _keep_an_operator(ctx: context.Context, tx: store.Transaction, account
     found = await users.operators(tx)
     if all(one.account_id != account_id for one in found):
         return
-    if all(one.account_id == account_id for one in await operators.who_can_log_in(tx)):
+    if all(one.account_id == account_id for one in await users.operators_who_can_log_in(tx)):
         raise errors.Conflict(
             "no operator could log in any more: make a user of another account an operator first, "
             "or use 'postroad account close'"

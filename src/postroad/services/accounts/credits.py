@@ -13,8 +13,7 @@ from typing import Final
 import msgspec
 
 from postroad import context, errors
-from postroad.model.mail import limits
-from postroad.model.units import identifiers, times
+from postroad.model.units import identifiers, labels, times
 from postroad.protocol.text import csv_rows
 from postroad.services import audit_log
 from postroad.services.accounts import account_registry as accounts
@@ -31,7 +30,7 @@ async def add(ctx: context.Context, account_id: str, amount: int, note: str | No
     """Add credits to an account; balance and ledger change together."""
     _refuse_where_off(ctx)
     if note is not None:
-        limits.check_label("note", note, limit=NOTE_CHARACTERS)
+        labels.check_label("note", note, limit=NOTE_CHARACTERS)
     if not identifiers.is_identifier(account_id, identifiers.ACCOUNT):
         raise accounts.not_found()
     now = ctx.clock()

@@ -30,6 +30,8 @@ _ONE_CLICK: Final = "list-unsubscribe=one-click"
 
 
 class Level(StrEnum):
+    """How a finding is meant."""
+
     GOOD = "good"
     WARN = "warn"
     BAD = "bad"

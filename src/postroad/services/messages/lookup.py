@@ -17,7 +17,7 @@ from postroad.model.mail import limits, statuses
 from postroad.model.mail import send_request as model_receipt
 from postroad.model.people import callers
 from postroad.model.search import search_query, search_values
-from postroad.model.units import identifiers
+from postroad.model.units import identifiers, labels
 from postroad.protocol.mime import address
 from postroad.storage.engine import store
 from postroad.storage.mail import attempts as stored_async_bounces
@@ -375,7 +375,7 @@ def _chosen(filters: Filters, cursor: str | None) -> message_search.Filter:
 
 def _plain_clauses(filters: Filters) -> list[search_query.Clause]:
     if filters.tag is not None:
-        limits.check_label("tag", filters.tag, limit=limits.TAG_CHARACTERS)
+        labels.check_label("tag", filters.tag, limit=limits.TAG_CHARACTERS)
     if filters.metadata is not None:
         search_query.metadata_entry(filters.metadata)
     for name, given in (("from", filters.sender), ("to", filters.recipient)):

@@ -7,9 +7,8 @@ when its author leaves. So saving one is a change like any other, for developers
 from typing import Final
 
 from postroad import context, errors
-from postroad.model.mail import limits
 from postroad.model.search import search_query
-from postroad.model.units import identifiers
+from postroad.model.units import identifiers, labels
 from postroad.services import audit_log
 from postroad.storage.engine import store
 from postroad.storage.mail import message_search
@@ -73,4 +72,4 @@ async def _find(tx: store.Transaction, account_id: str, view_id: str) -> message
 
 
 def _checked_name(name: str) -> str:
-    return limits.check_label("name", name.strip(), limit=NAME_CHARACTERS)
+    return labels.check_label("name", name.strip(), limit=NAME_CHARACTERS)

@@ -11,7 +11,7 @@ import msgspec
 
 from postroad import config, context, errors
 from postroad.model.delivery import providers
-from postroad.model.mail import limits
+from postroad.model.units import labels
 from postroad.protocol.mime import address
 from postroad.services import audit_log
 from postroad.services.messages import queue_inspection
@@ -141,7 +141,7 @@ async def _change(
     changes: Mapping[str, int | str | None],
 ) -> Destination:
     name = _checked(ctx, name)
-    limits.check_label("reason", reason, limit=limits.REASON_CHARACTERS)
+    labels.check_label("reason", reason, limit=labels.REASON_CHARACTERS)
     now = ctx.clock()
     if until is not None and until <= now:
         raise errors.InvalidRequest("until: must be in the future")

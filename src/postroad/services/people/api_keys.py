@@ -15,10 +15,9 @@ import msgspec
 from postroad import context, errors
 from postroad.keys import installation_keys
 from postroad.mail.accept import validation
-from postroad.model.mail import limits as mail_limits
 from postroad.model.mail import statuses
 from postroad.model.people import callers
-from postroad.model.units import identifiers, times
+from postroad.model.units import identifiers, labels, times
 from postroad.protocol.mime import address
 from postroad.services import audit_log, usage_limits
 from postroad.services.people import credentials as people_credentials
@@ -100,7 +99,7 @@ async def create(
     limits: callers.KeyLimits = callers.NO_LIMITS,
 ) -> tuple[stored_credentials.ApiKey, str]:
     """Create a key, and a credential for it if none is named and the account has none; returns its secret."""
-    mail_limits.check_label("name", name)
+    labels.check_label("name", name)
     words = _scope_words(scopes)
     _check_mode(mode, words)
     now = ctx.clock()
@@ -169,7 +168,7 @@ async def change(
             raise _unknown()
         changed = dataclasses.replace(
             key,
-            name=key.name if name is None else mail_limits.check_label("name", name),
+            name=key.name if name is None else labels.check_label("name", name),
             scopes=key.scopes if scopes is None else _scope_words(scopes),
             limits=_changed_limits(key.limits, limits or {}, now=ctx.clock()),
         )

@@ -8,9 +8,8 @@ import msgspec
 
 from postroad import context, errors
 from postroad.keys import installation_keys
-from postroad.model.mail import limits
 from postroad.model.people import callers
-from postroad.model.units import identifiers
+from postroad.model.units import identifiers, labels
 from postroad.services import audit_log, usage_limits
 from postroad.services.people import grants
 from postroad.storage.engine import store
@@ -106,7 +105,7 @@ USERNAME_CHARACTERS: Final = 16
 
 async def create(ctx: context.Context, account_id: str, name: str) -> tuple[stored_api_keys.Credential, str]:
     """Create a credential; returns its password, which is shown once."""
-    limits.check_label("name", name)
+    labels.check_label("name", name)
     grants.check_credential(ctx.actor)
     secret = installation_keys.random_text(installation_keys.SECRET_CHARACTERS)
     password = secret + installation_keys.checksum(secret)

@@ -14,7 +14,7 @@ from postroad.services.people import grants
 from postroad.services.people import logins as auth_logins
 from postroad.services.people import users as account_users
 from postroad.storage.engine import store
-from postroad.storage.people import accounts, credentials, sessions, sso, users
+from postroad.storage.people import credentials, sessions, sso, users
 
 
 async def of_installation(ctx: context.Context) -> list[users.User]:
@@ -79,21 +79,13 @@ async def remove(ctx: context.Context, user_id: str) -> users.User:
         user = next((one for one in found if one.id == user_id), None)
         if user is None:
             raise errors.NotFound("no such operator")
-        able = [one.id for one in await who_can_log_in(tx)]
+        able = [one.id for one in await users.operators_who_can_log_in(tx)]
         # At the command line, the next one can be added at once.
         if able == [user.id] and ctx.actor is not callers.OPERATOR:
             raise errors.Conflict("this is the last active operator; make another user an operator first")
         await _set(ctx, tx, user, since=None)
     ctx.access_cache.invalidate()
     return user
-
-
-async def who_can_log_in(tx: store.Transaction) -> list[users.User]:
-    """The operators who can log in: they have joined, are not disabled, and their account is open."""
-    found = [one for one in await users.operators(tx) if one.disabled_at is None and one.joined_at is not None]
-    homes = {account_id: await accounts.by_id(tx, account_id) for account_id in {one.account_id for one in found}}
-    is_open = {account_id for account_id, home in homes.items() if home is not None and home.closed_at is None}
-    return [one for one in found if one.account_id in is_open]
 
 
 async def _set(ctx: context.Context, tx: store.Transaction, user: users.User, *, since: int | None) -> None:

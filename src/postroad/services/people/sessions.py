@@ -10,9 +10,8 @@ from typing import Final
 import msgspec
 
 from postroad import context, errors
-from postroad.model.mail import limits
 from postroad.model.people import callers, login_rules
-from postroad.model.units import identifiers, times
+from postroad.model.units import identifiers, labels, times
 from postroad.services import audit_log
 from postroad.services.people import access_cache, schemes, tokens
 from postroad.storage.engine import store
@@ -262,7 +261,7 @@ async def make_token(
     if bool(name) != (expires_at is not None):
         raise errors.InvalidRequest("name: a token that outlives this session has both a name and a last day")
     if expires_at is not None:
-        limits.check_label("name", name)
+        labels.check_label("name", name)
         if not now < expires_at <= now + MAX_TOKEN_DAYS * times.DAY:
             raise errors.InvalidRequest("last_day: must be in the future, at most a year from now")
     # The session may be renewed, or not: until its present end it lives in any case, unless somebody ends it.

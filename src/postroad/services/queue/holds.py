@@ -12,8 +12,7 @@ from typing import Final
 import msgspec
 
 from postroad import context, errors
-from postroad.model.mail import limits
-from postroad.model.units import times
+from postroad.model.units import labels, times
 from postroad.services import audit_log
 from postroad.storage.engine import store
 from postroad.storage.mail import delivery_controls, queue
@@ -61,7 +60,7 @@ async def hold(
     reason: str = COMMAND,
 ) -> bool:
     """Hold mail; False when exactly this was held already."""
-    limits.check_label("reason", reason, limit=limits.REASON_CHARACTERS)
+    labels.check_label("reason", reason, limit=labels.REASON_CHARACTERS)
     one = delivery_controls.Hold(account_id, domain, reason, ctx.clock())
     async with ctx.store.transaction() as tx:
         is_new = await delivery_controls.put_hold(tx, one)

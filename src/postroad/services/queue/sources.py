@@ -10,9 +10,8 @@ from postroad import config, context, errors
 from postroad.mail import notice_kinds, notice_outbox
 from postroad.model.delivery import providers
 from postroad.model.domains import warmup
-from postroad.model.mail import limits
 from postroad.model.people import callers
-from postroad.model.units import times
+from postroad.model.units import labels, times
 from postroad.services import audit_log
 from postroad.services.queue import wait_reasons
 from postroad.storage.engine import store
@@ -180,7 +179,7 @@ async def _set(
     name = _checked(ctx, name)
     _check_provider(ctx, provider)
     if state is not SourceStatus.WARMING:
-        limits.check_label("reason", reason, limit=limits.REASON_CHARACTERS)
+        labels.check_label("reason", reason, limit=labels.REASON_CHARACTERS)
     now = ctx.clock()
     if until is not None and until <= now:
         raise errors.InvalidRequest("until: must be in the future")
@@ -243,7 +242,7 @@ async def pause_blocked(ctx: context.Context, source: str, provider: str, reply:
     ctx = dataclasses.replace(ctx, actor=callers.SERVICE)
     now = ctx.clock()
     name, said = providers.NAMES[provider], wait_reasons.shortened(reply)
-    reason = f"{name} blocks it: {said}"[: limits.REASON_CHARACTERS]
+    reason = f"{name} blocks it: {said}"[: labels.REASON_CHARACTERS]
     row = delivery_controls.SourceState(source, provider, SourceStatus.PAUSED, reason, "", now, now + BLOCKED)
     async with ctx.store.transaction() as tx:
         await put(ctx, tx, row)

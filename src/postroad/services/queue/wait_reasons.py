@@ -28,6 +28,8 @@ _SEVERITY: Final = {**processes.QUEUE_SEVERITY, PAUSED_BY_OPERATOR: 3}
 
 
 class Code(StrEnum):
+    """What a recipient waits for."""
+
     READY = "ready"  # it is next
     QUEUED = "queued"  # others are before it
     SENDING = "sending"  # an attempt is under way

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from postroad import context, errors
-from postroad.model.mail import limits
+from postroad.model.units import labels
 from postroad.protocol.mime import address
 from postroad.services import audit_log, throttled_batches, usage_limits
 from postroad.storage.engine import store
@@ -76,7 +76,7 @@ async def add_many(
     source: suppressions.Source = suppressions.Source.ACCOUNT,
 ) -> list[tuple[suppressions.Suppression, bool]]:
     """The same for the addresses of one request, together: in one transaction, with one look at the quota."""
-    limits.check_label("reason", reason, limit=limits.REASON_CHARACTERS)
+    labels.check_label("reason", reason, limit=labels.REASON_CHARACTERS)
     places = [(account_id, _key(email)) for email in emails]
     wanted = [
         suppressions.Suppression(*place, source, reason, None, None, ctx.clock()) for place in dict.fromkeys(places)

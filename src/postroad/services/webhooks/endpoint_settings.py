@@ -12,7 +12,7 @@ import msgspec
 from postroad import errors
 from postroad.mail.accept import validation
 from postroad.model.events import events, webhook_formats
-from postroad.model.mail import limits
+from postroad.model.units import labels
 from postroad.protocol.mime import address
 from postroad.services.webhooks import signed_requests
 from postroad.storage.mail import webhooks
@@ -61,7 +61,7 @@ def check(changes: Changes, of_format: str) -> Changes:
     if changes.sender_domains is not None:
         given["sender_domains"] = _sender_domains(changes.sender_domains)
     if changes.description is not None:
-        limits.check_label("description", changes.description or "-", limit=MAX_DESCRIPTION_CHARACTERS)
+        labels.check_label("description", changes.description or "-", limit=MAX_DESCRIPTION_CHARACTERS)
     return msgspec.structs.replace(changes, **given)
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from postroad.storage.engine import queries, store
+from postroad.storage.people import accounts
 
 # Accounts that somebody with an email belongs to; more are not read.
 MAX_OF_EMAIL: Final = 100
@@ -114,6 +115,16 @@ async def set_role(tx: store.Transaction, user_id: str, role: str) -> None: ...
 async def set_time_zone(tx: store.Transaction, user_id: str, time_zone: str) -> None: ...
 @queries.rows("users.operators", User)
 async def operators(tx: store.Transaction) -> list[User]: ...
+
+
+async def operators_who_can_log_in(tx: store.Transaction) -> list[User]:
+    """Those who have joined, are not disabled, and whose account is open."""
+    found = [one for one in await operators(tx) if one.disabled_at is None and one.joined_at is not None]
+    homes = {account_id: await accounts.by_id(tx, account_id) for account_id in {one.account_id for one in found}}
+    is_open = {account_id for account_id, home in homes.items() if home is not None and home.closed_at is None}
+    return [one for one in found if one.account_id in is_open]
+
+
 # Make a person an operator, or end it with None.
 @queries.change("users.set_operator")
 async def set_operator(tx: store.Transaction, user_id: str, *, since: int | None) -> None: ...
