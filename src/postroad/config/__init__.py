@@ -6,7 +6,6 @@ the double underscore is ignored: orchestrators set names such as `POSTROAD_PORT
 `[[upstreams]]` is `POSTROAD_UPSTREAMS__<NAME>__<FIELD>`, and one of `[[sources]]` likewise.
 """
 
-import copy
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
@@ -59,7 +58,7 @@ def load(
 ) -> Settings:
     """The settings from the defaults, a file, the environment and overrides, in this order."""
     tables = defaults()
-    known = copy.deepcopy(tables)
+    known = {section: dict(tables[section]) for section, _ in sources.WAYS}
     if file is not None:
         sources.merge(tables, sources.read(file), source=str(file))
     entries = {"upstreams": source_addresses.upstream_defaults(), "sources": source_addresses.source_defaults()}
