@@ -38,6 +38,6 @@ def make_engine(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], 
     if request.param == "postgres":
         url = str(request.getfixturevalue("clean_postgres_url"))
         return lambda: crashable_stores.PostgresEngine(url)
-    numbers, template = itertools.count(), tmp_path / "template.db"
-    crashable_stores.migrate(f"sqlite:///{template}")
+    numbers = itertools.count()
+    template = Path(str(request.getfixturevalue("clean_sqlite_url")).removeprefix("sqlite:///"))
     return lambda: crashable_stores.SqliteEngine(tmp_path / f"run-{next(numbers)}", template)

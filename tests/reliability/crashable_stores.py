@@ -19,8 +19,7 @@ import asyncpg
 from postroad import config, context
 from postroad.roles import composition
 from postroad.storage.engine import open_store, postgres, sqlite, store
-from tests import clean_databases
-from tests.contexts import SECRET_KEY
+from tests import clean_databases, contexts
 from tests.reliability import faults
 
 # Small, so that a run meets it: a request a second in the long run.
@@ -38,7 +37,7 @@ def settings_of(url: str) -> config.Settings:
         environment={},
         overrides={
             "database": {"url": url, "connections": 4},
-            "security": {"secret_key": SECRET_KEY},
+            "security": {"secret_key": contexts.SECRET_KEY},
             "limits": {"request_rate": RATE, "request_burst": BURST},
             "warmup": {"enabled": False},
         },
@@ -66,6 +65,31 @@ class Process:
             with mock.patch.object(open_store, "open_current", open_faulty):
                 ctx = await stack.enter_async_context(composition.open_context(settings_of(url), clock=clock))
             return cls(ctx, opened[0], stack.pop_all())
+
+
+class CrashHarness:
+    """A process on a store for accidents; when it has died, another one takes its place."""
+
+    process: Process
+
+    def __init__(self, engine: "Engine") -> None:
+        self.engine = engine
+        self.clock = contexts.Clock()
+
+    async def open(self) -> None:
+        await self.engine.open()
+        self.process = await Process.start(self.engine.url, clock=self.clock)
+
+    async def restart(self, fault: faults.Fault) -> None:
+        """The process dies now, if it has not done so, and another one starts."""
+        await self.process.store.die(fault)
+        await self.process.stop()
+        await self.engine.recover()
+        self.process = await Process.start(self.engine.url, clock=self.clock)
+
+    async def close(self) -> None:
+        await self.process.stop()
+        await self.engine.close()
 
 
 class Engine(Protocol):
@@ -259,12 +283,3 @@ class PostgresEngine:
 
     async def close(self) -> None:
         await self._operator.close()
-
-
-def migrate(url: str) -> None:
-    """An empty store with its tables."""
-
-    async def make() -> None:
-        await (await open_store.open_current(url, migrate=True)).close()
-
-    asyncio.run(make())

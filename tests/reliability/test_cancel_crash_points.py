@@ -29,16 +29,11 @@ MOMENTS = (
 Work = Callable[[context.Context, str, str], Awaitable[object]]
 
 
-class Shop:
-    """An account with a scheduled message, on a store for accidents."""
-
-    def __init__(self, engine: crashable_stores.Engine) -> None:
-        self.engine = engine
-        self.clock = contexts.Clock()
+class Shop(crashable_stores.CrashHarness):
+    """An account with a scheduled message."""
 
     async def open(self) -> None:
-        await self.engine.open()
-        self.process = await crashable_stores.Process.start(self.engine.url, clock=self.clock)
+        await super().open()
         self.account_id = (await accounts.create(self.process.ctx, "Shop")).id
         await accepted_mail.allow_sending(self.process.ctx, self.account_id, amount=2)
 
@@ -59,15 +54,8 @@ class Shop:
             await work(self.process.ctx, self.account_id, message_id)
         except store.UNAVAILABLE:
             assert self.process.store.has_struck
-        await self.process.store.die(fault)
-        await self.process.stop()
-        await self.engine.recover()
-        self.process = await crashable_stores.Process.start(self.engine.url, clock=self.clock)
+        await self.restart(fault)
         assert (await operator_jobs.check_consistency(self.process.ctx)).findings == []
-
-    async def close(self) -> None:
-        await self.process.stop()
-        await self.engine.close()
 
 
 @pytest.fixture

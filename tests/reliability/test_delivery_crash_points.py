@@ -37,22 +37,13 @@ STATUSES = {"delivered": 1, "bounced": 1, "failed": 1, "deferred": 1, "expired":
 DOMAIN = "example.net"
 
 
-class CrashHarness:
-    """A process on a store for accidents, and the mail that it is about to record."""
+class CrashHarness(crashable_stores.CrashHarness):
+    """With the mail that the process is about to record."""
 
     def __init__(self, engine: crashable_stores.Engine) -> None:
-        self.engine = engine
-        self.clock = contexts.Clock()
+        super().__init__(engine)
         self.seen: Counter[str] = Counter()
         self._number = 0
-
-    async def open(self) -> None:
-        await self.engine.open()
-        self.process = await crashable_stores.Process.start(self.engine.url, clock=self.clock)
-
-    async def close(self) -> None:
-        await self.process.stop()
-        await self.engine.close()
 
     async def sent(self) -> list[outcomes.Outcome]:
         """A message of a new account was sent to five recipients, with five outcomes."""
@@ -74,10 +65,7 @@ class CrashHarness:
             await self.process.ctx.outcome_commits.submit(ended)
         except store.UNAVAILABLE:
             assert self.process.store.has_struck
-        await self.process.store.die(fault)
-        await self.process.stop()
-        await self.engine.recover()
-        self.process = await crashable_stores.Process.start(self.engine.url, clock=self.clock)
+        await self.restart(fault)
         return await self.is_recorded(ended)
 
     async def is_recorded(self, ended: list[outcomes.Outcome]) -> bool:

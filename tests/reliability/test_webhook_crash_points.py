@@ -45,24 +45,15 @@ ANSWERS = (
 )
 
 
-class CrashHarness:
-    """A process on a crashable store, and an account with an endpoint."""
-
-    def __init__(self, engine: crashable_stores.Engine) -> None:
-        self.engine = engine
-        self.clock = contexts.Clock()
+class CrashHarness(crashable_stores.CrashHarness):
+    """With an account that has an endpoint."""
 
     async def open(self) -> None:
-        await self.engine.open()
-        self.process = await crashable_stores.Process.start(self.engine.url, clock=self.clock)
+        await super().open()
         endpoint = await webhook_harness.WebhookHarness(self.process.ctx, self.clock).endpoint(PUBLIC_URL)
         self.endpoint = msgspec.structs.replace(endpoint, url=BLOCKED_URL)
         async with self.process.ctx.store.transaction() as tx:
             await webhooks.update(tx, self.endpoint)
-
-    async def close(self) -> None:
-        await self.process.stop()
-        await self.engine.close()
 
     @property
     def desk(self) -> webhook_processes.EndpointHarness:
@@ -81,11 +72,7 @@ class CrashHarness:
             return await webhooks.claim(tx, [(self.endpoint.id, 100)], lease_until=until, worker=worker)
 
     async def restart(self, fault: faults.Fault) -> None:
-        """The process dies now, if it has not done so, and another one starts."""
-        await self.process.store.die(fault)
-        await self.process.stop()
-        await self.engine.recover()
-        self.process = await crashable_stores.Process.start(self.engine.url, clock=self.clock)
+        await super().restart(fault)
         await self.desk.audit()
 
     async def logs(self) -> Logs:
