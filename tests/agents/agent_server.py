@@ -17,12 +17,12 @@ from mcp.client.streamable_http import streamable_http_client
 
 from postroad import context
 from postroad.agents import streamable_http
+from postroad.api import routes as api_routes
 from postroad.mail.results import outcomes
 from postroad.model.bounces import disposition
 from postroad.model.people import callers
 from postroad.model.units import identifiers
 from postroad.network.http import http_server
-from postroad.roles import listeners
 from postroad.services.people import api_keys, credentials
 from postroad.services.people import authentication as caller_authentication
 from postroad.storage.mail import attempts
@@ -75,7 +75,7 @@ async def server(ctx: context.Context) -> AsyncIterator[AgentServer]:
         require=caller_authentication.require,
         public_url=PUBLIC_URL,
     )
-    app: application.Application[context.Context] = management.serve(ctx, (*listeners.ROUTES, *agents))
+    app: application.Application[context.Context] = management.serve(ctx, (*api_routes.ROUTES, *agents))
     listener = http_server.HttpListener(app, refuse=app.refuse)
     await listener.start("127.0.0.1", 0)
     try:

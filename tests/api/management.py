@@ -16,9 +16,9 @@ import structlog
 
 from postroad import context
 from postroad.api import authentication, monitoring
+from postroad.api import routes as api_routes
 from postroad.model.people import callers
 from postroad.model.units import identifiers
-from postroad.roles import listeners
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.people import authentication as caller_authentication
 from postroad.services.people import logins, step_up
@@ -109,7 +109,7 @@ def serve(
 @pytest_asyncio.fixture
 async def served(ctx: context.Context, switch: Switch) -> application.Application[context.Context]:
     """The whole API."""
-    return serve(ctx, (*listeners.ROUTES, *monitoring.health_routes(switch)))
+    return serve(ctx, (*api_routes.ROUTES, *monitoring.health_routes(switch)))
 
 
 @pytest_asyncio.fixture

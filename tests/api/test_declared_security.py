@@ -9,9 +9,9 @@ import pytest
 
 from postroad import config, context
 from postroad.api import documentation, monitoring, openapi
+from postroad.api import routes as api_routes
 from postroad.api.v1 import inbox
 from postroad.model.people import callers
-from postroad.roles import listeners
 from postroad.services.messages import dev_inbox
 from postroad.services.people import api_keys, credentials
 from postroad.web import application
@@ -54,7 +54,7 @@ def settings(database_url: str) -> config.Settings:
 def served(ctx: context.Context, clock: contexts.Clock) -> application.Application[context.Context]:
     """The whole API of a development installation, with its documentation."""
     mail = dev_inbox.Inbox(clock=clock, entropy=os.urandom)
-    described = (*listeners.ROUTES, *inbox.routes(mail), *monitoring.health_routes(lambda: False))
+    described = (*api_routes.ROUTES, *inbox.routes(mail), *monitoring.health_routes(lambda: False))
     return management.serve(ctx, (*described, *documentation.routes(described, version="0")))
 
 
@@ -115,7 +115,7 @@ async def test_a_route_takes_what_it_declares_and_nothing_else(
 
 def test_the_endpoints_of_the_interface_declare_what_it_says() -> None:
     """tests/conformance/interface.md, "Authentication"; an API key may also read when it has that scope."""
-    paths = openapi.document(listeners.ROUTES, version="0")["paths"]
+    paths = openapi.document(api_routes.ROUTES, version="0")["paths"]
     assert paths["/emails"]["post"]["security"] == [{"basic": []}, {"api_key": ["send"]}, {"token": []}]
     assert paths["/emails/{id}"]["get"]["security"] == [{"basic": []}, {"api_key": ["read"]}, {"token": []}]
     of_webhooks = [operation for path, item in paths.items() if "webhook" in path for operation in item.values()]
@@ -127,7 +127,7 @@ def test_the_endpoints_of_the_interface_declare_what_it_says() -> None:
 def test_every_route_of_the_management_belongs_to_a_scope() -> None:
     """An API key manages what its scopes name; only a user's own login, and how users log in, have none."""
     found: dict[str, set[str]] = {}
-    for route in listeners.ROUTES:
+    for route in api_routes.ROUTES:
         if route.path.startswith("/v1/") and route.permission is not None:
             resource = route.path.split("/")[2]
             found.setdefault(resource, set()).add(str(route.key_scope))
@@ -150,7 +150,7 @@ def test_every_route_of_the_management_belongs_to_a_scope() -> None:
         "webhook-listeners": {"webhooks"},
         "webhooks": {"webhooks"},
     }
-    changing = [route for route in listeners.ROUTES if route.path.startswith("/v1/messages") and route.method != "GET"]
+    changing = [route for route in api_routes.ROUTES if route.path.startswith("/v1/messages") and route.method != "GET"]
     assert {(route.path, str(route.key_scope)) for route in changing} == {
         ("/v1/messages/{id}/resend", "send"),
         ("/v1/messages/{id}/retry", "send"),

@@ -2,8 +2,8 @@
 
 from clients.conformance import operations
 from postroad.api import openapi
-from postroad.roles import listeners
+from postroad.api import routes as api_routes
 
 if __name__ == "__main__":
-    document = openapi.document(listeners.ROUTES, version="0")
+    document = openapi.document(api_routes.ROUTES, version="0")
     operations.TABLE.write_text(operations.text(document), encoding="utf-8")

@@ -10,10 +10,10 @@ import pytest_asyncio
 
 from postroad import config, context
 from postroad.api import authentication
+from postroad.api import routes as api_routes
 from postroad.dashboard import application as error_pages
 from postroad.dashboard.framework import site as sites
 from postroad.model.people import callers
-from postroad.roles import listeners
 from postroad.services.people import api_keys, credentials
 from postroad.services.people import authentication as caller_authentication
 from postroad.services.suppressions import suppression_list as suppressions
@@ -157,7 +157,7 @@ async def test_a_session_is_refused_by_the_api(ctx: context.Context, browser: Br
     assert browser.session is not None
     api = application.Application(
         ctx,
-        listeners.ROUTES,
+        api_routes.ROUTES,
         authenticate=authentication.authenticate,
         require=caller_authentication.require,
         clock=ctx.clock,

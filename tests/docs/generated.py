@@ -17,11 +17,11 @@ import msgspec
 import postroad
 from postroad import cli, errors
 from postroad.api import openapi
+from postroad.api import routes as api_routes
 from postroad.cli.framework import lazy_commands
 from postroad.dashboard.settings import credentials, webhooks
 from postroad.model.events import events
 from postroad.model.people import callers
-from postroad.roles import listeners
 from postroad.telemetry import metrics
 from tests.api.operator import conftest as operator_routes
 from tests.compat import method_table
@@ -180,7 +180,7 @@ def all_metrics() -> str:
 
 def endpoints() -> str:
     """Every endpoint below /v1 with its summary."""
-    return _endpoints(openapi.document(listeners.ROUTES, version=postroad.__version__)["paths"])
+    return _endpoints(openapi.document(api_routes.ROUTES, version=postroad.__version__)["paths"])
 
 
 def operator_endpoints() -> str:

@@ -25,10 +25,10 @@ import postroad
 from clients.conformance import languages
 from postroad import cli, config
 from postroad.api import documentation, emails, monitoring, openapi
+from postroad.api import routes as api_routes
 from postroad.api.v1 import inbox as v1_inbox
 from postroad.cli.framework import lazy_commands
 from postroad.model.mail import limits, send_request
-from postroad.roles import listeners
 from postroad.services.messages import dev_inbox
 from tests import test_errors
 from tests.cli import cli_runner
@@ -298,7 +298,7 @@ def test_every_page_is_found_from_the_readme() -> None:
 
 def test_every_endpoint_is_mentioned_with_its_method_and_no_other() -> None:
     mail = dev_inbox.Inbox(clock=lambda: 0, entropy=bytes)
-    routes = (*listeners.ROUTES, *v1_inbox.routes(mail), *monitoring.health_routes(lambda: False))
+    routes = (*api_routes.ROUTES, *v1_inbox.routes(mail), *monitoring.health_routes(lambda: False))
     described = openapi.document(routes, version=postroad.__version__)["paths"]
     endpoints = {f"{method.upper()} {path}" for path, item in described.items() for method in item}
     mentioned = {code for code in CODE.findall(API) if re.fullmatch(r"[A-Z]+ /\S+", code)}
@@ -313,7 +313,7 @@ def test_no_row_of_a_table_is_there_twice() -> None:
 
 
 def test_every_page_that_is_mentioned_is_served() -> None:
-    served = {route.path for route in documentation.routes(listeners.ROUTES, version=postroad.__version__)}
+    served = {route.path for route in documentation.routes(api_routes.ROUTES, version=postroad.__version__)}
     assert set(re.findall(r"`(/docs|/openapi\.json)`", API + README)) <= served
 
 

@@ -13,15 +13,15 @@ import schemathesis
 
 from postroad import build_version, context, errors
 from postroad.api import monitoring, openapi, operation_ids
+from postroad.api import routes as api_routes
 from postroad.api.v1 import inbox
 from postroad.model.events import events
-from postroad.roles import listeners
 from postroad.services.messages import dev_inbox
 from postroad.web import routing
 from tests import test_errors
 from tests.conformance import live_service
 
-ROUTES = (*listeners.ROUTES, *monitoring.health_routes(lambda: False))
+ROUTES = (*api_routes.ROUTES, *monitoring.health_routes(lambda: False))
 DOCUMENT: dict[str, Any] = msgspec.json.decode(
     msgspec.json.encode(openapi.document(ROUTES, version=build_version.current()))
 )

@@ -13,13 +13,13 @@ import httpx
 import structlog
 
 from postroad import context
+from postroad.api import routes as api_routes
 from postroad.api.operator import routes as operator_routes
 from postroad.api.v1 import inbox
 from postroad.compat import applications
 from postroad.dashboard import application as dashboard
 from postroad.dashboard.framework import site as sites
 from postroad.model.people import callers
-from postroad.roles import listeners
 from postroad.services.people import credentials, operators
 from postroad.web import application, routing
 from tests import contexts
@@ -88,7 +88,7 @@ class Credential:
 def build(ctx: context.Context, site: sites.Site) -> list[Surface]:
     """All surfaces."""
     assert site.mail is not None
-    api = (*listeners.ROUTES, *inbox.routes(site.mail), *operator_routes.build(site.operator_state))
+    api = (*api_routes.ROUTES, *inbox.routes(site.mail), *operator_routes.build(site.operator_state))
     log = structlog.wrap_logger(
         structlog.ReturnLogger(), wrapper_class=structlog.make_filtering_bound_logger("critical")
     )

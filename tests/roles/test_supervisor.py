@@ -14,7 +14,8 @@ import msgspec
 import pytest
 
 from postroad import config, context, errors, roles
-from postroad.roles import frontend, listeners, maintenance, service, supervisor
+from postroad.api import routes as api_routes
+from postroad.roles import frontend, maintenance, service, supervisor
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.domains import dns_checks
 from postroad.services.domains import domain_registry as domains
@@ -302,9 +303,9 @@ async def test_a_sweep_that_fails_is_logged_and_tried_again(
 
 
 def test_no_path_is_offered_twice_and_every_part_of_the_api_is_there() -> None:
-    offered = [(route.method, route.path) for route in listeners.ROUTES]
+    offered = [(route.method, route.path) for route in api_routes.ROUTES]
     assert len(offered) == len(set(offered))
-    assert {route.tag for route in listeners.ROUTES} >= {"Emails", "Account", "Domains", "Templates"}
+    assert {route.tag for route in api_routes.ROUTES} >= {"Emails", "Account", "Domains", "Templates"}
 
 
 async def test_maintenance_asks_dns_about_domains_and_a_stop_does_not_wait_for_the_answer(

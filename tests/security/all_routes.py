@@ -14,9 +14,9 @@ import httpx
 import msgspec
 
 from postroad import context
+from postroad.api import routes as api_routes
 from postroad.dashboard import application
 from postroad.model.people import callers
-from postroad.roles import listeners
 from postroad.web import routing
 from tests.api.v1 import test_tenancy as api
 from tests.dashboard import browser_client
@@ -102,7 +102,7 @@ def route_calls(service: WholeService, tenant: Tenant) -> list[RouteCall]:
     customers = [route for route in application.routes(site) if route.permission is not callers.Permission.OPERATE]
     shown = [route for route in customers if pages.is_page(route) and route.path not in ENDLESS]
     return [
-        *(RouteCall(route, is_page=False, path=_path(route, things)) for route in listeners.ROUTES),
+        *(RouteCall(route, is_page=False, path=_path(route, things)) for route in api_routes.ROUTES),
         *(RouteCall(route, is_page=True, path=pages.address(route, things)) for route in shown),
     ]
 

@@ -11,9 +11,9 @@ import pytest
 
 from postroad import config, context
 from postroad.api import authentication
+from postroad.api import routes as api_routes
 from postroad.api.operator import routes as operator_routes
 from postroad.dashboard import application
-from postroad.roles import listeners
 from postroad.services.operations import operator_jobs, operator_state
 from postroad.web import routing
 from tests.dashboard import browser_client
@@ -60,7 +60,7 @@ def pages() -> set[str]:
 
 def endpoints() -> set[str]:
     state = operator_state.OperatorState(operator_jobs.Jobs(browser_client.quiet_log()))
-    return labels([*listeners.ROUTES, *operator_routes.build(state)])
+    return labels([*api_routes.ROUTES, *operator_routes.build(state)])
 
 
 def test_the_tables_name_routes_that_exist() -> None:

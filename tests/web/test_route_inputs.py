@@ -9,12 +9,12 @@ import structlog
 from msgspec import inspect
 
 from postroad import config, context
+from postroad.api import routes as api_routes
 from postroad.api.operator import routes as operator_routes
 from postroad.api.v1 import inbox
 from postroad.compat import applications
 from postroad.dashboard import application as dashboard
 from postroad.dashboard.framework import site as sites
-from postroad.roles import listeners
 from postroad.services.messages import dev_inbox
 from postroad.services.operations import operator_jobs, operator_state
 from postroad.web import routing, validation_errors
@@ -44,7 +44,7 @@ def routes() -> list[Route]:
     site = sites.build(config.load(environment={}), mail=mail, is_stopping=lambda: False, operator_state=state)
     compatible = [route for api in applications.APIS for route in applications.routes(api)]
     return [
-        *listeners.ROUTES,
+        *api_routes.ROUTES,
         *inbox.routes(mail),
         *operator_routes.build(state),
         *compatible,

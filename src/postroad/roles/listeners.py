@@ -10,28 +10,10 @@ from typing import Final
 from postroad import build_version, config
 from postroad import context as services_context
 from postroad.agents import streamable_http
-from postroad.api import acme_challenges, authentication, documentation, emails, monitoring
+from postroad.api import acme_challenges, authentication, documentation, monitoring
+from postroad.api import routes as api_routes
 from postroad.api.operator import routes as operator_routes
-from postroad.api.v1 import (
-    account,
-    api_keys,
-    audit_log,
-    auth,
-    credentials,
-    domains,
-    inbox,
-    message_checks,
-    messages,
-    sample_send,
-    sso,
-    statistics,
-    suppressions,
-    team,
-    templates,
-    webhook_listeners,
-    webhook_schemas,
-    webhooks,
-)
+from postroad.api.v1 import inbox
 from postroad.compat import applications
 from postroad.concurrency import fairness
 from postroad.dashboard import application as dashboard
@@ -50,33 +32,11 @@ from postroad.services.people import authentication as management_rate
 from postroad.services.people import step_up
 from postroad.storage.engine import open_store
 from postroad.submission import listeners as submission_listeners
-from postroad.web import application, request_reader, routing
+from postroad.web import application, request_reader
 
 # Enough for a few scrapers and health checks.
 METRICS_CONNECTIONS: Final = 64
 
-# The routes of the API, in the order of its documentation. Health routes are added by the role.
-ROUTES: Final[tuple[routing.Route[services_context.Context], ...]] = (
-    *emails.ROUTES,
-    *auth.ROUTES,
-    *account.ROUTES,
-    *messages.ROUTES,
-    *message_checks.ROUTES,
-    *sample_send.ROUTES,
-    *statistics.ROUTES,
-    *credentials.ROUTES,
-    *api_keys.ROUTES,
-    *domains.ROUTES,
-    *templates.ROUTES,
-    *suppressions.ROUTES,
-    *webhooks.FIRST_ROUTES,
-    *webhooks.ROUTES,
-    *webhook_listeners.ROUTES,
-    *webhook_schemas.ROUTES,
-    *team.ROUTES,
-    *sso.ROUTES,
-    *audit_log.ROUTES,
-)
 # Where any API has a credential.
 CREDENTIAL_FIELDS: Final = (http_values.AUTHORIZATION, *(name for api in applications.APIS for name in api.key_headers))
 # The name of the listener at each setting, in log lines.
@@ -94,7 +54,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
     """Start the HTTP listener: the API, and the dashboard on the same address."""
     settings, ctx = role_context.context.settings, role_context.context
     received = inbox.routes(role_context.mail) if role_context.mail is not None else ()
-    described = (*ROUTES, *received, *monitoring.health_routes(is_draining=role_context.is_draining))
+    described = (*api_routes.ROUTES, *received, *monitoring.health_routes(is_draining=role_context.is_draining))
     trusted = settings.http.trusted_proxies
     proxies = application.Proxies(trusted) if trusted else None
     policy = throttle.RateLimit(rate=settings.limits.management_rate, burst=settings.limits.management_burst)

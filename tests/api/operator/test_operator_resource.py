@@ -6,9 +6,9 @@ from pathlib import Path
 
 from postroad import context
 from postroad.api import openapi
+from postroad.api import routes as api_routes
 from postroad.api.operator import routes
 from postroad.model.people import callers
-from postroad.roles import listeners
 from postroad.services.people import api_keys, credentials, operators
 from postroad.web import routing
 from tests.api import management
@@ -82,4 +82,4 @@ async def test_the_document_describes_every_endpoint_by_a_name_of_its_own(operat
 
 
 def test_the_document_of_accounts_has_none_of_it() -> None:
-    assert not any("operator" in path for path in openapi.document(listeners.ROUTES, version="0")["paths"])
+    assert not any("operator" in path for path in openapi.document(api_routes.ROUTES, version="0")["paths"])

@@ -11,10 +11,10 @@ import pytest_asyncio
 
 from postroad import context
 from postroad.api import authentication
+from postroad.api import routes as api_routes
 from postroad.api.v1 import inbox as v1_inbox
 from postroad.model.people import callers
 from postroad.protocol.smtp import values
-from postroad.roles import listeners
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import dev_inbox
 from postroad.services.people import api_keys, credentials
@@ -37,7 +37,7 @@ def served(ctx: context.Context, mail: dev_inbox.Inbox) -> application.Applicati
     """The whole API of a development installation."""
     return application.Application(
         ctx,
-        (*listeners.ROUTES, *v1_inbox.routes(mail)),
+        (*api_routes.ROUTES, *v1_inbox.routes(mail)),
         authenticate=authentication.authenticate,
         require=caller_authentication.require,
         clock=lambda: time.time_ns() // 1_000,

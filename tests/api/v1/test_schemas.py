@@ -1,11 +1,11 @@
 """What the lists of the management routes share: bounds that are documented, under names that do not clash."""
 
 from postroad.api import openapi
-from postroad.roles import listeners
+from postroad.api import routes as api_routes
 
 
 def test_every_parameter_of_a_list_is_described_with_its_bounds() -> None:
-    document = openapi.document(listeners.ROUTES, version="1")
+    document = openapi.document(api_routes.ROUTES, version="1")
     lists = [
         path["get"]
         for path in document["paths"].values()
@@ -18,5 +18,5 @@ def test_every_parameter_of_a_list_is_described_with_its_bounds() -> None:
 
 
 def test_no_two_things_share_a_name_in_the_document() -> None:
-    names = openapi.document(listeners.ROUTES, version="1")["components"]["schemas"]
+    names = openapi.document(api_routes.ROUTES, version="1")["components"]["schemas"]
     assert [name for name in names if "." in name or "_" in name] == []

@@ -15,8 +15,9 @@ from typing import Any, Final
 
 from postroad import config, context
 from postroad.api import authentication, monitoring
+from postroad.api import routes as api_routes
 from postroad.model.people import callers
-from postroad.roles import composition, listeners
+from postroad.roles import composition
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.people import api_keys, credentials
 from postroad.services.people import authentication as caller_authentication
@@ -109,7 +110,7 @@ async def _open(folder: Path) -> AsyncIterator[WholeService]:
         )
         served = application.Application(
             ctx,
-            (*listeners.ROUTES, *monitoring.health_routes(lambda: False)),
+            (*api_routes.ROUTES, *monitoring.health_routes(lambda: False)),
             authenticate=authentication.authenticate,
             require=caller_authentication.require,
             bind_actor=context.acting_as,

@@ -14,11 +14,12 @@ from typing import Any, TypeVar
 import postroad
 from postroad import config
 from postroad import context as services_context
+from postroad.api import routes as api_routes
 from postroad.api.operator import routes as operator_routes
 from postroad.cli.framework import command
 from postroad.model.people import callers
 from postroad.network.http import api_client
-from postroad.roles import composition, listeners
+from postroad.roles import composition
 from postroad.services.operations import operator_jobs, operator_state
 from postroad.services.people import authentication
 from postroad.telemetry import logs
@@ -76,7 +77,7 @@ class LocalServer(api_client.Client):
         self._opened.push_async_callback(state.close)
         app = application.Application(
             ctx,
-            (*listeners.ROUTES, *operator_routes.build(state)),
+            (*api_routes.ROUTES, *operator_routes.build(state)),
             authenticate=authenticate,
             require=authentication.require,
             clock=ctx.clock,
