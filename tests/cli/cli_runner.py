@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -45,9 +46,9 @@ class Installation:
         return run(*words, "--config", str(self.file), given=given)
 
     def text(self, *words: str, given: str | None = None) -> str:
-        """What a command prints for people; it has to succeed, and to print nothing on stderr."""
+        """What a command prints for people; it has to succeed, and to name at most its server on stderr."""
         result = self.run(*words, given=given)
-        assert (result.exit_code, result.stderr) == (0, ""), result.output
+        assert (result.exit_code, without_server(result.stderr)) == (0, ""), result.output
         return result.stdout
 
     def json(self, *words: str, given: str | None = None) -> dict[str, Any]:
@@ -80,9 +81,15 @@ def run(*words: str, given: str | None = None) -> click.testing.Result:
 def sentence(result: click.testing.Result) -> str:
     """What a command said that failed as a command should: one sentence on stderr, exit code 1."""
     assert (result.exit_code, result.stdout) == (1, ""), result.output
-    assert result.stderr.startswith("Error: ")
-    assert result.stderr.count("\n") == 1
-    return result.stderr.removeprefix("Error: ").rstrip("\n")
+    said = without_server(result.stderr)
+    assert said.startswith("Error: ")
+    assert said.count("\n") == 1
+    return said.removeprefix("Error: ").rstrip("\n")
+
+
+def without_server(stderr: str) -> str:
+    """Without the line that names the installation, of commands that also work with a server."""
+    return re.sub(r"\AServer: \S+, on this host\n", "", stderr)
 
 
 def usage_error(result: click.testing.Result) -> str:

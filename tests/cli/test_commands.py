@@ -58,8 +58,6 @@ def common(path: str) -> set[str]:
     """The options that a command has in common with others of its kind, and that are documented once."""
     if path in RUNNERS:
         return set()
-    if isinstance(COMMANDS[path], server_command.EitherCommand):
-        return EVERYWHERE | {"--url"}
     if path in ABOUT_SERVERS:
         return {"--json"}
     if path == "postroad top":  # of all accounts

@@ -152,7 +152,7 @@ def test_a_check_says_what_is_missing_and_fails_until_it_is_there(
 ) -> None:
     server.zones["bounces.example.com"] = {"TXT": ['"v=spf1 mx -all"'], "MX": ["10 mx.example.org."]}
     result = asking.run("domain", "check", "Example.com")
-    assert (result.exit_code, result.stderr) == (1, "")
+    assert (result.exit_code, result.stderr) == (1, "Server: http://127.0.0.1:8025, on this host\n")
     lines = result.stdout.splitlines()
     assert (lines[0][:17], lines[0][-15:]) == ("example.com (dom_", "): not verified")
     assert lines[1:3] == [
@@ -188,7 +188,8 @@ def test_advice_alone_does_not_make_a_check_fail(asking: Installation, server: d
     checked = asking.json("domain", "check", "example.com")["domain"]
     assert (checked["verified"], checked["verified_by"]) == (True, "dns")
     assert [record["state"] for record in checked["records"]] == ["ok", "ok", "ok", "missing", "missing"]
-    assert asking.json("domain", "show", "example.com")["domain"] == checked
+    shown = asking.json("domain", "show", "example.com")["domain"]
+    assert shown == checked | {"account_id": shown["account_id"]}
 
 
 def test_a_rotation_shows_the_record_of_the_new_key(asking: Installation) -> None:
@@ -235,7 +236,6 @@ def test_a_check_tells_the_operator_to_publish_the_zone(asking: Installation, se
         "DKIM: missing. Alias found, but its key is not in your zone; run 'postroad domain records' and publish its "
         "output."
     )
-    assert f"{alias['name']}. IN CNAME" not in result.stdout
     assert f"{alias['name']}. IN CNAME" in asking.text("domain", "show", "example.com")
 
 

@@ -54,7 +54,8 @@ def test_every_command_needs_something_that_is_listed() -> None:
     for path, one in COMMANDS.items():
         is_of_server = isinstance(one, server_command.ServerCommand) or path in ENDLESS
         assert is_of_server == (path in SCOPES), path
-        assert isinstance(one, command.SettingsCommand) == (path in OF_INSTALLATION), path
+        is_of_host = isinstance(one, (command.SettingsCommand, server_command.HostCommand))
+        assert is_of_host == (path in OF_INSTALLATION), path
     assert len(OF_INSTALLATION) > 50
 
 

@@ -27,15 +27,15 @@ def shop(installation: Installation) -> Installation:
 
 
 def content(shop: Installation, sent: dict[str, Any]) -> EmailMessage:
-    message = sent["message"]
-    raw = shop.ask(lambda ctx: messages.raw(ctx, message["account_id"], message["id"]))
+    account_id = shop.json("account", "show", "Shop")["account"]["id"]
+    raw = shop.ask(lambda ctx: messages.raw(ctx, account_id, sent["message"]["id"]))
     return email.message_from_bytes(raw, policy=email.policy.default)
 
 
-def test_a_message_is_queued_and_the_output_says_who_delivers_it(shop: Installation) -> None:
+def test_a_message_is_queued_and_the_output_says_so(shop: Installation) -> None:
     said = shop.text("send", *HELLO)
     assert said.startswith("em_")
-    assert said.endswith(" is queued, for 1 recipient. A running service delivers it.\n")
+    assert said.endswith(" is queued, for 1 recipient.\n")
     (waiting,) = shop.json("queue", "list")["recipients"]
     assert waiting["email"] == "ada@example.net"
 
@@ -48,7 +48,8 @@ def test_everything_that_a_message_can_have_is_in_it(shop: Installation, tmp_pat
         *("--reply-to", "help@example.com", "--html", "<p>Hi</p>", "--header", "X-Order: 42", "--tag", "receipt"),
         *("--reply-to", "Sales <sales@example.com>", "--attach", str(file), "--key", "order-42"),
     )
-    assert [one["email"].partition("@")[0] for one in sent["recipients"]] == ["ada", "bob", "cy", "dee"]
+    recipients = shop.json("show", sent["message"]["id"])["recipients"]
+    assert [one["email"].partition("@")[0] for one in recipients] == ["ada", "bob", "cy", "dee"]
     mime = content(shop, sent)
     assert (mime["From"], mime["To"], mime["Cc"], mime["Bcc"]) == (
         "Shop <shop@example.com>",
@@ -60,9 +61,6 @@ def test_everything_that_a_message_can_have_is_in_it(shop: Installation, tmp_pat
     assert (mime["X-Order"], mime["Subject"]) == ("42", "Hello")
     (attached,) = mime.iter_attachments()
     assert (attached.get_filename(), attached.get_content()) == ("bill.pdf", b"%PDF-1.7\0\xff")
-    account_id, message_id = sent["message"]["account_id"], sent["message"]["id"]
-    details = shop.ask(lambda ctx: messages.details(ctx, account_id, message_id))
-    assert details.message.source == "test"
 
 
 def test_a_template_gets_its_values(shop: Installation) -> None:
@@ -83,9 +81,7 @@ def test_the_text_is_read_from_standard_input(shop: Installation) -> None:
 def test_the_same_key_sends_once(shop: Installation) -> None:
     first = shop.json("send", *HELLO, "--key", "order-1")
     again = shop.json("send", *HELLO, "--key", "order-1")
-    assert (first["replayed"], again["replayed"]) == (False, True)
     assert first["message"] == again["message"]
-    assert "was already queued with the same key" in shop.text("send", *HELLO, "--key", "order-1")
     assert "different" in shop.refusal("send", *HELLO, "--cc", "bob@example.net", "--key", "order-1")
     assert len(shop.json("queue", "list")["recipients"]) == 1
 
@@ -139,14 +135,13 @@ def test_a_text_that_is_too_large_or_no_text_is_refused(shop: Installation) -> N
 def test_what_is_held_is_said_to_be_held_and_by_what(shop: Installation) -> None:
     shop.text("queue", "hold", "--domain", "example.net")
     result = shop.run("send", *HELLO, "--wait", "1")
-    assert (result.exit_code, result.stderr) == (1, "")
+    assert result.exit_code == 1
     summary, recipient, hint = result.stdout.splitlines()
-    assert recipient.startswith("ada@example.net: queued, held by the operator of this service; since ")
-    assert recipient.endswith(": postroad queue hold")
-    show = f"postroad queue show {summary.split()[0]} --config {shlex.quote(str(shop.file))}"
-    assert hint == f"1 recipient is not final after 1 s; '{show}' shows more."
-    (told,) = json.loads(shop.run("send", *HELLO, "--wait", "1", "--json").stdout)["recipients"]
-    assert told["reason"].startswith("held by the operator of this service; since ")
+    assert recipient == "ada@example.net: queued, held by the operator of this service"
+    show = f"postroad show {summary.split()[0]} --config {shlex.quote(str(shop.file))}"
+    assert hint == f"Not final after 1 s; '{show}' shows more."
+    (told,) = json.loads(shop.run("send", *HELLO, "--wait", "1", "--json").stdout)["message"]["recipients"]
+    assert told["queue"]["reason"]["text"] == "held by the operator of this service"
 
 
 def test_without_a_service_the_wait_ends_with_the_right_question(shop: Installation) -> None:
@@ -173,7 +168,7 @@ def test_with_a_service_the_wait_ends_with_the_result_of_each_recipient(dev: Pat
     delivered, bounced = result.stdout.splitlines()[1:]
     assert delivered.startswith("ada@example.net: delivered, 250 ")
     assert bounced.startswith("bounce@example.net: bounced, 550 ")
-    shown = json.loads(cli_runner.run(*words[:-4], "--wait", "50", "--json", "--data", str(dev)).stdout)
+    shown = json.loads(cli_runner.run(*words[:-4], "--wait", "50", "--json", "--data", str(dev)).stdout)["message"]
     assert [one["status"] for one in shown["recipients"]] == ["delivered", "bounced"]
 
 
@@ -186,6 +181,6 @@ def test_a_deferred_recipient_is_not_final_and_the_exit_code_says_so(dev: Path) 
     queued, recipient, hint = result.stdout.splitlines()
     assert recipient.startswith("fail@example.net: ")
     message_id = queued.partition(" ")[0]
-    command = f"postroad queue show {message_id} --data {shlex.quote(str(dev))}"
-    assert hint == f"1 recipient is not final after 2 s; '{command}' shows more."
-    assert cli_runner.run(*shlex.split(command)[1:]).stdout.startswith(f"Message {message_id} ")
+    command = f"postroad show {message_id} --data {shlex.quote(str(dev))}"
+    assert hint == f"Not final after 2 s; '{command}' shows more."
+    assert cli_runner.run(*shlex.split(command)[1:]).stdout.startswith(f"{message_id}: ")

@@ -96,7 +96,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "domain list": ("postroad.cli.server.domains.show_list", "List an account's domains."),
     "domain show": ("postroad.cli.server.domains.show", "Show a domain with its DNS records and warm-up."),
     "domain verify": ("postroad.cli.server.domains.verify", "Mark a domain as verified without a DNS check."),
-    "domain check": ("postroad.cli.server.domain_check.check", "Check the DNS records of a domain."),
+    "domain check": ("postroad.cli.server.domains.check", "Check the DNS records of a domain."),
     "domain rotate-key": ("postroad.cli.server.domains.rotate_key", "Create a new DKIM key for a domain."),
     "domain records": (
         "postroad.cli.server.domains.zone_records",
@@ -146,11 +146,11 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "Remove an address from the suppression list of an account.",
     ),
     "suppression import": (
-        "postroad.cli.server.suppressions_local.import_file",
+        "postroad.cli.server.suppressions.import_file",
         "Add the addresses of a CSV file to the suppression list of an account.",
     ),
     "suppression export": (
-        "postroad.cli.server.suppressions_local.export_file",
+        "postroad.cli.server.suppressions.export_file",
         "Export the suppression list of an account as CSV, to FILE or standard output.",
     ),
     "import resend": (

@@ -12,9 +12,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, TextIO, TypeVar
 
 import click
+import msgspec
 
 from postroad import context as services_context
-from postroad.cli.framework import command, output, views
+from postroad.api.v1 import domains as domain_views
+from postroad.cli.framework import command, output
 from postroad.cli.server import domains as domain_texts
 from postroad.mail.signing import domain_keys
 from postroad.network.http import json_api
@@ -130,7 +132,7 @@ async def _run(
     records = {one.name: await _records(context, account, one.name, dry_run=dry_run) for one in named}
     sections = {name: _section_view(section) for name, section in report.sections.items()}
     for one in sections["domains"]["created"] + sections["domains"]["existing"]:
-        one["records"] = [views.dns_record(each) for each in records.get(one["name"], ())]
+        one["records"] = records.get(one["name"], [])
     data = {"dry_run": dry_run, "complete": report.is_complete, **sections}
     text = "\n".join(_lines(report, reader.name, records, dry_run=dry_run))
     return output.Report(data=data, text=text, exit_code=0 if report.is_complete else 1)
@@ -138,11 +140,12 @@ async def _run(
 
 async def _records(
     context: services_context.Context, account: accounts.Account, name: str, *, dry_run: bool
-) -> Sequence[domain_checks.RecordStatus]:
+) -> list[dict[str, Any]]:
     domain = await domains.by_name(context, account.id, name)
     if not dry_run:
         await domain_keys.keys(context, domain)
-    return [domain_texts.for_operator(one) for one in await domain_checks.records(context, domain)]
+    shown = [domain_checks.for_operator(one) for one in await domain_checks.records(context, domain)]
+    return [msgspec.to_builtins(domain_views.record_view(one)) for one in shown]
 
 
 def _section_view(section: importer.Section | importer.SuppressionSection) -> dict[str, Any]:
@@ -166,7 +169,7 @@ def _items(items: Sequence[importer.Item]) -> list[dict[str, Any]]:
 def _lines(
     report: importer.Report,
     vendor: str,
-    records: dict[str, Sequence[domain_checks.RecordStatus]],
+    records: dict[str, list[dict[str, Any]]],
     *,
     dry_run: bool,
 ) -> list[str]:
@@ -195,5 +198,5 @@ def _lines(
     return lines
 
 
-def _is_to_set(shown: domain_checks.RecordStatus) -> bool:
-    return shown.value is not None and shown.state != "ok" and not shown.record.managed
+def _is_to_set(record: dict[str, Any]) -> bool:
+    return record["value"] is not None and record["state"] != "ok" and not record["managed"]

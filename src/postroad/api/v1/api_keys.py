@@ -188,7 +188,8 @@ class ApiKeysResponse(resource.Response, frozen=True):
     next_cursor: resource.NextCursor
 
 
-def _api_key(row: stored.ApiKey, *, now: int) -> ApiKey:
+def key_view(row: stored.ApiKey, *, now: int) -> ApiKey:
+    """A stored key in its public form."""
     limits = row.limits
     usage = callers.usage_on_day(row.usage or callers.KeyUsage(), now=now)
     return resource.from_record(
@@ -231,7 +232,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     after = identifiers.after(query.cursor, identifiers.API_KEY)
     found = await api_keys.of_account(ctx, request.caller.account_id, after=after, limit=query.rows + 1)
     rows, following = identifiers.page(found, limit=query.rows)
-    listed = [_api_key(row, now=ctx.clock()) for row in rows]
+    listed = [key_view(row, now=ctx.clock()) for row in rows]
     return routing.Response(200, ApiKeysResponse(listed, following, request_id=request.id))
 
 
@@ -250,7 +251,7 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
         mode=body.mode or statuses.Mode.LIVE,
         limits=callers.KeyLimits(**_limits(body)),
     )
-    return routing.Response(201, CreatedApiKey(_api_key(made, now=ctx.clock()), secret, request_id=request.id))
+    return routing.Response(201, CreatedApiKey(key_view(made, now=ctx.clock()), secret, request_id=request.id))
 
 
 async def change(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -267,7 +268,7 @@ async def change(ctx: context.Context, request: routing.Request) -> routing.Resp
         scopes=None if body.scopes is None else frozenset(body.scopes),
         limits=_limits(body),
     )
-    return routing.Response(200, ApiKeyResponse(_api_key(changed, now=ctx.clock()), request_id=request.id))
+    return routing.Response(200, ApiKeyResponse(key_view(changed, now=ctx.clock()), request_id=request.id))
 
 
 async def revoke(ctx: context.Context, request: routing.Request) -> routing.Response:

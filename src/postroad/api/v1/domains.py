@@ -8,6 +8,7 @@ from postroad import context, errors
 from postroad.api.v1 import resource
 from postroad.mail.signing import domain_keys
 from postroad.model.domains import domain_records
+from postroad.model.people import callers
 from postroad.model.units import identifiers, times
 from postroad.services.domains import dns_checks as domain_checks
 from postroad.services.domains import domain_registry as domains
@@ -142,21 +143,25 @@ def _domain(
     return resource.from_record(kind, row, verified=row.verified_at is not None, warm=bool(row.warm), dkim=dkim, **more)
 
 
-def _record(shown: domain_checks.RecordStatus) -> DnsRecord:
+def record_view(shown: domain_checks.RecordStatus) -> DnsRecord:
+    """A record in its public form."""
     record = shown.record
     return resource.from_record(
         DnsRecord, shown, purpose=record.purpose, name=record.name, type=record.type, managed=record.managed
     )
 
 
-async def _details(ctx: context.Context, row: stored.Domain) -> DomainDetails:
+async def _details(ctx: context.Context, request: routing.Request, row: stored.Domain) -> DomainDetails:
     known = await domain_keys.existing_records(ctx, [row])
+    records = await domain_checks.records(ctx, row)
+    if callers.Permission.OPERATE in request.caller.permissions:
+        records = [*map(domain_checks.for_operator, records)]
     warmth = await domains.warmup_view(ctx, row)
     return _domain(
         DomainDetails,
         row,
         known.get(row.id),
-        records=[_record(shown) for shown in await domain_checks.records(ctx, row)],
+        records=[*map(record_view, records)],
         warmup=None if warmth is None else resource.from_record(Warmup, warmth),
     )
 
@@ -183,7 +188,7 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
     body: NewDomain = request.body
     made = await domains.add(ctx, request.caller.account_id, body.name, verified=False)
     await domain_keys.keys(ctx, made)
-    return routing.Response(201, DomainResponse(await _details(ctx, made), request_id=request.id))
+    return routing.Response(201, DomainResponse(await _details(ctx, request, made), request_id=request.id))
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -192,20 +197,20 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     With the DNS records to publish, and what the last check found.
     """
     found = await domains.find(ctx, request.caller.account_id, request.path["id"])
-    return routing.Response(200, DomainResponse(await _details(ctx, found), request_id=request.id))
+    return routing.Response(200, DomainResponse(await _details(ctx, request, found), request_id=request.id))
 
 
 async def check(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Check the DNS records of a sender domain."""
     checked = await domain_checks.check_now(ctx, request.caller.account_id, request.path["id"])
-    return routing.Response(200, DomainResponse(await _details(ctx, checked.domain), request_id=request.id))
+    return routing.Response(200, DomainResponse(await _details(ctx, request, checked.domain), request_id=request.id))
 
 
 async def rotate_key(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Create a new DKIM key for a sender domain."""
     found = await domains.find(ctx, request.caller.account_id, request.path["id"])
     await key_rotation.rotate(ctx, found)
-    return routing.Response(200, DomainResponse(await _details(ctx, found), request_id=request.id))
+    return routing.Response(200, DomainResponse(await _details(ctx, request, found), request_id=request.id))
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:

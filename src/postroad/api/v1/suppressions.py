@@ -7,6 +7,7 @@ import msgspec
 
 from postroad import context, errors
 from postroad.api.v1 import messages, resource
+from postroad.model.people import callers
 from postroad.model.units import identifiers, labels, times
 from postroad.protocol.mime import address
 from postroad.services.suppressions import suppression_csv
@@ -137,8 +138,14 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
     Mail to a suppressed address is accepted, and the recipient bounces without an attempt.
     """
     body: NewSuppression = request.body
-    reason = body.reason or suppressions.BY_ACCOUNT
-    row, is_new = await suppressions.add(ctx, request.caller.account_id, body.email, reason=reason)
+    is_operator = ctx.actor.kind is callers.ActorKind.OPERATOR
+    row, is_new = await suppressions.add(
+        ctx,
+        request.caller.account_id,
+        body.email,
+        reason=body.reason or (suppressions.BY_OPERATOR if is_operator else suppressions.BY_ACCOUNT),
+        source=stored.Source.OPERATOR if is_operator else stored.Source.ACCOUNT,
+    )
     if not is_new:
         raise errors.Conflict(f"email: {row.email_key} is already suppressed; to change the reason, remove it first")
     return routing.Response(201, SuppressionResponse(_shown(row), request_id=request.id))

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import os
 import re
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -30,9 +29,7 @@ from postroad.storage.people import accounts
 
 # A second row shows that the name is ambiguous.
 AMBIGUOUS_ACCOUNT: Final = 2
-ACCOUNT: Final = click.Option(
-    ["--account"], metavar="ACCOUNT", help="Account id or unique name; optional if there is only one account."
-)
+ACCOUNT: Final = server_command.OF_ACCOUNT
 
 
 async def named_account(context: services_context.Context, named: str | None) -> accounts.Account:
@@ -93,8 +90,6 @@ def masked_settings(effective: config.Settings) -> dict[str, Any]:
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
-DATA = click.Option(["--data"], type=FOLDER, metavar="DIR", help="Data folder of 'postroad dev'.")
-CONFIG = click.Option(["--config"], type=FILE, metavar="FILE", help=f"Configuration file. {server_command.CONFIG_TEXT}")
 JSON = server_command.JSON
 
 # Errors that an operator can cause, in addition to those of API callers.
@@ -115,7 +110,7 @@ class SettingsCommand(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The parameters of the command, and those of every command."""
         own = super().get_params(ctx)
-        return [*own[:-1], DATA, CONFIG, JSON, *own[-1:]]
+        return [*own[:-1], server_command.DATA, server_command.CONFIG, JSON, *own[-1:]]
 
     def invoke(self, ctx: click.Context) -> None:
         """Run the function and print its report."""
@@ -183,12 +178,6 @@ def settings_file(given: Path | None) -> Path | None:
             "variables. 'postroad init' sets up an installation."
         )
     return file
-
-
-def installation_option() -> str:
-    """The option that selected the installation, to repeat in a suggested command."""
-    given = click.get_current_context().params
-    return "".join(f" --{name} {shlex.quote(str(given[name]))}" for name in ("data", "config") if given[name])
 
 
 @contextlib.contextmanager

@@ -1,17 +1,18 @@
 """The base of commands that work over HTTP, from any machine, with a URL and an API key.
 
 Without a server, they work on an installation of this machine: on that which `--data` or `--config` names, or else the
-environment, or the file of `postroad init`. A `ServerCommand` then calls the API in its process (`local_server.py`);
-an `EitherCommand` has a function of its own for it. Which server is used is said on stderr.
+environment, or the file of `postroad init`; then they call its API in their process (`local_server.py`). Which server
+is used is said on stderr. A `HostCommand` always works like that, with the rights of an operator.
 The modules of such commands import nothing of the service, so that they start fast; what works on an installation is
 imported when it is used. The API key never is an argument, because other users of the machine can see those.
 """
 
-import importlib
+import contextlib
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -19,6 +20,9 @@ import postroad
 from postroad import errors
 from postroad.cli.framework import output, server_login
 from postroad.network.http import api_client
+
+if TYPE_CHECKING:
+    from postroad.cli.framework import local_server
 
 CONFIG_VARIABLE: Final = "POSTROAD_CONFIG"
 # What `postroad init` writes.
@@ -65,6 +69,12 @@ URL: Final = click.Option(
 JSON: Final = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON.")
 _FOLDER: Final = click.Path(file_okay=False, path_type=Path)
 _FILE: Final = click.Path(dir_okay=False, path_type=Path)
+# Of commands that only work on an installation.
+DATA: Final = click.Option(["--data"], type=_FOLDER, metavar="DIR", help="Data folder of 'postroad dev'.")
+CONFIG: Final = click.Option(["--config"], type=_FILE, metavar="FILE", help=f"Configuration file. {CONFIG_TEXT}")
+OF_ACCOUNT: Final = click.Option(
+    ["--account"], metavar="ACCOUNT", help="Account id or unique name; optional if there is only one account."
+)
 INSTALLATION: Final = [
     click.Option(["--data"], type=_FOLDER, metavar="DIR", help="Data folder of 'postroad dev', instead of a server."),
     click.Option(["--config"], type=_FILE, metavar="FILE", help="Configuration file, instead of a server."),
@@ -129,36 +139,61 @@ class ServerCommand(click.Command):
         ctx.exit(report.exit_code)
 
 
-class EitherCommand(ServerCommand):
-    """The same, and `local`, a function of an `AccountCommand` with its module, does it on an installation."""
+class HostCommand(click.Command):
+    """A command whose function is `(server, **arguments) -> Report`; `server` is the installation of this machine."""
 
-    def __init__(self, name: str, *, local: str, **options: Any) -> None:
-        super().__init__(name, **options)
-        self._local = local
+    needs_account = False
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The parameters of the command, and those of every command of this kind."""
+        own = super().get_params(ctx)
+        return [*([OF_ACCOUNT] if self.needs_account else []), *own[:-1], DATA, CONFIG, JSON, *own[-1:]]
 
     def invoke(self, ctx: click.Context) -> None:
-        """Run it on the installation that is meant, or else with a server."""
-        if not is_local(ctx.params, os.environ):
-            super().invoke(ctx)
-            return
-        from postroad.cli.framework import command  # noqa: PLC0415 - the whole service, which a server command does not need
+        """Call the function and print its report."""
+        from postroad.cli.framework import command  # noqa: PLC0415 - see `_open`
 
-        del ctx.params["url"]
-        module, _, name = self._local.rpartition(".")
-        function = getattr(importlib.import_module(module), name)
-        command.AccountCommand(self.name, callback=function).invoke(ctx)
+        arguments = dict(ctx.params)
+        as_json = arguments.pop("as_json")
+        chosen = {name: arguments.pop(name) for name in ("data", "config")}
+        chosen["account"] = arguments.pop("account") if self.needs_account else None
+        assert self.callback is not None  # noqa: S101 - set by the decorator
+        with command.report_errors(), contextlib.closing(_open(chosen, needs_account=self.needs_account)) as server:
+            try:
+                report = self.callback(server, **arguments)
+            except api_client.ServerError as problem:
+                raise error_of(problem) from None
+        output.show(report, as_json=as_json)
+        ctx.exit(report.exit_code)
+
+
+class AccountCommand(HostCommand):
+    """The same for one account, which the option `--account` names."""
+
+    needs_account = True
 
 
 def connect(chosen: Mapping[str, Any], *, needs_account: bool = True) -> api_client.Client:
     """The server that the options, the environment or the last login name, or else the installation of this machine."""
     if not is_local(chosen, os.environ):
         return client(chosen["url"], os.environ)
-    from postroad.cli.framework import command, local_server  # noqa: PLC0415 - the whole service, needed only here
+    return _open(chosen, needs_account=needs_account)
+
+
+def _open(chosen: Mapping[str, Any], *, needs_account: bool) -> "local_server.LocalServer":
+    """The installation of this machine. Its import is that of the whole service, which other servers do not need."""
+    from postroad.cli.framework import command, local_server  # noqa: PLC0415
 
     with command.report_errors():
         settings = command.load_settings(data=chosen["data"], file=chosen["config"])
         with command.name_store_on_error(settings):
             return local_server.LocalServer(settings, account=chosen.get("account"), needs_account=needs_account)
+
+
+def installation_option() -> str:
+    """The option that selected the installation, to repeat in a suggested command."""
+    given = click.get_current_context().params
+    return "".join(f" --{name} {shlex.quote(str(given[name]))}" for name in ("data", "config") if given[name])
 
 
 def is_local(chosen: Mapping[str, Any], environment: Mapping[str, str]) -> bool:

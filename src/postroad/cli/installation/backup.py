@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from postroad import config
-from postroad.cli.framework import command, output
+from postroad.cli.framework import command, output, server_command
 from postroad.roles import composition
 from postroad.services.queue import holds
 from postroad.storage.engine import backup_files, migrations, open_store, postgres_backup, sqlite_backup
@@ -60,14 +60,14 @@ async def restore(settings: config.Settings, *, file: Path, force: bool) -> outp
     stamp = time.strftime("%Y%m%d%H%M%S", time.gmtime())
     restoring = _restore_postgres if is_postgres else _restore_sqlite
     restored = await restoring(settings, file, force=force, stamp=stamp)
-    release = f"postroad queue release{command.installation_option()}"
+    release = f"postroad queue release{server_command.installation_option()}"
     kept = f" What was there before is kept as {restored.aside}." if restored.aside else ""
     text = (
         f"Restored {file} to {command.masked_address(settings.database.url)}.{kept}\n"
         f"Delivery of all mail is held: {restored.reason}. "
         f"{restored.queued} queued recipients may have been delivered since.\n"
         "Next:\n"
-        f"  1. Check it: postroad verify{command.installation_option()}\n"
+        f"  1. Check it: postroad verify{server_command.installation_option()}\n"
         "  2. Start the service: mail is accepted, and none is delivered.\n"
         f"  3. See what may be a duplicate: {release} --list\n"
         "  4. Cancel what must not be sent twice: postroad queue cancel\n"

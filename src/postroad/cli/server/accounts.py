@@ -7,15 +7,29 @@ import msgspec
 
 from postroad import context as services_context
 from postroad import errors
-from postroad.cli.framework import command, output, views
+from postroad.cli.framework import command, local_server, output, server_command
 from postroad.mail.accept import stored_space
 from postroad.model.units import identifiers, times
-from postroad.services import audit_log as services_audit_log
 from postroad.services.accounts import account_registry
 from postroad.services.accounts import credits as services_credits
 from postroad.storage.people import accounts
 
+ACCOUNTS: Final = "/v1/operator/accounts"
+FIELDS: Final = (
+    "id name status suspended_reason suspended_by credits request_rate recipients_per_day created_at".split()
+)
 NAMED = click.argument("named", metavar="ACCOUNT")
+
+
+def _view(record: accounts.Account) -> dict[str, Any]:
+    """An account as JSON, with its balances."""
+    balances = {"available": record.available, "reserved": record.reserved}
+    return times.wire_fields(record, FIELDS, status=record.state, credits=balances)
+
+
+def _operated_view(shown: dict[str, Any]) -> dict[str, Any]:
+    """The same of what the operator's API shows."""
+    return {name: shown["state" if name == "status" else name] for name in FIELDS}
 
 
 @click.command("create", cls=command.StoreCommand)
@@ -37,7 +51,7 @@ async def show_list(context: services_context.Context, after: str, limit: int) -
     found_rows = [(one.id, one.name, one.state, one.available, one.reserved) for one in page]
     rows = [row[: len(titles)] for row in found_rows]
     text = output.table(titles, rows, empty="There are no accounts.")
-    data = {"accounts": [views.account(account) for account in page], "next_after": next_cursor}
+    data = {"accounts": [_view(account) for account in page], "next_after": next_cursor}
     return output.Report(data=data, text=output.with_more(text, next_cursor))
 
 
@@ -64,7 +78,7 @@ async def show(context: services_context.Context, named: str) -> output.Report:
     text = "\n".join(f"{name + ':':9}{value}" for name, value in facts.items())
     until = times.optional_to_wire(account_registry.suspended_until(context, account))
     details = {
-        **views.account(account),
+        **_view(account),
         "suspended_until": until,
         "sending": msgspec.structs.asdict(sending),
         "storage": {"live_bytes": storage.live, "test_bytes": storage.test},
@@ -101,77 +115,77 @@ def _sending(sending: account_registry.Sending) -> str:
     )
 
 
-@click.command("suspend", cls=command.StoreCommand)
+@click.command("suspend", cls=server_command.HostCommand)
 @NAMED
 @click.option("--reason", required=True, help="Reason, shown to senders in the error.")
-async def suspend(context: services_context.Context, named: str, reason: str) -> output.Report:
+def suspend(server: local_server.LocalServer, named: str, reason: str) -> output.Report:
     """Suspend an account. It can no longer send, but can still read."""
-    account = await command.named_account(context, named)
-    account = await account_registry.suspend(context, account.id, reason)
-    return report(account, f"Account {account.name!r} ({account.id}) is suspended: {reason}")
+    return _change(server, named, "/suspend", {"reason": reason}, text=f"is suspended: {reason}")
 
 
-@click.command("resume", cls=command.StoreCommand)
+@click.command("resume", cls=server_command.HostCommand)
 @NAMED
-async def resume(context: services_context.Context, named: str) -> output.Report:
+def resume(server: local_server.LocalServer, named: str) -> output.Report:
     """Resume a suspended account. Its counts of the bounce guard are reset."""
-    account = await command.named_account(context, named)
-    account = await account_registry.resume(context, account.id)
-    return report(account, f"Account {account.name!r} ({account.id}) is resumed.")
+    return _change(server, named, "/resume", text="is resumed.")
 
 
-@click.command("rename", cls=command.StoreCommand)
+@click.command("rename", cls=server_command.HostCommand)
 @NAMED
 @click.argument("name")
-async def rename(context: services_context.Context, named: str, name: str) -> output.Report:
+def rename(server: local_server.LocalServer, named: str, name: str) -> output.Report:
     """Rename an account."""
-    account = await command.named_account(context, named)
-    renamed = await account_registry.rename(context, account.id, name)
-    return report(renamed, f"Account {account.name!r} ({account.id}) is now {name!r}.")
+    return _change(server, named, "", {"name": name}, text=f"is now {name!r}.")
 
 
-@click.command("limits", cls=command.StoreCommand)
+@click.command("limits", cls=server_command.HostCommand)
 @NAMED
 @click.option("--request-rate", type=int, help="Sends per second. 0: as in the settings.")
 @click.option("--recipients-per-day", type=int, help="Recipients per UTC day. 0: no limit.")
-async def limits(
-    context: services_context.Context, named: str, request_rate: int | None, recipients_per_day: int | None
+def limits(
+    server: local_server.LocalServer, named: str, request_rate: int | None, recipients_per_day: int | None
 ) -> output.Report:
     """Set the limits of an account.
 
     A limit that is not given stays as it is.
     """
-    account = await command.named_account(context, named)
-    account = await account_registry.change_limits(
-        context,
-        account.id,
-        request_rate=account.request_rate if request_rate is None else request_rate or None,
-        recipients_per_day=account.recipients_per_day if recipients_per_day is None else recipients_per_day or None,
-    )
+    given = {"request_rate": request_rate, "recipients_per_day": recipients_per_day}
+    body = {name: amount or None for name, amount in given.items() if amount is not None}
+    account = server.named_account(named)
+    if body:
+        server.call("PATCH", f"{ACCOUNTS}/{account.id}", body)
+        account = server.named_account(account.id)
     return report(account, f"Account {account.name!r} ({account.id}) has {account_registry.limits_text(account)}.")
 
 
 def report(account: accounts.Account, text: str) -> output.Report:
     """An account after a change."""
-    return output.Report(data={"account": views.account(account)}, text=text)
+    return output.Report(data={"account": _view(account)}, text=text)
 
 
-@click.command("close", cls=command.StoreCommand)
+def _change(
+    server: local_server.LocalServer, named: str, action: str, body: dict[str, object] | None = None, *, text: str
+) -> output.Report:
+    account = server.named_account(named)
+    found = server.call("POST" if action else "PATCH", f"{ACCOUNTS}/{account.id}{action}", body)
+    return output.Report(
+        data={"account": _operated_view(found["account"])},
+        text=f"Account {account.name!r} ({account.id}) {text}",
+    )
+
+
+@click.command("close", cls=server_command.HostCommand)
 @NAMED
-async def close(context: services_context.Context, named: str) -> output.Report:
+def close(server: local_server.LocalServer, named: str) -> output.Report:
     """Close an account. Nobody can log in or send; queued mail is still delivered, and all data is kept."""
-    account = await command.named_account(context, named)
-    account = await account_registry.close(context, account.id)
-    return report(account, f"Account {account.name!r} ({account.id}) is closed.")
+    return _change(server, named, "/close", text="is closed.")
 
 
-@click.command("reopen", cls=command.StoreCommand)
+@click.command("reopen", cls=server_command.HostCommand)
 @NAMED
-async def reopen(context: services_context.Context, named: str) -> output.Report:
+def reopen(server: local_server.LocalServer, named: str) -> output.Report:
     """Reopen a closed account."""
-    account = await command.named_account(context, named)
-    account = await account_registry.reopen(context, account.id)
-    return report(account, f"Account {account.name!r} ({account.id}) is reopened.")
+    return _change(server, named, "/reopen", text="is reopened.")
 
 
 @click.command("remove", cls=command.StoreCommand)
@@ -191,44 +205,34 @@ async def remove(context: services_context.Context, named: str, *, yes: bool) ->
     return output.Report(data={"removed": account.id}, text=f"Account {account.name!r} ({account.id}) is removed.")
 
 
-@click.command("add", cls=command.AccountCommand)
+@click.command("add", cls=server_command.AccountCommand)
 @click.option("--amount", type=int, required=True, help="Number of credits; one credit pays for one recipient.")
 @click.option("--note", help="Note for the ledger entry.")
-async def add_credits(
-    context: services_context.Context, account: accounts.Account, amount: int, note: str | None
-) -> output.Report:
+def add_credits(server: local_server.LocalServer, amount: int, note: str | None) -> output.Report:
     """Add credits to an account."""
-    changed = await services_credits.add(context, account.id, amount, note)
-    text = f"{amount} credits added to {changed.name!r} ({changed.id}); {changed.available} available."
-    return output.Report(data={"account": views.account(changed)}, text=text)
+    body = {"amount": amount, "note": note}
+    found = server.call("POST", f"{ACCOUNTS}/{server.account.id}/credits", body)["account"]
+    available = found["credits"]["available"]
+    text = f"{amount} credits added to {found['name']!r} ({found['id']}); {available} available."
+    return output.Report(data={"account": _operated_view(found)}, text=text)
 
 
-@click.command("unlimited", cls=command.AccountCommand)
+@click.command("unlimited", cls=server_command.AccountCommand)
 @click.argument("state", type=click.Choice(["on", "off"]), metavar="STATE")
-async def unlimited_credits(context: services_context.Context, account: accounts.Account, state: str) -> output.Report:
+def unlimited_credits(server: local_server.LocalServer, state: str) -> output.Report:
     """Give an account unlimited credits (on), or charge it again (off)."""
-    changed = await services_credits.set_unlimited(context, account.id, unlimited=state == "on")
-    result = "has unlimited credits" if changed.unlimited else "is charged credits"
-    data = {"account": views.account(changed), "unlimited": bool(changed.unlimited)}
-    return output.Report(data=data, text=f"Account {changed.name!r} ({changed.id}) {result}.")
+    unlimited = state == "on"
+    found = server.call("PATCH", f"{ACCOUNTS}/{server.account.id}", {"credits_unlimited": unlimited})["account"]
+    result = "has unlimited credits" if unlimited else "is charged credits"
+    data = {"account": _operated_view(found), "unlimited": unlimited}
+    return output.Report(data=data, text=f"Account {found['name']!r} ({found['id']}) {result}.")
 
 
 DEFAULT_ENTRIES: Final = 50
 MAX_ENTRIES: Final = 1_000
 
 
-class AuditLogCommand(command.AccountCommand):
-    """A command of one account, or of the installation: then its function gets no account."""
-
-    async def resolve(self, context: services_context.Context, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Leave out the account with `--installation`."""
-        is_installation = arguments.pop("installation")
-        if is_installation and arguments["account"] is not None:
-            raise click.UsageError("--account and --installation cannot be combined; use one of them.")
-        return {**arguments, "account": None} if is_installation else await super().resolve(context, arguments)
-
-
-@click.command("audit-log", cls=AuditLogCommand)
+@click.command("audit-log", cls=server_command.HostCommand, params=[server_command.OF_ACCOUNT])
 @click.option("--installation", is_flag=True, help="Show changes of the installation instead of those of an account.")
 @click.option(
     "--limit",
@@ -237,13 +241,23 @@ class AuditLogCommand(command.AccountCommand):
     show_default=True,
     help="Maximum number of entries.",
 )
-async def audit_log(context: services_context.Context, account: accounts.Account | None, limit: int) -> output.Report:
+def audit_log(
+    server: local_server.LocalServer, *, account: str | None, installation: bool, limit: int
+) -> output.Report:
     """Show who changed what in an account, newest first."""
-    account_id = account.id if account is not None else services_audit_log.INSTALLATION
-    entries = await services_audit_log.page(context, account_id, before=None, limit=limit)
-    rows = [
-        (times.to_wire(entry.created_at), entry.actor, entry.client_address or None, services_audit_log.text(entry))
-        for entry in entries
-    ]
-    text = output.table(["time", "actor", "client", "action"], rows, empty="The audit log is empty.")
-    return output.Report(data={"entries": [views.audit_log_entry(entry) for entry in entries]}, text=text)
+    if installation and account is not None:
+        raise click.UsageError("--account and --installation cannot be combined; use one of them.")
+    of = {"of": "installation"} if installation else {"account_id": server.named_account(account).id}
+    entries: list[dict[str, Any]] = []
+    before = None
+    while len(entries) < limit:
+        rows = min(identifiers.MAX_LIMIT, limit - len(entries))
+        page = server.get("/v1/operator/audit-log", before=before, limit=rows, **of)
+        entries += page["entries"]
+        if (before := page["next_before"]) is None:
+            break
+    rows_shown = [(one["at"], one["actor"]["name"], one["client_address"], one["text"]) for one in entries]
+    text = output.table(["time", "actor", "client", "action"], rows_shown, empty="The audit log is empty.")
+    return output.Report(
+        data={"entries": [{**one, "account_id": one["account_id"] or ""} for one in entries]}, text=text
+    )

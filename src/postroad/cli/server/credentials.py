@@ -1,51 +1,56 @@
 """`postroad credential` and `postroad apikey`: SMTP credentials, and API keys that are issued under them."""
 
+from typing import Any, Final
+from urllib import parse
+
 import click
+import msgspec
 
 from postroad import context as services_context
-from postroad.cli.framework import command, output, views
+from postroad.api.v1 import api_keys as key_views
+from postroad.cli.framework import command, local_server, output, server_command
 from postroad.model.mail import statuses
 from postroad.model.people import callers
 from postroad.model.units import times
-from postroad.services.people import api_keys, credentials
+from postroad.services.people import api_keys
 from postroad.storage.people import accounts
 
+CREDENTIALS: Final = "/v1/credentials"
+KEYS: Final = "/v1/api-keys"
 
-@click.command("create", cls=command.AccountCommand)
+
+@click.command("create", cls=server_command.AccountCommand)
 @click.option("--name", default="default", show_default=True, help="Display name.")
-async def create(context: services_context.Context, account: accounts.Account, name: str) -> output.Report:
+def create(server: local_server.LocalServer, name: str) -> output.Report:
     """Create an SMTP credential and show its password once."""
-    credential, password = await credentials.create(context, account.id, name)
-    text = (
-        f"username:  {credential.username}\npassword:  {password}\n{output.SHOWN_ONCE} Credential id: {credential.id}"
-    )
-    return output.Report(data={"credential": {**views.credential(credential), "password": password}}, text=text)
+    found = server.call("POST", CREDENTIALS, {"name": name})
+    made, password = found["credential"], found["password"]
+    text = f"username:  {made['username']}\npassword:  {password}\n{output.SHOWN_ONCE} Credential id: {made['id']}"
+    return output.Report(data={"credential": {**server.owned(made), "password": password}}, text=text)
 
 
-@click.command("list", cls=command.AccountCommand)
-async def show_list(context: services_context.Context, account: accounts.Account) -> output.Report:
+@click.command("list", cls=server_command.AccountCommand)
+def show_list(server: local_server.LocalServer) -> output.Report:
     """List an account's SMTP credentials."""
-    listed = await credentials.of_account(context, account.id)
+    listed = [one for page in server_command.pages(server, CREDENTIALS, limit=100) for one in page["credentials"]]
     rows = [
-        (
-            one.id,
-            one.name,
-            one.username,
-            views.creator(one),
-            *map(times.optional_to_wire, (one.disabled_at, one.revoked_at)),
-        )
+        (one["id"], one["name"], one["username"], _creator(one), one["disabled_at"], one["revoked_at"])
         for one in listed
     ]
     titles = ["id", "name", "username", "created by", "disabled", "revoked"]
     text = output.table(titles, rows, empty="There are no SMTP credentials.")
-    return output.Report(data={"credentials": [views.credential(one) for one in listed]}, text=text)
+    return output.Report(data={"credentials": [server.owned(one) for one in listed]}, text=text)
 
 
-@click.command("revoke", cls=command.AccountCommand)
+def _creator(secret: dict[str, Any]) -> str | None:
+    return secret["created_by_email"] or (secret["created_by"] and "removed user")
+
+
+@click.command("revoke", cls=server_command.AccountCommand)
 @click.argument("credential_id", metavar="CREDENTIAL_ID")
-async def revoke(context: services_context.Context, credential_id: str, account: accounts.Account) -> output.Report:
+def revoke(server: local_server.LocalServer, credential_id: str) -> output.Report:
     """Revoke an SMTP credential and its API keys. Takes effect within a second."""
-    await credentials.revoke(context, account.id, credential_id)
+    server.call("DELETE", f"{CREDENTIALS}/{parse.quote(credential_id, safe='')}")
     return output.Report(data={"revoked": credential_id}, text=f"{credential_id} and its API keys are revoked.")
 
 
@@ -115,34 +120,31 @@ async def create_key(
         limits=limits,
     )
     text = f"{secret}\n{output.SHOWN_ONCE} Key id: {key.id}"
-    return output.Report(data={"api_key": {**views.api_key(key, now=context.clock()), "key": secret}}, text=text)
+    shown = msgspec.to_builtins(key_views.key_view(key, now=context.clock()))
+    return output.Report(data={"api_key": {"id": key.id, "account_id": account.id, **shown, "key": secret}}, text=text)
 
 
-@click.command("list", cls=command.AccountCommand)
-async def list_keys(context: services_context.Context, account: accounts.Account) -> output.Report:
+@click.command("list", cls=server_command.AccountCommand)
+def list_keys(server: local_server.LocalServer) -> output.Report:
     """List an account's API keys."""
-    listed = await api_keys.of_account(context, account.id)
+    listed = [one for page in server_command.pages(server, KEYS, limit=100) for one in page["api_keys"]]
     rows = [
         (
-            one.id,
-            one.name,
-            one.hint,
-            one.scopes,
-            views.creator(one),
-            *map(times.optional_to_wire, (one.limits.expires_at, one.disabled_at, one.revoked_at)),
+            *(one["id"], one["name"], one["hint"], " ".join(one["scopes"]), _creator(one)),
+            *(one["expires_at"], one["disabled_at"], one["revoked_at"]),
         )
         for one in listed
     ]
     titles = ["id", "name", "hint", "scopes", "created by", "expires", "disabled", "revoked"]
     text = output.table(titles, rows, empty="There are no API keys.")
-    return output.Report(data={"api_keys": [views.api_key(one, now=context.clock()) for one in listed]}, text=text)
+    return output.Report(data={"api_keys": [server.owned(one) for one in listed]}, text=text)
 
 
-@click.command("revoke", cls=command.AccountCommand)
+@click.command("revoke", cls=server_command.AccountCommand)
 @click.argument("key_id", metavar="KEY_ID")
-async def revoke_key(context: services_context.Context, key_id: str, account: accounts.Account) -> output.Report:
+def revoke_key(server: local_server.LocalServer, key_id: str) -> output.Report:
     """Revoke an API key. Takes effect within a second."""
-    await api_keys.revoke(context, account.id, key_id)
+    server.call("DELETE", f"{KEYS}/{parse.quote(key_id, safe='')}")
     return output.Report(data={"revoked": key_id}, text=f"{key_id} is revoked.")
 
 

@@ -7,7 +7,7 @@ import click
 
 from postroad import context as services_context
 from postroad import errors
-from postroad.cli.framework import command, output
+from postroad.cli.framework import command, output, server_command
 from postroad.cli.server import queue_texts
 from postroad.model.units import times
 from postroad.services.messages import queue_inspection
@@ -191,4 +191,4 @@ def _options(held: stored_holds.Hold) -> str:
     """The options of the scope and of the installation, to repeat in a suggested command."""
     account = f" --account {held.account_id}" if held.account_id else ""
     domain = f" --domain {held.domain}" if held.domain else ""
-    return f"{account}{domain}{command.installation_option()}"
+    return f"{account}{domain}{server_command.installation_option()}"

@@ -20,6 +20,8 @@ STANDARD_INPUT: Final = "-"
 # Often enough for a person, and a small part of what a key may do.
 POLL_SECONDS: Final = 0.5
 NOT_FINAL: Final = ("queued", "deferred")
+# Why a recipient waits that is due.
+READY: Final = "ready"
 
 _OPTIONS: Final[list[click.Parameter]] = [
     click.Option(["--from", "sender"], required=True, metavar="ADDRESS", help="Sender, at a domain of the account."),
@@ -48,15 +50,15 @@ _OPTIONS: Final[list[click.Parameter]] = [
 ]
 
 
-@click.command("send", cls=server_command.EitherCommand, local="postroad.cli.server.send_local.send", params=_OPTIONS)
+@click.command("send", cls=server_command.ServerCommand, params=_OPTIONS)
 def send(server: api_client.Client, *, key: str | None, wait: int | None, **fields: Any) -> output.Report:
     """Send a message. With --data or --config, a running service delivers it.
 
     If the connection breaks, the error names the key to pass as --key, so that a second try sends nothing twice. With
     --wait, the exit code is 1 if a result is missing by then.
     """
-    given = f"cli-{os.urandom(16).hex()}" if key is None else checked_key(key)
-    body = {name: value for name, value in message(fields).items() if value}
+    given = f"cli-{os.urandom(16).hex()}" if key is None else _checked_key(key)
+    body = {name: value for name, value in _message(fields).items() if value}
     try:
         accepted = server.call("POST", "/emails", body, headers={"Idempotency-Key": given})
     except api_client.ServerError as problem:
@@ -72,8 +74,7 @@ def send(server: api_client.Client, *, key: str | None, wait: int | None, **fiel
     return _report(found, seconds=wait)
 
 
-def message(fields: dict[str, Any]) -> dict[str, Any]:
-    """The message as `POST /emails` takes it."""
+def _message(fields: dict[str, Any]) -> dict[str, Any]:
     headers = {name.strip(): value.strip() for name, value in _pairs("--header", fields["headers"], ":").items()}
     return {
         "from": fields["sender"],
@@ -92,8 +93,7 @@ def message(fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def checked_key(text: str) -> str:
-    """An idempotency key of a length that is allowed."""
+def _checked_key(text: str) -> str:
     if not (1 <= len(text) <= limits.IDEMPOTENCY_KEY_CHARACTERS and text.isprintable()):
         raise click.UsageError(f"--key: must have 1 to {limits.IDEMPOTENCY_KEY_CHARACTERS} characters")
     return text
@@ -116,8 +116,11 @@ def _report(found: dict[str, Any], *, seconds: int | None) -> output.Report:
     lines = [f"{found.get('id')} is queued, for {output.recipients(found.get('recipient_count'))}."]
     lines += [f"{one.get('email')}: {one.get('status')}{_reply(one)}{_reason(one)}" for one in recipients]
     missing = [one for one in recipients if one.get("status") in NOT_FINAL]
-    if missing:
-        lines.append(f"Not final after {seconds} s; 'postroad show {found.get('id')}' shows more.")
+    if missing and all(_wait_reason(one).get("code") == READY for one in missing):
+        lines.append(f"No attempt within {seconds} s; check that the service is running.")
+    elif missing:
+        show = f"postroad show {found.get('id')}{server_command.installation_option()}"
+        lines.append(f"Not final after {seconds} s; '{show}' shows more.")
     text = "\n".join(map(output.printable, lines))
     return output.Report(data={"message": found}, text=text, exit_code=1 if missing else 0)
 
@@ -128,9 +131,15 @@ def _reply(one: dict[str, Any]) -> str:
 
 
 def _reason(one: dict[str, Any]) -> str:
+    reason = _wait_reason(one)
+    # That it is ready says nothing new.
+    return f", {reason.get('text')}" if reason and reason.get("code") != READY else ""
+
+
+def _wait_reason(one: dict[str, Any]) -> dict[str, Any]:
     queue = one.get("queue")
     reason = queue.get("reason") if isinstance(queue, dict) else None
-    return f", {reason.get('text')}" if isinstance(reason, dict) else ""
+    return reason if isinstance(reason, dict) else {}
 
 
 def _text(given: str | None) -> str | None:

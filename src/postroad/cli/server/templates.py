@@ -1,16 +1,17 @@
 """`postroad template`: templates with {{placeholders}}."""
 
-from typing import TextIO
+from typing import Final, TextIO
 
 import click
 
 from postroad import context as services_context
 from postroad import errors
-from postroad.cli.framework import command, output, views
+from postroad.cli.framework import command, output
 from postroad.model.units import identifiers, times
 from postroad.services.templates import templates
 from postroad.storage.people import accounts
 
+FIELDS: Final = "id account_id alias subject text html created_at updated_at".split()
 FILE = click.File("r", encoding="utf-8")
 
 
@@ -38,7 +39,9 @@ async def put(
     plain = _content(text, text_file, name="text")
     rich = _content(html, html_file, name="html")
     template = await templates.put(context, account.id, alias, subject=subject, text=plain, html=rich, layout=layout)
-    return output.Report(data={"template": views.template(template)}, text=f"Template {template.alias!r} is stored.")
+    return output.Report(
+        data={"template": times.wire_fields(template, FIELDS)}, text=f"Template {template.alias!r} is stored."
+    )
 
 
 @click.command("list", cls=command.AccountCommand)
@@ -52,7 +55,7 @@ async def show_list(
     page, next_cursor = identifiers.page(listed, limit=limit, key="alias")
     rows = [(one.alias, one.subject, times.to_wire(one.updated_at)) for one in page]
     text = output.table(["alias", "subject", "updated"], rows, empty="There are no templates.")
-    data = {"templates": [views.template(one) for one in page], "next_after": next_cursor}
+    data = {"templates": [times.wire_fields(one, FIELDS) for one in page], "next_after": next_cursor}
     return output.Report(data=data, text=output.with_more(text, next_cursor))
 
 

@@ -7,7 +7,7 @@ import click
 
 from postroad import context as services_context
 from postroad import errors
-from postroad.cli.framework import command, output, views
+from postroad.cli.framework import command, output
 from postroad.keys import installation_keys
 from postroad.model.people import callers
 from postroad.model.units import times
@@ -20,6 +20,7 @@ ACCOUNT: Final = click.Option(
     ["--account"], metavar="ACCOUNT", help="Account id or unique name; needed if the email belongs to several accounts."
 )
 # Longer than the password limit, so that a password that is too long is rejected, not cut.
+FIELDS: Final = "id account_id email role disabled_at created_at joined_at last_login_at".split()
 LINE_CHARACTERS: Final = 5_000
 
 
@@ -51,7 +52,7 @@ async def show_list(context: services_context.Context, account: accounts.Account
     ]
     columns = ["id", "email", "role", "disabled", "joined", "last login"]
     text = output.table(columns, rows, empty="There are no users.")
-    return output.Report(data={"users": [views.user(one) for one in listed]}, text=text)
+    return output.Report(data={"users": [_view(one) for one in listed]}, text=text)
 
 
 @click.command("invite", cls=command.AccountCommand)
@@ -150,7 +151,7 @@ async def token(context: services_context.Context, email: str | None, account: s
     if user.joined_at is None:
         raise errors.Conflict(f"{user.email} has not joined yet and cannot have a token")
     session = await authentication.issue_token(context, user)
-    data = {"token": session.token, "expires_at": times.to_wire(session.expires_at), "user": views.user(user)}
+    data = {"token": session.token, "expires_at": times.to_wire(session.expires_at), "user": _view(user)}
     return output.Report(data=data, text=session.token)
 
 
@@ -171,6 +172,10 @@ async def _first_owner(context: services_context.Context, named: str | None) -> 
     raise errors.NotFound(f"account {account.name!r} has no active owner; create one with 'postroad user create'")
 
 
+def _view(user: users.User) -> dict[str, object]:
+    return times.wire_fields(user, FIELDS)
+
+
 def _listed(title: str, created: credentials.CreatedSecrets) -> str:
     """A line that names API keys and SMTP credentials; empty if there are none."""
     names = [
@@ -186,7 +191,7 @@ def _read_password() -> str:
 
 def _report(user: users.User, text: str, *, generated: str | None = None) -> output.Report:
     """The report of a user, with the password if it was generated."""
-    view = views.user(user)
+    view = _view(user)
     if generated is None:
         return output.Report(data={"user": view}, text=text)
     text = f"{text}\npassword:  {generated}\n{output.SHOWN_ONCE}"
@@ -199,7 +204,7 @@ def link_report(
     """The report of a password link."""
     url = password_links.url(context.settings, token)
     text = f"{text}\n{url}\nIt works once, until {times.to_minute(expires_at)}. {output.SHOWN_ONCE}"
-    data = {"user": views.user(user), "link": url, "expires_at": times.to_wire(expires_at)}
+    data = {"user": _view(user), "link": url, "expires_at": times.to_wire(expires_at)}
     return output.Report(data=data, text=text)
 
 
@@ -209,9 +214,7 @@ async def add_operator(context: services_context.Context, email: str, account: s
     """Make a user an operator of the installation. Check that the printed account is the right one."""
     account_id = None if account is None else (await command.named_account(context, account)).id
     user = await operators.add(context, email, account_id=account_id)
-    return output.Report(
-        data={"user": views.user(user)}, text=f"{user.email} of account {user.account_id} is an operator."
-    )
+    return output.Report(data={"user": _view(user)}, text=f"{user.email} of account {user.account_id} is an operator.")
 
 
 @click.command("list", cls=command.StoreCommand)
@@ -223,7 +226,7 @@ async def list_operators(context: services_context.Context) -> output.Report:
         for one in found
     ]
     text = output.table(["id", "email", "since", "disabled", "last login"], rows, empty="There are no operators.")
-    return output.Report(data={"operators": [views.user(one) for one in found]}, text=text)
+    return output.Report(data={"operators": [_view(one) for one in found]}, text=text)
 
 
 @click.command("remove", cls=command.StoreCommand)
@@ -234,7 +237,7 @@ async def remove_operator(context: services_context.Context, email: str) -> outp
     if not found:
         raise errors.NotFound(f"{email!r} is not an operator")
     user = await operators.remove(context, found[0].id)
-    return output.Report(data={"user": views.user(user)}, text=f"{user.email} is no longer an operator.")
+    return output.Report(data={"user": _view(user)}, text=f"{user.email} is no longer an operator.")
 
 
 @click.command("show", cls=command.StoreCommand, params=[command.ACCOUNT])

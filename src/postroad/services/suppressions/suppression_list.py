@@ -19,6 +19,8 @@ from postroad.storage.mail import suppressions
 # A sentence; senders read it in the recipient's response.
 # Of what a user or a program of the account adds without a reason.
 BY_ACCOUNT: Final = "added by the account"
+# Of what an operator adds at the command line.
+BY_OPERATOR: Final = "added by the operator"
 
 
 async def page(
