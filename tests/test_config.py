@@ -11,6 +11,7 @@ import pytest
 from hypothesis import strategies
 
 from postroad import config
+from postroad.config import former_names
 from tests.docs import generated
 
 ROOT = Path(__file__).parent.parent
@@ -180,7 +181,6 @@ def test_a_provider_keeps_what_is_not_mentioned_in_any_layer(tmp_path: Path) -> 
         ("DELIVERY__RETRY_SECONDS", "0", "delivery.retry_seconds[0]: must be 1 or more"),
         ("DELIVERY__RETRY_SECONDS", ",".join(["1"] * 101), "delivery.retry_seconds: must have at most 100 entries"),
         ("DELIVERY__TLS", "sometimes", "delivery.tls: 'sometimes' is not one of opportunistic, required, off"),
-        ("DELIVERY__SIGNER_WORKERS", "257", "delivery.signer_workers: must be 256 or less"),
         ("DELIVERY__MX_PORT", "0", "delivery.mx_port: must be 1 or more"),
         ("DELIVERY__MX_PORT", "65536", "delivery.mx_port: must be 65535 or less"),
         ("DELIVERY__ALLOW_PRIVATE", "10.1.0.0/16,mx.internal", "delivery.allow_private: 'mx.internal' is neither an"),
@@ -200,8 +200,8 @@ def test_a_provider_keeps_what_is_not_mentioned_in_any_layer(tmp_path: Path) -> 
             "127.0.0.1/8",
             "http.trusted_proxies: '127.0.0.1/8' has host bits set; did you mean 127.0.0.0/8?",
         ),
-        ("DELIVERY__LEASE_SECONDS", "9", "delivery.lease_seconds: must be 10 or more"),
-        ("DELIVERY__LEASE_SECONDS", "3601", "delivery.lease_seconds: must be 3600 or less"),
+        ("TESTING__LEASE_SECONDS", "9", "testing.lease_seconds: must be 10 or more"),
+        ("TESTING__LEASE_SECONDS", "3601", "testing.lease_seconds: must be 3600 or less"),
         ("DELIVERY__RESOLVERS", "dns.example.com:53", "delivery.resolvers: 'dns.example.com' is not an IP address"),
         ("DELIVERY__RESOLVERS", "dns.example.com", "delivery.resolvers: 'dns.example.com' is not an address"),
         ("DELIVERY__RESOLVERS", "192.0.2.1:99999", "delivery.resolvers: '192.0.2.1:99999' has no port"),
@@ -215,8 +215,7 @@ def test_a_provider_keeps_what_is_not_mentioned_in_any_layer(tmp_path: Path) -> 
         ("DELIVERY__GRACE_SECONDS", "0", "delivery.grace_seconds: must be 1 or more"),
         ("DOMAINS__KEY_ZONE", "my zone", "domains.key_zone: 'my zone' is not a domain name"),
         ("DOMAINS__KEY_ZONE", "a." * 100 + "example", "domains.key_zone: must have at most 200 characters"),
-        ("DOMAINS__KEY_ROTATION_DAYS", "7", "domains.key_rotation_days: must exceed key_overlap_days, or be 0"),
-        ("DOMAINS__KEY_OVERLAP_DAYS", "0", "domains.key_overlap_days: must be 1 or more"),
+        ("DOMAINS__KEY_ROTATION_DAYS", "7", "domains.key_rotation_days: must exceed 7, or be 0"),
         ("INBOUND__LISTEN", "25", "inbound.listen: '25' is not an address"),
         ("METRICS__LISTEN", "9090", "metrics.listen: '9090' is not an address"),
         ("METRICS__TOKEN", "short", "metrics.token: write at least 16 printable ASCII characters"),
@@ -379,3 +378,20 @@ def test_the_defaults_hold_no_key() -> None:
     with pytest.raises(config.ConfigError):
         config.secret_key(load().security)
     assert not stat.S_IMODE(DEFAULTS.stat().st_mode) & stat.S_IXUSR
+
+
+def test_a_setting_of_an_earlier_build_is_refused_with_what_became_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "postroad.toml"
+    file.write_text("[delivery]\nidle_seconds = 3\n")
+    for variables, source in (({}, str(file)), ({"POSTROAD_DELIVERY__IDLE_SECONDS": "3"}, "environment")):
+        with pytest.raises(config.ConfigError) as refused:
+            config.load(None if variables else file, environment=variables)
+        assert str(refused.value) == f"delivery.idle_seconds: is fixed at 5 seconds; remove it (in {source})"
+
+
+def test_no_setting_is_former_and_every_new_name_exists() -> None:
+    sections = config.defaults()
+    known = {f"{section}.{key}" for section, values in sections.items() if isinstance(values, dict) for key in values}
+    assert not known & former_names.SENTENCES.keys()
+    for sentence in former_names.SENTENCES.values():
+        assert set(re.findall(r"\b[a-z_]+\.[a-z_]+\b", sentence)) <= known

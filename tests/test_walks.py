@@ -107,9 +107,9 @@ async def walks(folder: Path) -> dict[str, list[str]]:
                         "resolvers": [dns.address],
                         "allow_private": ["127.0.0.0/8"],
                         "hostname": "mail.example.org",
-                        "poll_milliseconds": RARELY,
                     },
-                    "webhooks": {"allow_insecure": True, "poll_milliseconds": RARELY},
+                    "webhooks": {"allow_insecure": True},
+                    "testing": {"poll_milliseconds": RARELY},
                 },
             )
             async with composition.open_context(settings) as office:

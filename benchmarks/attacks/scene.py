@@ -61,8 +61,10 @@ ca_file = "{authority}"
 grace_seconds = 1
 
 [doctor]
-hourly = false
 probe_host = ""
+
+[testing]
+hourly_checks = false
 
 [security]
 secret_key = "{secret_key}"

@@ -37,13 +37,12 @@ drain_seconds = 0
 request_rate = 1000000
 request_burst = 1000000
 management_rate = 1000000
-management_burst = 1000000
 
 [warmup]
 enabled = false
 
-[doctor]
-hourly = false
+[testing]
+hourly_checks = false
 
 [security]
 secret_key = "{secret_key}"
@@ -97,7 +96,7 @@ SUBMISSION_CONFIGURATION = """
 [submission]
 listen = "127.0.0.1:{smtp_port}"
 auth_without_tls = true
-connections_per_address = 1000
+connections = 5000
 
 [metrics]
 listen = "127.0.0.1:{port}"

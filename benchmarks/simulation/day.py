@@ -94,7 +94,8 @@ def settings_of(day: scenario.Scenario) -> config.Settings:
     overrides: dict[str, typing.Any] = {
         "security": {"secret_key": SECRET_KEY},
         # Hosts look for mail that others left once a second together: more often costs most of the simulation's time.
-        "delivery": {"sign": False, "poll_milliseconds": 1000 * day.hosts, **day.delivery},
+        "delivery": day.delivery,
+        "testing": {"sign": False, "poll_milliseconds": 1000 * day.hosts, **day.testing},
         "providers": day.providers,
     }
     return config.load(environment={}, overrides=overrides)

@@ -41,9 +41,8 @@ def make(seed: int) -> scenario.Scenario:
         "delivery": {
             "retry_seconds": RETRY_SECONDS,
             "connections": chance.choice((20, 100, 500)),
-            "lease_seconds": chance.choice((10, 60)),
-            "poll_milliseconds": 2000,
         },
+        "testing": {"lease_seconds": chance.choice((10, 60)), "poll_milliseconds": 2000},
     }
     return scenario.of(f"random {seed}", values, _kinds(chance))
 

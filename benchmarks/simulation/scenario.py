@@ -89,6 +89,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     look_seconds: float = 0.5  # a host that is woken up looks for mail no more often than this; 0: at once
     providers: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)  # settings of `[providers]`
     delivery: dict[str, int | list[int]] = msgspec.field(default_factory=dict)  # settings of `[delivery]`
+    testing: dict[str, int] = msgspec.field(default_factory=dict)  # settings of `[testing]`
 
 
 def load(path: pathlib.Path = FILE) -> dict[str, Scenario]:

@@ -118,12 +118,12 @@ class Host(engine.Engine):
         self._log = Log(lambda text: world.checks.violated(loop.time(), f"{self.worker} logs {text}"))
         self._ctx = self._context(settings)
         self._held = recorder.Leases(
-            self.store, worker=self.worker, seconds=settings.delivery.lease_seconds, clock=self.clock, log=self._log
+            self.store, worker=self.worker, seconds=settings.testing.lease_seconds, clock=self.clock, log=self._log
         )
         sources = controls.SourceTable(self._ctx, self._held, loop.time)
         self._recorder = recorder.Recorder(self._ctx, self._held, sources, self._log)
         self._hosts = routing.Hosts(loop.time)
-        trusted = times.LeaseClock(settings.delivery.lease_seconds * times.SECOND)
+        trusted = times.LeaseClock(settings.testing.lease_seconds * times.SECOND)
         services = delivery_provider_queue.DeliveryServices(
             ctx=self._ctx,
             held=self._held,
@@ -231,7 +231,7 @@ class Host(engine.Engine):
         is_open = False
         try:
             if self._world.is_silent(kind, loop.time()):
-                await virtual_time.sleep(delivery.connect_seconds)
+                await virtual_time.sleep(attempter.TIMEOUTS.connect)
                 raise smtp_connection.ConnectFailed(internet.TIMED_OUT)
             await virtual_time.sleep(invariants.CONNECT_SECONDS, tick=self._world.tick_seconds)
             is_open = True

@@ -10,6 +10,7 @@ import pytest
 from postroad import context
 from postroad.model.people import callers
 from postroad.model.units import times
+from postroad.services import usage_limits
 from postroad.services.people import api_keys, credentials
 from tests import accepted_mail
 from tests.api.management import AccountClients
@@ -147,7 +148,7 @@ async def test_moves_and_cancellations_without_end_are_rate_limited(
     sent = await send(mine, send_at=times.to_wire(clock.now + HOUR))
     path = f"/emails/{sent['id']}"
     before = (await mine.owner.get(path)).json()["send_at"]
-    for _ in range(ctx.settings.limits.retry_burst):
+    for _ in range(usage_limits.REPEAT_RATE.burst):
         assert (await mine.nobody.patch(path, json={"send_at": before}, headers=sender)).status_code == 200
     moved_to = times.to_wire(clock.now + 2 * HOUR)
     refused = await mine.nobody.patch(path, json={"send_at": moved_to}, headers=sender)
@@ -158,7 +159,7 @@ async def test_moves_and_cancellations_without_end_are_rate_limited(
         (await mine.nobody.post(f"{path}/cancel", headers=sender)).status_code
         for _ in range(ctx.settings.limits.request_burst)
     ]
-    changes_left = ctx.settings.limits.request_burst - ctx.settings.limits.retry_burst - 1
+    changes_left = ctx.settings.limits.request_burst - usage_limits.REPEAT_RATE.burst - 1
     assert statuses == [200] * changes_left + [429] * (len(statuses) - changes_left)
 
 

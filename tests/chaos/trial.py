@@ -102,8 +102,8 @@ def tables(host: flaky_host.Host) -> dict[str, dict[str, object]]:
     """Settings of every process: all mail to one host, endpoints on loopback, the shortest leases there are."""
     sink = sinks.Sink("127.0.0.1", host.port)
     return {
-        **delivery_harness.sections(sink, retry_seconds=RETRY_SECONDS),
         **webhook_processes.sections(retry_seconds=WEBHOOK_RETRY_SECONDS),
+        **delivery_harness.sections(sink, retry_seconds=RETRY_SECONDS),
         "submission": {"listen": "127.0.0.1:0", "auth_without_tls": True, "grace_seconds": 5},
         "bounce_guard": {"enabled": False},
     }

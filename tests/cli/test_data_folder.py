@@ -95,10 +95,9 @@ def test_settings_are_those_of_development(folder: DataFolder) -> None:
     assert settings.http.listen == "127.0.0.1:0"
     assert (settings.submission.listen, settings.submission.auth_without_tls) == ("127.0.0.1:1", True)
     assert settings.delivery.retry_seconds == (2, 3, 5, 5, 5, 5, 5, 5, 5)
-    assert settings.delivery.poll_milliseconds == 50
+    assert settings.testing.poll_milliseconds == 50
     assert settings.webhooks.allow_insecure is True
     assert settings.webhooks.retry_seconds == (1, 2, 3, 5, 8, 13)
-    assert settings.webhooks.poll_milliseconds == 50
     assert len(settings.delivery.retry_seconds) == len(config.load(environment={}).delivery.retry_seconds)
 
 

@@ -13,7 +13,6 @@ FAST = """
 request_rate = 100000
 request_burst = 100000
 management_rate = 100000
-management_burst = 100000
 [warmup]
 enabled = false
 [domains]

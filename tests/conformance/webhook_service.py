@@ -35,12 +35,12 @@ CREDITS: Final = 1_000
 # Two delays: recipients are tried three times, and that is when the simulator accepts those that it has deferred.
 DELIVERY: Final = (
     '[[upstreams]]\nname = "simulator"\nhost = "{host}"\nport = {port}\ntls = "off"\n'
-    "[delivery]\nretry_seconds = [1, 1]\npoll_milliseconds = 50\n"
+    "[delivery]\nretry_seconds = [1, 1]\n"
 )
 # Six delays as in production, only shorter.
 WEBHOOKS: Final = (
     '[webhooks]\nallow_private = ["127.0.0.2/32"]\nca_file = "{ca_file}"\n'
-    "retry_seconds = [1, 1, 1, 1, 1, 1]\npoll_milliseconds = 50\n"
+    "retry_seconds = [1, 1, 1, 1, 1, 1]\n[testing]\npoll_milliseconds = 50\n"
 )
 FINAL: Final = {"delivered", "bounced", "failed"}
 

@@ -15,13 +15,16 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import pytest
 import structlog
 
 from postroad import config, context
+from postroad.delivery import attempter, provider_queue
 from postroad.delivery import engine as delivery_engine
 from postroad.mail.accept import transaction
 from postroad.model.mail import statuses
 from postroad.model.units import identifiers
+from postroad.network.smtp import smtp_connection
 from postroad.roles import composition
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import lookup as messages
@@ -30,7 +33,7 @@ from postroad.storage.mail import attempts as stored_attempts
 from postroad.storage.mail import messages as stored_messages
 from postroad.storage.mail import queue_views, suppressions
 from postroad.storage.operations import processes as stored_provider_queues
-from tests import accepted_mail, contexts, dns_server
+from tests import accepted_mail, contexts, dns_server, sections
 
 HELLO_NAME: Final = "relay.example.com"
 HOST: Final = "mx.example.net"
@@ -39,20 +42,17 @@ CREDITS: Final = 1_000
 TIMEOUT_SECONDS: Final = 300.0
 LOOK_SECONDS: Final = 0.01
 FINAL: Final = frozenset({"delivered", "bounced", "failed"})
-# Long, because the machine may be busy; a test with a silent peer uses SHORT_TIMEOUTS.
 # Destinations are on loopback.
 QUICK: Final = {
     "allow_private": ["127.0.0.0/8", "::1"],
     "mta_sts": False,
     "sign": False,
-    "connect_seconds": 20,
-    "reply_seconds": 20,
-    "content_seconds": 20,
     "grace_seconds": 5,
     "poll_milliseconds": 20,
     "retry_seconds": [60, 300],
 }
-SHORT_TIMEOUTS: Final[dict[str, Any]] = {"connect_seconds": 1, "reply_seconds": 1, "content_seconds": 1}
+# For a test with a silent peer.
+SHORT_TIMEOUTS: Final[dict[str, Any]] = {"timeout_seconds": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,9 +222,13 @@ async def running_engine(
     upstreams: Sequence[Mapping[str, object]] = (),
     routes: Sequence[Mapping[str, object]] = (),
     sources: Sequence[Mapping[str, object]] = (),
+    timeout_seconds: float | None = None,
+    idle_seconds: float = provider_queue.IDLE_SECONDS,
     **delivery: Any,
 ) -> AsyncIterator[EngineHarness]:
     """An engine on the store at `url`, for the time of the block; `delivery` and the others are settings.
+
+    Peers have `timeout_seconds` to answer, and connections are kept for `idle_seconds`.
 
     With an account, it is another host of the same installation.
     """
@@ -235,7 +239,7 @@ async def running_engine(
             overrides={
                 "database": {"url": url},
                 "security": {"secret_key": contexts.SECRET_KEY},
-                "delivery": {**QUICK, "mx_port": port, "resolvers": [dns.address], **delivery},
+                **sections.spread("delivery", {**QUICK, "mx_port": port, "resolvers": [dns.address], **delivery}),
                 "providers": providers or {},
                 "tls_reports": tls_reports or {},
                 "warmup": {"enabled": False},
@@ -248,8 +252,13 @@ async def running_engine(
             if not account_id:
                 account_id = (await accounts.create(ctx, "Shop")).id
                 await accepted_mail.allow_sending(ctx, account_id, amount=CREDITS)
-            async with running(ctx) as (started, log):
-                yield EngineHarness(ctx, clock, dns, account_id, started, log)
+            with pytest.MonkeyPatch.context() as constants:
+                constants.setattr(provider_queue, "IDLE_SECONDS", idle_seconds)
+                if timeout_seconds is not None:
+                    timeouts = smtp_connection.Timeouts(timeout_seconds, timeout_seconds, timeout_seconds)
+                    constants.setattr(attempter, "TIMEOUTS", timeouts)
+                async with running(ctx) as (started, log):
+                    yield EngineHarness(ctx, clock, dns, account_id, started, log)
 
 
 @contextlib.asynccontextmanager

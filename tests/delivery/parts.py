@@ -26,7 +26,7 @@ from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import lookup as messages
 from postroad.storage.mail import messages as stored_recipients
 from postroad.storage.mail import queue
-from tests import accepted_mail, contexts
+from tests import accepted_mail, contexts, sections
 
 PLAIN: Final = tls_policy.TlsPolicy(tls_policy.Mode.PLAIN)
 # Longer than any test waits: what ends sooner was ended.
@@ -187,7 +187,7 @@ async def opened(
         overrides={
             "database": {"url": url},
             "security": {"secret_key": contexts.SECRET_KEY},
-            "delivery": {"retry_seconds": [60], **delivery},
+            **sections.spread("delivery", {"retry_seconds": [60], **delivery}),
         },
     )
     clock, (log, lines) = contexts.Clock(), logger()
@@ -197,7 +197,7 @@ async def opened(
         tick = time or asyncio.get_running_loop().time
         held = recorder.Leases(ctx.store, worker=WORKER, seconds=60, clock=clock, log=log)
         known, wakes = routing.Hosts(tick), list[None]()
-        trusted = times.LeaseClock(settings.delivery.lease_seconds * contexts.SECOND)
+        trusted = times.LeaseClock(settings.testing.lease_seconds * contexts.SECOND)
         sources = controls.SourceTable(ctx, held, tick)
         services = provider_queue.DeliveryServices(
             ctx=ctx,

@@ -177,7 +177,7 @@ BROKEN_TLS = {
 async def test_broken_starttls_falls_back_to_plain_text(
     script: smtp_peers.Script, certificate: ssl.SSLContext, url: str
 ) -> None:
-    timeouts: dict[str, Any] = {"connect_seconds": 1} if script is BROKEN_TLS["silence"] else {}
+    timeouts: dict[str, Any] = {"timeout_seconds": 1} if script is BROKEN_TLS["silence"] else {}
     async with (
         smtp_peers.serving(script, tls=certificate) as peer,
         engine_harness.running_engine(url, port=peer.port, **timeouts) as harness,
@@ -194,7 +194,7 @@ async def test_broken_starttls_falls_back_to_plain_text(
 async def test_broken_starttls_stops_mail_where_encryption_is_required(
     script: smtp_peers.Script, certificate: ssl.SSLContext, url: str
 ) -> None:
-    timeouts: dict[str, Any] = {"connect_seconds": 1} if script is BROKEN_TLS["silence"] else {}
+    timeouts: dict[str, Any] = {"timeout_seconds": 1} if script is BROKEN_TLS["silence"] else {}
     async with (
         smtp_peers.serving(script, tls=certificate) as peer,
         engine_harness.running_engine(url, port=peer.port, tls="required", **timeouts) as harness,

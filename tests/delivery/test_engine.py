@@ -15,7 +15,7 @@ from postroad.services.messages import lookup as messages
 from postroad.services.operations import operator_jobs
 from postroad.storage.mail import queue
 from postroad.storage.operations import processes
-from tests import accepted_mail, contexts, dns_server, smtp_peers
+from tests import accepted_mail, contexts, dns_server, sections, smtp_peers
 from tests.delivery import bulk_queue, engine_harness, parts
 
 
@@ -28,7 +28,9 @@ async def made_engine(url: str, port: int = 25, **delivery: object) -> AsyncIter
             overrides={
                 "database": {"url": url},
                 "security": {"secret_key": contexts.SECRET_KEY},
-                "delivery": {**engine_harness.QUICK, "resolvers": [dns.address], "mx_port": port, **delivery},
+                **sections.spread(
+                    "delivery", {**engine_harness.QUICK, "resolvers": [dns.address], "mx_port": port, **delivery}
+                ),
             },
         )
         async with composition.open_context(settings, clock=contexts.Clock()) as ctx:
@@ -78,7 +80,7 @@ async def engine_recipients(ctx: context.Context, account_id: str, message_id: s
 async def test_a_stop_lets_the_claim_under_way_end_and_hands_it_back(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with (
         smtp_peers.serving({"BANNER": smtp_peers.SILENCE}) as peer,
-        made_engine(url, peer.port, grace_seconds=1, reply_seconds=60) as (
+        made_engine(url, peer.port, grace_seconds=1) as (
             made,
             (ctx, account_id, lines),
         ),
@@ -112,7 +114,7 @@ async def test_a_stop_lets_the_claim_under_way_end_and_hands_it_back(url: str, m
 async def test_a_cancelled_engine_ends_in_order_too(url: str) -> None:
     async with (
         smtp_peers.serving({"MAIL": smtp_peers.SILENCE}) as peer,
-        made_engine(url, peer.port, grace_seconds=1, reply_seconds=60) as (made, (ctx, account_id, _)),
+        made_engine(url, peer.port, grace_seconds=1) as (made, (ctx, account_id, _)),
     ):
         await accepted_mail.accept(ctx, account_id)
         task = asyncio.create_task(made.run(asyncio.Event()))

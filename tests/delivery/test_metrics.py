@@ -4,7 +4,7 @@ from postroad import config
 from postroad.roles import composition
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import lookup as messages
-from tests import accepted_mail, contexts, queue_steps, smtp_peers
+from tests import accepted_mail, contexts, queue_steps, sections, smtp_peers
 from tests.delivery import engine_harness
 
 
@@ -53,7 +53,7 @@ async def test_what_a_vanished_worker_left_behind_is_counted(url: str) -> None:
         overrides: dict[str, object] = {
             "database": {"url": url},
             "security": {"secret_key": contexts.SECRET_KEY},
-            "delivery": engine_harness.QUICK,
+            **sections.spread("delivery", engine_harness.QUICK),
             "upstreams": [{"name": "relay", "host": "127.0.0.1", "port": peer.port, "tls": "off"}],
         }
         async with composition.open_context(config.load(environment={}, overrides=overrides), clock=clock) as ctx:

@@ -257,8 +257,9 @@ async def test_a_worker_that_dies_is_reported_and_somebody_takes_over(
         assert made.ctx.metrics.connections.values == {(): 0}
 
 
-async def test_idle_workers_end_when_their_time_is_over(url: str) -> None:
-    async with parts.opened(url, idle_seconds=1) as made, smtp_peers.serving() as peer:
+async def test_idle_workers_end_when_their_time_is_over(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider_queue, "IDLE_SECONDS", 0.1)
+    async with parts.opened(url) as made, smtp_peers.serving() as peer:
         one = made.new_provider_queue(connections=1)
         give(one, await made.jobs(route=parts.route_to(parts.host_at(peer.port))))
         await peer.wait_for("QUIT")

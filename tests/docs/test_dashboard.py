@@ -14,7 +14,7 @@ from postroad.services import audit_log
 from postroad.services.messages import dev_inbox, previews
 from postroad.services.messages import lookup as messages
 from postroad.services.operations import cleanup
-from postroad.services.people import password_links
+from postroad.services.people import password_links, sessions
 from postroad.web import routing
 from tests.browser import pages, screenshots
 from tests.cli.cli_runner import Installation
@@ -118,7 +118,7 @@ def test_the_commands_that_make_the_first_owner_print_a_link(tmp_path: Path) -> 
 
 def test_the_times_are_those_of_the_settings_and_the_links() -> None:
     kept = SETTINGS.dashboard
-    assert f"for {kept.session_hours} hours after you last did something, and {kept.session_days} days" in PAGE
+    assert f"for {kept.session_hours} hours after you last did something, and {sessions.MAX_SESSION_DAYS} days" in PAGE
     assert (kept.audit_log_days, "It is kept for a year (`dashboard.audit_log_days`)" in PAGE) == (365, True)
     assert f"works once, for {password_links.INVITATION_HOURS} hours" in PAGE
     assert f"A password reset link works for {password_links.RESET_HOURS} hours" in PAGE

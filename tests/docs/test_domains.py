@@ -8,6 +8,7 @@ import pytest
 
 from postroad import config
 from postroad.api.v1 import domains
+from postroad.mail.signing import domain_keys
 from postroad.model.domains import domain_records, warmup
 from postroad.model.units import times
 from postroad.services.domains import dns_checks as domain_checks
@@ -96,7 +97,7 @@ def test_every_purpose_is_named() -> None:
     named = set(CODE.findall(PAGE))
     assert set(domain_records.RecordPurpose) <= named
     settings = config.load(environment={}, overrides={}).domains
-    assert f"published for {settings.key_overlap_days} days (`domains.key_overlap_days`)" in PAGE
+    assert f"published for {domain_keys.OVERLAP_DAYS} days" in PAGE
     assert f"when they are {settings.key_rotation_days} days old (`domains.key_rotation_days`)" in PAGE
 
 

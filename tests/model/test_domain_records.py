@@ -8,14 +8,12 @@ from postroad.model.domains import domain_records
 from postroad.model.domains.domain_records import RecordPurpose, RecordState
 
 KEY = "v=DKIM1; k=rsa; p=" + "MIIBIjANBgkq" * 30
-SERVICE = domain_records.Service(
-    host="mail.example.net", spf=("include:spf.example.net",), return_path_domain="", return_path_label="bounces"
-)
+SERVICE = domain_records.Service(host="mail.example.net", spf=("include:spf.example.net",), return_path_domain="")
 
 
 def service(**changes: object) -> domain_records.Service:
     given = {"host": "", "spf": "", "source_addresses": (), "has_upstreams": False} | changes
-    given = {"return_path_domain": "", "return_path_label": "Bounces"} | given
+    given = {"return_path_domain": ""} | given
     return domain_records.service(**given)  # type: ignore[arg-type]
 
 
@@ -43,7 +41,7 @@ def test_spf_names_the_host_when_it_has_no_public_address_of_its_own() -> None:
 
 
 def test_what_the_service_cannot_know_it_does_not_invent() -> None:
-    assert service(host="localhost") == domain_records.Service("", (), "", "bounces")
+    assert service(host="localhost") == domain_records.Service("", (), "")
     assert service(host="mail.example.net", has_upstreams=True).spf == ()
     assert service(host="mail.example.net", has_upstreams=True, spf="a:relay.example").spf == ("a:relay.example",)
     made = records(service(host="localhost"))

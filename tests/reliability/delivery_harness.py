@@ -21,12 +21,11 @@ from postroad.storage.people import accounts
 from tests.contexts import SECRET_KEY
 from tests.delivery import bulk_queue, engine_harness
 from tests.reliability import service_process, sinks
+from tests.sections import spread
 from tests.storage import samples
 
 DOMAIN = "example.net"
 LEASE_SECONDS = 10  # the least that there is
-# A peer that is held must not look like one that does not answer.
-LONG_TIMEOUTS = {"reply_seconds": 600, "content_seconds": 600, "connect_seconds": 600}
 WIDE = {"connections": 20, "messages_per_second": 100_000, "messages_per_connection": 100_000}
 
 # What tests ask about an account beside the named queries.
@@ -41,7 +40,7 @@ QUESTIONS = {
 
 
 def sections(sink: sinks.Sink, *, is_direct: bool = False, **delivery: Any) -> dict[str, Any]:
-    """Settings that lead all mail to a sink, try again at once, and end idle connections soon.
+    """Settings that lead all mail to a sink and try again at once.
 
     The sink is an upstream, unless mail is to go directly to the hosts of its domains.
     """
@@ -54,16 +53,14 @@ def sections(sink: sinks.Sink, *, is_direct: bool = False, **delivery: Any) -> d
         "retry_seconds": [1, 1, 1],
         "lease_seconds": LEASE_SECONDS,
         "grace_seconds": 2,
-        "idle_seconds": 1,
         "poll_milliseconds": 20,
-        **LONG_TIMEOUTS,
         **delivery,
     }
     connections = chosen.pop("pool_connections", WIDE["connections"])
     provider = {**WIDE, "connections": connections}
     upstream = {"name": "sink", "host": sink.host, "port": sink.port, "tls": "off", **provider}
     return {
-        "delivery": chosen,
+        **spread("delivery", chosen),
         "providers": {"others": provider},
         "upstreams": [] if is_direct else [upstream],
     }

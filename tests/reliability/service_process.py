@@ -29,7 +29,7 @@ from postroad.services.domains import domain_registry as domains
 from postroad.services.messages import lookup as messages
 from postroad.services.operations import operator_jobs
 from postroad.services.people import api_keys, credentials
-from tests import warm_processes
+from tests import sections, warm_processes
 from tests.contexts import SECRET_KEY
 
 # Bounds for a machine that is busy with other tests: a start takes half a second, an answer some milliseconds.
@@ -82,13 +82,21 @@ class Service:
     def move(self, url: str) -> None:
         """Let commands, and the next start, find the store elsewhere."""
         self.url = url
-        limits = "".join(f"{name} = {value}\n" for name, value in self._limits.items())
+        limits, testing = (
+            "".join(
+                f"{name} = {value}\n"
+                for name, value in self._limits.items()
+                if (name in sections.TESTING) is is_testing
+            )
+            for is_testing in (False, True)
+        )
+        others = self._sections if "[testing]\n" in self._sections else f"{self._sections}[testing]\n"
+        others = others.replace("[testing]\n", f"[testing]\nhourly_checks = false\n{testing}")
         self.file.write_text(
             f'[database]\nurl = "{url}"\n[frontends]\nprocesses = {self._frontends}\n[http]\nlisten = "127.0.0.1:0"\n'
             f"drain_seconds = {self._drain_seconds}\n"
             f'[security]\nsecret_key = "{SECRET_KEY}"\n'
-            f"[limits]\n{limits}[warmup]\nenabled = false\n[domains]\ncheck_hours = 0\n"
-            f"[doctor]\nhourly = false\n{self._sections}"
+            f"[limits]\n{limits}[warmup]\nenabled = false\n[domains]\ncheck_hours = 0\n{others}"
         )
 
     @property

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from postroad.delivery import attempter
 from postroad.storage.engine import store
 from postroad.storage.mail import suppressions
 from tests.delivery import engine_harness
@@ -75,7 +76,7 @@ async def test_a_stop_does_not_wait_for_hosts_that_do_not_greet(url: str) -> Non
         async with delivery_harness.open_harness(url, tables) as harness:
             sink.hold(Point.BANNER)
             async with (
-                asyncio.timeout(delivery_harness.LONG_TIMEOUTS["reply_seconds"] / 2),
+                asyncio.timeout(attempter.TIMEOUTS.reply / 2),
                 engine_harness.running(harness.ctx),
             ):
                 await harness.send()

@@ -71,7 +71,7 @@ async def three_hosts(folder: Path, url: str) -> AsyncIterator[ThreeHosts]:
         receiver = await stack.enter_async_context(webhook_server.running(tls=False))
         tables = {
             **delivery_harness.sections(sink, poll_milliseconds=HOUR_MILLISECONDS),
-            **webhook_processes.sections(poll_milliseconds=HOUR_MILLISECONDS),
+            "webhooks": webhook_processes.sections()["webhooks"],
         }
         async with delivery_harness.open_context(url, tables) as ctx:
             account_id, login = await submission_service.open_account(ctx)

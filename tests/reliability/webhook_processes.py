@@ -26,10 +26,11 @@ from tests import webhook_server
 from tests.contexts import SECOND, Clock
 from tests.delivery import bulk_queue
 from tests.reliability import delivery_harness, service_process
+from tests.sections import spread
 from tests.webhook_server import OK, ReceivedRequest, WebhookServer, ok
 from tests.webhooks import webhook_harness
 
-LEASE_SECONDS = 10  # the least that there is
+LEASE_SECONDS = 5  # the least that there is
 MAX_ATTEMPTS = 7
 LATEST = "whd_~"  # behind every id
 # For one event. With three kills fewer than seven, so that every event succeeds in the end.
@@ -43,17 +44,17 @@ REFUSALS = (
 
 
 def sections(**changes: object) -> dict[str, dict[str, object]]:
-    """Settings for endpoints on loopback: retries after a second, and idle connections end soon."""
+    """Settings for endpoints on loopback: retries after a second."""
     chosen: dict[str, object] = {
         "allow_insecure": True,
         "retry_seconds": [1] * (MAX_ATTEMPTS - 1),
-        "lease_seconds": LEASE_SECONDS,
+        "lease_seconds": 2 * LEASE_SECONDS,
         "grace_seconds": 2,
-        "idle_seconds": 1,
+        "sign": False,
         "poll_milliseconds": 20,
         **changes,
     }
-    return {"webhooks": chosen}
+    return spread("webhooks", chosen)
 
 
 @contextlib.asynccontextmanager

@@ -144,8 +144,8 @@ async def configured_service(
     """Everything but the start of the process; it will have ended when the block does."""
     async with sinks.running() as sink, webhook_server.running(tls=False) as receiver:
         tables = {
-            **delivery_harness.sections(sink, **delivery),
             **webhook_processes.sections(),
+            **delivery_harness.sections(sink, **delivery),
             "submission": SUBMISSION,
         }
         service = submission_service.SubmissionService(

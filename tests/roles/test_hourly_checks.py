@@ -14,12 +14,13 @@ from tests.api import app_server
 TIMEOUT_SECONDS = 600
 
 
-def settings(url: str, *, resolvers: Sequence[str] = (), **doctor: object) -> config.Settings:
+def settings(url: str, *, resolvers: Sequence[str] = (), **testing: object) -> config.Settings:
     overrides: dict[str, dict[str, Any]] = {
         "database": {"url": url},
         "security": {"secret_key": contexts.SECRET_KEY},
         "delivery": {"hostname": "mail.example.org", "resolvers": resolvers},
-        "doctor": {"probe_host": "", **doctor},
+        "doctor": {"probe_host": ""},
+        "testing": testing,
     }
     return config.load(environment={}, overrides=overrides)
 
@@ -62,6 +63,6 @@ async def test_the_checks_can_be_turned_off(clean_sqlite_url: str, monkeypatch: 
 
     monkeypatch.setattr(supervisor, "run_all", run_all)
     for hourly in (True, False):
-        chosen = settings(clean_sqlite_url, hourly=hourly)
+        chosen = settings(clean_sqlite_url, hourly_checks=hourly)
         await service.run(chosen, ["delivery"], log=app_server.CapturedLog().logger())
     assert started == [["delivery", "wakeups", "heartbeat", "checks"], ["delivery", "wakeups", "heartbeat"]]

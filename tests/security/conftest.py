@@ -76,7 +76,7 @@ def settings(database_url: str, dns: dns_server.DnsServer, ca_file: str) -> conf
             "security": {"secret_key": contexts.SECRET_KEY},
             "http": {"base_url": f"https://{webhook_scenario.OWN_NAME}"},
             "delivery": {"resolvers": [dns.address], "hostname": webhook_scenario.OWN_HOST},
-            "webhooks": {"allow_private": webhook_scenario.CALLED_PUBLIC, "ca_file": ca_file, "poll_milliseconds": 20},
+            "webhooks": {"allow_private": webhook_scenario.CALLED_PUBLIC, "ca_file": ca_file},
         },
     )
 

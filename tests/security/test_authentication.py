@@ -303,7 +303,7 @@ async def test_e13_fifty_log_ins_at_once_leave_the_others_alone(
             may_end.set()
         answers = await asyncio.gather(*under_way)
     assert {answer.status_code for answer in answers} == {200}
-    assert max(most_at_work) <= service.ctx.settings.security.password_threads
+    assert max(most_at_work) <= passwords.THREADS
 
 
 async def _is_waiting(service: WholeService) -> bool:

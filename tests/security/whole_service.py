@@ -28,7 +28,7 @@ from postroad.services.people import credentials
 from postroad.storage.mail import message_search, messages
 from postroad.storage.people import accounts as stored_accounts
 from postroad.storage.people import credentials as stored_credentials
-from tests import accepted_mail, contexts, dns_server, smtp_peers
+from tests import accepted_mail, contexts, dns_server, sections, smtp_peers
 from tests.api import app_server
 from tests.delivery import engine_harness
 from tests.network import recording_listener
@@ -204,13 +204,16 @@ async def standing(
                 "http": {"listen": "127.0.0.1:0"},
                 "warmup": {"enabled": False},
                 # The clock stands still here, and every route is asked many times.
-                "limits": {"management_rate": 1_000_000, "management_burst": 1_000_000},
-                "delivery": {
-                    **engine_harness.QUICK,
-                    "mx_port": sink.port,
-                    "resolvers": [dns.address],
-                    "hostname": submission_server.NAME,
-                },
+                "limits": {"management_rate": 1_000_000},
+                **sections.spread(
+                    "delivery",
+                    {
+                        **engine_harness.QUICK,
+                        "mx_port": sink.port,
+                        "resolvers": [dns.address],
+                        "hostname": submission_server.NAME,
+                    },
+                ),
                 "submission": {
                     "listen": "127.0.0.1:0",
                     "tls_listen": "127.0.0.1:0",

@@ -1,12 +1,11 @@
 """The rate of retries and replays: exact, also at once and over hosts; operators are not bound."""
 
 import asyncio
-import dataclasses
 
-import msgspec
 import pytest
 
 from postroad import context, errors
+from postroad.model.delivery import throttle
 from postroad.services import usage_limits
 from postroad.services.accounts import account_registry as accounts
 from postroad.storage.people import accounts as stored_accounts
@@ -17,15 +16,15 @@ from tests.services.audit_entries import as_user
 RETRIES, REPLAYS = usage_limits.Repeat.RETRIES, usage_limits.Repeat.REPLAYS
 
 
-def with_rate(ctx: context.Context, *, rate: int, burst: int) -> context.Context:
-    limits = msgspec.structs.replace(ctx.settings.limits, retry_rate=rate, retry_burst=burst)
-    return dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, limits=limits))
+def set_rate(monkeypatch: pytest.MonkeyPatch, *, rate: int, burst: int) -> None:
+    monkeypatch.setattr(usage_limits, "REPEAT_RATE", throttle.RateLimit(rate=rate, burst=burst))
 
 
 @pytest.fixture
-def person(ctx: context.Context, owner: users.User) -> context.Context:
+def person(ctx: context.Context, owner: users.User, monkeypatch: pytest.MonkeyPatch) -> context.Context:
     """The owner of an account that may repeat two things a second, and four at once."""
-    return with_rate(as_user(ctx, owner), rate=2, burst=4)
+    set_rate(monkeypatch, rate=2, burst=4)
+    return as_user(ctx, owner)
 
 
 async def repeat(ctx: context.Context, account_id: str, kind: usage_limits.Repeat = RETRIES) -> int:
@@ -81,15 +80,18 @@ async def test_what_is_refused_later_in_its_transaction_does_not_count(
     assert await repeat(person, account.id) == 0
 
 
-async def test_an_operator_is_not_limited(ctx: context.Context, account: stored_accounts.Account) -> None:
-    assert {await repeat(with_rate(ctx, rate=1, burst=1), account.id) for _ in range(3)} == {0}
+async def test_an_operator_is_not_limited(
+    ctx: context.Context, account: stored_accounts.Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_rate(monkeypatch, rate=1, burst=1)
+    assert {await repeat(ctx, account.id) for _ in range(3)} == {0}
 
 
 async def test_a_refusal_says_the_limit_and_what_to_do(
-    person: context.Context, account: stored_accounts.Account
+    person: context.Context, account: stored_accounts.Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slow = with_rate(person, rate=1, burst=1)
-    async with slow.store.transaction() as tx:
-        await usage_limits.take_repeat(slow, tx, account.id, REPLAYS)
+    set_rate(monkeypatch, rate=1, burst=1)
+    async with person.store.transaction() as tx:
+        await usage_limits.take_repeat(person, tx, account.id, REPLAYS)
         with pytest.raises(errors.RateLimited, match=r"^more than 1 replays per second; wait for Retry-After seconds$"):
-            await usage_limits.take_repeat(slow, tx, account.id, REPLAYS)
+            await usage_limits.take_repeat(person, tx, account.id, REPLAYS)

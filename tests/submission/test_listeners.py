@@ -182,7 +182,7 @@ async def _is_trusted(where: tuple[str, int], authority: trustme.CA) -> bool:
 async def test_one_connection_too_many_is_refused_temporarily(
     settings: config.Settings, clock: Clock, server: SubmissionServer
 ) -> None:
-    async with listening_with(changed(settings, connections_per_address=1), clock) as addresses:
+    async with listening_with(changed(settings, connections=1), clock) as addresses:
         host, port = addresses["listen"]
         async with aiosmtplib.SMTP(hostname=host, port=port, start_tls=False, timeout=TIMEOUT_SECONDS) as client:
             await client.login(*server.login)

@@ -197,7 +197,7 @@ async def test_while_too_many_results_are_unrecorded_nothing_is_claimed(
 
 
 async def test_what_was_claimed_too_long_ago_is_handed_back(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with webhook_server.running(tls=False) as server, webhook_harness.opened(url, lease_seconds=30) as harness:
+    async with webhook_server.running(tls=False) as server, webhook_harness.opened(url, lease_seconds=60) as harness:
         endpoint = await harness.endpoint(server.url)
         delivery_id = await harness.write(endpoint)
         parts = harness.parts()

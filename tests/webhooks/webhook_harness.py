@@ -30,7 +30,7 @@ from postroad.services.webhooks import endpoints as services_endpoints
 from postroad.storage.mail import webhooks
 from postroad.telemetry import logs
 from postroad.webhooks import engine
-from tests import contexts
+from tests import contexts, sections
 
 # A wait that is longer has failed; nothing here takes more than a few seconds.
 TIMEOUT_SECONDS: Final = 300.0
@@ -221,7 +221,7 @@ async def opened(url: str, *, clock: contexts.Clock | None = None, **settings: A
         overrides={
             "database": {"url": url},
             "security": {"secret_key": contexts.SECRET_KEY},
-            "webhooks": {**QUICK, **settings},
+            **sections.spread("webhooks", {**QUICK, **settings}),
             "warmup": {"enabled": False},
         },
     )

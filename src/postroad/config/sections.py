@@ -54,7 +54,6 @@ class Dashboard(Section, frozen=True):
 
     enabled: bool
     session_hours: Annotated[int, msgspec.Meta(ge=1, le=8760)]
-    session_days: Annotated[int, msgspec.Meta(ge=1, le=365)]
     audit_log_days: Annotated[int, msgspec.Meta(ge=1, le=36_500)]
     remote_images: bool
     spamd: str
@@ -68,7 +67,6 @@ class Dashboard(Section, frozen=True):
 class Doctor(Section, frozen=True):
     """The checks of the installation."""
 
-    hourly: bool
     probe_host: str
     blocklists: dict[str, str]
 
@@ -101,7 +99,6 @@ class Notices(Section, frozen=True):
     """Notices to operators and owners."""
 
     webhook_url: str
-    digest_hour: Annotated[int, msgspec.Meta(ge=0, le=23)]
     queue_minutes: Annotated[int, msgspec.Meta(ge=0, le=100_000)]
 
     def check(self) -> None:
@@ -228,6 +225,13 @@ MAX_RELAY_DAYS: Final = 5
 Positive = Annotated[int, msgspec.Meta(ge=1, le=MAX_INTEGER)]
 Percent = Annotated[float, msgspec.Meta(gt=0, le=100)]
 Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
+# As long as the record of a replaced key stays published.
+MIN_ROTATION_DAYS: Final = 7
+
+
+def _per_address(connections: int, *, share: int) -> int:
+    """How many connections one address may have: a share, so that no single one takes all; but enough for a proxy."""
+    return max(20, connections // share)
 
 
 def _is_url(text: str) -> bool:
@@ -278,7 +282,6 @@ class Http(Section, frozen=True):
     drain_seconds: Annotated[int, msgspec.Meta(ge=0, le=3600)]
     grace_seconds: Positive
     connections: Positive
-    connections_per_address: Positive
 
     def check(self) -> None:
         addresses.endpoint(self.listen, name="http.listen")
@@ -291,6 +294,10 @@ class Http(Section, frozen=True):
             )
         addresses.check_networks(self.trusted_proxies, name="http.trusted_proxies", examples="127.0.0.1 or 10.0.0.0/8")
 
+    @property
+    def connections_per_address(self) -> int:
+        return _per_address(self.connections, share=8)
+
 
 class Submission(Section, frozen=True):
     """The SMTP submission listeners."""
@@ -301,13 +308,16 @@ class Submission(Section, frozen=True):
     tls_key: str
     auth_without_tls: bool
     connections: Positive
-    connections_per_address: Positive
     grace_seconds: Positive
 
     def check(self) -> None:
         for key, text in (("listen", self.listen), ("tls_listen", self.tls_listen)):
             if text:
                 addresses.endpoint(text, name=f"submission.{key}")
+
+    @property
+    def connections_per_address(self) -> int:
+        return _per_address(self.connections, share=5)
 
 
 class Security(Section, frozen=True):
@@ -319,7 +329,6 @@ class Security(Section, frozen=True):
     token_seconds: Positive
     operator_second_factor: bool
     confirmation_minutes: Annotated[int, msgspec.Meta(ge=1, le=20_160)]
-    password_threads: Positive
 
     def check(self) -> None:
         given = {name: getattr(self, name) for name in ("secret_key", "secret_key_file", "secret_key_command")}
@@ -338,7 +347,6 @@ class Domains(Section, frozen=True):
     require_verified: bool
     spf: str
     check_hours: Annotated[int, msgspec.Meta(ge=0, le=8760)]
-    key_overlap_days: Annotated[int, msgspec.Meta(ge=1, le=365)]
     # Names below it have a selector and an id, and no name has more than 253 characters.
     key_zone: Annotated[str, msgspec.Meta(max_length=200)]
     key_rotation_days: Annotated[int, msgspec.Meta(ge=0, le=3650)]
@@ -346,8 +354,9 @@ class Domains(Section, frozen=True):
     def check(self) -> None:
         if self.key_zone and not addresses.is_host_name(self.key_zone):
             raise ConfigError(f"domains.key_zone: {self.key_zone!r} is not a domain name")
-        if 0 < self.key_rotation_days <= self.key_overlap_days:
-            raise ConfigError("domains.key_rotation_days: must exceed key_overlap_days, or be 0")
+        # A replaced key stays published for a week.
+        if 0 < self.key_rotation_days <= MIN_ROTATION_DAYS:
+            raise ConfigError(f"domains.key_rotation_days: must exceed {MIN_ROTATION_DAYS}, or be 0")
 
 
 class Delivery(Section, frozen=True):
@@ -361,20 +370,10 @@ class Delivery(Section, frozen=True):
     mta_sts: bool
     dane: bool
     return_path_domain: str
-    return_path_label: Annotated[str, msgspec.Meta(max_length=63)]
-    sign: bool
-    signer_workers: Annotated[int, msgspec.Meta(ge=1, le=256)]
     signature_days: Annotated[int, msgspec.Meta(ge=0, le=3650)]
     retry_seconds: Annotated[tuple[Positive, ...], msgspec.Meta(max_length=100)]
-    suppress: bool
-    lease_seconds: Annotated[int, msgspec.Meta(ge=10, le=3600)]
     connections: Positive
-    connect_seconds: Positive
-    reply_seconds: Positive
-    content_seconds: Positive
-    idle_seconds: Positive
     grace_seconds: Positive
-    poll_milliseconds: Positive
 
     def check(self) -> None:
         self._check_names()
@@ -394,10 +393,6 @@ class Delivery(Section, frozen=True):
         for key, text in (("hostname", self.hostname), ("return_path_domain", self.return_path_domain)):
             if text and not addresses.is_host_name(text):
                 raise ConfigError(f"delivery.{key}: {text!r} is not a host name")
-        if not addresses.is_host_name(self.return_path_label) or "." in self.return_path_label:
-            raise ConfigError(
-                f"delivery.return_path_label: {self.return_path_label!r} is not one label of a domain name"
-            )
 
 
 class Provider(Section, frozen=True):
@@ -425,12 +420,15 @@ class Inbound(Section, frozen=True):
     tls_certificate: str
     tls_key: str
     connections: Positive
-    connections_per_address: Positive
     grace_seconds: Positive
 
     def check(self) -> None:
         if self.listen:
             addresses.endpoint(self.listen, name="inbound.listen")
+
+    @property
+    def connections_per_address(self) -> int:
+        return _per_address(self.connections, share=10)
 
 
 class Webhooks(Section, frozen=True):
@@ -442,10 +440,7 @@ class Webhooks(Section, frozen=True):
     retry_seconds: Annotated[tuple[Positive, ...], msgspec.Meta(max_length=6)]
     connections: Positive
     connections_per_account: Positive
-    idle_seconds: Positive
-    lease_seconds: Annotated[int, msgspec.Meta(ge=10, le=3600)]
     grace_seconds: Positive
-    poll_milliseconds: Positive
 
     def check(self) -> None:
         addresses.check_networks(
@@ -461,17 +456,10 @@ class Limits(Section, frozen=True):
 
     request_rate: Positive
     request_burst: Positive
-    accept_seconds: Positive
-    accept_waiting: Positive
     queued_recipients: Positive
     min_free_megabytes: Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER)]
     spool_megabytes: Annotated[int, msgspec.Meta(ge=64, le=MAX_INTEGER)]
-    spool_folder: str
-    min_content_speed: Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER)]
     management_rate: Positive
-    management_burst: Positive
-    retry_rate: Positive
-    retry_burst: Positive
 
 
 class Quotas(Section, frozen=True):
@@ -558,6 +546,18 @@ class Logs(Section, frozen=True):
     level: Literal["debug", "info", "warning", "error"]
 
 
+class Testing(Section, frozen=True):
+    """What only tests and `postroad dev` change."""
+
+    poll_milliseconds: Positive
+    lease_seconds: Annotated[int, msgspec.Meta(ge=10, le=3600)]
+    sign: bool
+    suppress: bool
+    hourly_checks: bool
+    accept_seconds: Positive
+    accept_waiting: Positive
+
+
 class Settings(Section, frozen=True):
     """Every setting of the service."""
 
@@ -589,6 +589,7 @@ class Settings(Section, frozen=True):
     doctor: Doctor
     metrics: Metrics
     logs: Logs
+    testing: Testing
 
     def check(self) -> None:
         entries.check_routes(self.upstreams, self.routes)

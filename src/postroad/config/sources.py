@@ -18,6 +18,8 @@ from typing import Any, Final
 
 import msgspec
 
+from postroad.config import former_names
+
 PREFIX: Final = "POSTROAD_"
 ENVIRONMENT: Final = "environment"
 ROOT: Final = 0
@@ -154,9 +156,16 @@ def _merged_entries(before: list[Any], changes: object, *, name: str, source: st
     return list(by_name.values())
 
 
+def _refuse_former(section: str, values: object, *, source: str) -> None:
+    for key in values if isinstance(values, Mapping) else ():
+        if sentence := former_names.SENTENCES.get(f"{section}.{key}"):
+            raise ConfigError(f"{section}.{key}: {sentence} (in {source})")
+
+
 def merge(tables: dict[str, Any], changes: Mapping[str, Any], *, source: str) -> None:
     """Override settings in place. Raises ConfigError for an unknown section or key."""
     for section, values in changes.items():
+        _refuse_former(section, values, source=source)
         if section not in tables:
             raise ConfigError(f"{section}: unknown section (in {source}); known: {', '.join(tables)}")
         if isinstance(tables[section], list):

@@ -294,6 +294,9 @@ UNRESPONSIVE_STAGES: Final = frozenset({values.Stage.CONNECT, values.Stage.BANNE
 UPSTREAM_STAGES: Final = frozenset({values.Stage.STARTTLS, values.Stage.AUTH})
 # Up to here there is no session, and another upstream may be tried.
 SESSION_STAGES: Final = UPSTREAM_STAGES | UNRESPONSIVE_STAGES | {values.Stage.HELLO}
+# RFC 5321 section 4.5.3.2 recommends these for replies to commands and to the content. A network either answers a
+# connection within seconds or not at all.
+TIMEOUTS: Final = smtp_connection.Timeouts(connect=30, reply=300, content=600)
 ABORTED: Final = values.RecipientResult(
     values.Stage.CONNECT, cause=values.Cause.CONNECTION_FAILED, detail="the connection attempt was cancelled"
 )
@@ -540,11 +543,8 @@ class Connector:
     """Opens connections with the settings. Raises ConfigError if the password of an upstream cannot be read."""
 
     def __init__(self, settings: config.Settings, *, hello_name: str) -> None:
-        delivery = settings.delivery
         self._hello_name = hello_name
-        self._timeouts = smtp_connection.Timeouts(
-            connect=delivery.connect_seconds, reply=delivery.reply_seconds, content=delivery.content_seconds
-        )
+        self._timeouts = TIMEOUTS
         self._sources = {source.name: source for source in settings.sources}
         self._upstreams = {
             upstream.name: (upstream, config.upstream_credentials(upstream)) for upstream in settings.upstreams

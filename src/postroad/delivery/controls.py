@@ -37,7 +37,7 @@ class HoldCache:
     def __init__(self, ctx: context.Context, clock: Callable[[], float]) -> None:
         self._ctx = ctx
         self._clock = clock
-        self._seconds = ctx.settings.delivery.poll_milliseconds / 1000
+        self._seconds = ctx.settings.testing.poll_milliseconds / 1000
         self._valid_until = float("-inf")
         self._in_force: delivery_controls.Holds = {}
         self._released: delivery_controls.Holds = {}
@@ -118,7 +118,7 @@ class SourceTable:
         self._held = held
         self._clock = clock
         self._can_bind = can_bind
-        self._seconds = ctx.settings.delivery.poll_milliseconds / 1000
+        self._seconds = ctx.settings.testing.poll_milliseconds / 1000
         self._looked_at = self._read_at = float("-inf")
         self._here: tuple[config.Source, ...] = ()
         self._states: dict[_Pair, set[str]] = {}

@@ -41,7 +41,7 @@ class Engine:
     """Delivery in one process."""
 
     def __init__(self, ctx: context.Context, *, hello_name: str, log: logs.Logger) -> None:
-        settings = ctx.settings.delivery
+        settings, lease_seconds = ctx.settings.delivery, ctx.settings.testing.lease_seconds
         loop = asyncio.get_running_loop()
         self._ctx = ctx
         self._log = log
@@ -60,12 +60,12 @@ class Engine:
             report=self._tls_results.add if ctx.settings.tls_reports.sender else None,
             log=log,
         )
-        self._signing = signer_pool.DkimSigner(ctx) if settings.sign else None
+        self._signing = signer_pool.DkimSigner(ctx) if ctx.settings.testing.sign else None
         worker = f"{hostname.process_name()}:{secrets.token_hex(4)}"
-        self._held = recorder.Leases(ctx.store, worker=worker, seconds=settings.lease_seconds, clock=ctx.clock, log=log)
+        self._held = recorder.Leases(ctx.store, worker=worker, seconds=lease_seconds, clock=ctx.clock, log=log)
         sources = controls.SourceTable(ctx, self._held, loop.time)
         self._recorder = recorder.Recorder(ctx, self._held, sources, log)
-        trusted = times.LeaseClock(settings.lease_seconds * times.SECOND)
+        trusted = times.LeaseClock(lease_seconds * times.SECOND)
         services = provider_queue.DeliveryServices(
             ctx=ctx,
             held=self._held,
@@ -129,7 +129,7 @@ class Engine:
                 continue
             await asyncio.sleep(min(PAUSE_FACTOR * (loop.time() - began), max_pause))
             await poll_loop.wait_for_work(
-                self._ctx.mail_wakeup, milliseconds=self._ctx.settings.delivery.poll_milliseconds
+                self._ctx.mail_wakeup, milliseconds=self._ctx.settings.testing.poll_milliseconds
             )
 
     async def _stop(self, grace: poll_loop.GracePeriod) -> None:

@@ -56,6 +56,8 @@ JOBS_PER_CONNECTION: Final = 16
 URGENT_JOBS_PER_CONNECTION: Final = 2
 # A slow provider queue holds only what it can send in this time, so that new mail is not far behind.
 LOOKAHEAD_SECONDS: Final = 2
+# Long enough for the next message of a steady stream; servers count idle connections against their senders.
+IDLE_SECONDS: Final = 5.0
 
 
 class JobCapacity:
@@ -376,7 +378,7 @@ class ProviderQueue:
         waiting: asyncio.Future[delivery_attempter.Job | None] = loop.create_future()
         self._idle[waiting] = worker
         worker.permit.idle(functools.partial(self._end_idle_wait, waiting))
-        alarm = loop.call_later(self._services.ctx.settings.delivery.idle_seconds, self._end_idle_wait, waiting)
+        alarm = loop.call_later(IDLE_SECONDS, self._end_idle_wait, waiting)
         try:
             return await waiting
         finally:

@@ -454,7 +454,7 @@ class Recorder:
         addressed = (
             verdict is model_disposition.Verdict.BOUNCED and disposition.fault is model_disposition.Fault.ADDRESS
         )
-        return addressed and self._ctx.settings.delivery.suppress
+        return addressed and self._ctx.settings.testing.suppress
 
     def _log_outcomes(self, ended: Sequence[outcomes.Outcome]) -> None:
         for outcome in ended:

@@ -156,7 +156,6 @@ def listener(
         limits=smtp_server.ListenerLimits(
             connections=ctx.settings.inbound.connections,
             connections_per_address=ctx.settings.inbound.connections_per_address,
-            min_content_speed=ctx.settings.limits.min_content_speed,
         ),
         spool=spool,
         tls=(lambda: certificate.context) if certificate else None,

@@ -31,6 +31,7 @@ async def open_context(
     clock: Callable[[], int] = context.system_clock,
     actor: callers.Actor = callers.OPERATOR,
     accept_commits: batch.AcceptCommits | None = None,
+    password_threads: int = passwords.THREADS,
     log: logs.Logger | None = None,
 ) -> AsyncIterator[context.Context]:
     """Open the database and build the context; everything is closed when the block ends.
@@ -60,18 +61,18 @@ async def open_context(
         database,
         batch.accepting(settings, limiter, clock, outbox),
         max_items=BATCH_ITEMS,
-        max_waiting=settings.limits.accept_waiting,
-        wait_seconds=settings.limits.accept_seconds,
+        max_waiting=settings.testing.accept_waiting,
+        wait_seconds=settings.testing.accept_seconds,
         answered=mail_wakeup.set,
     )
     record = group_commit.GroupCommit(
         database,
         outcomes.recording(settings, outbox),
         max_items=BATCH_ITEMS,
-        max_waiting=settings.limits.accept_waiting,
-        wait_seconds=settings.limits.accept_seconds,
+        max_waiting=settings.testing.accept_waiting,
+        wait_seconds=settings.testing.accept_seconds,
     )
-    hasher = passwords.Passwords(threads=settings.security.password_threads)
+    hasher = passwords.Passwords(threads=password_threads)
     remembered = auth_access_cache.AccessCache(database)
     mark = acceptance_queue_limit.QueueLimit(database, settings, clock, log)
     client = webhooks_client.WebhookClient(settings)

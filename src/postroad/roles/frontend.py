@@ -14,6 +14,7 @@ from postroad.mail.accept import batch, writer_protocol
 from postroad.model.people import callers
 from postroad.network import framing, listener
 from postroad.roles import background, composition, listeners, role, supervisor
+from postroad.services.people import passwords
 from postroad.telemetry import logs
 
 # How often metrics are sent to the writer.
@@ -39,12 +40,10 @@ FRONTEND_ROLES: Final[Mapping[str, supervisor.Start]] = {
 def divide_limits(settings: config.Settings, *, frontends: int) -> config.Settings:
     """The settings of one frontend: limits on shared resources are divided by the number of frontends."""
     connections = max(MIN_CONNECTIONS, settings.database.connections // frontends)
-    threads = max(1, settings.security.password_threads // frontends)
     spool = max(MIN_SPOOL_MEGABYTES, settings.limits.spool_megabytes // frontends)
     return msgspec.structs.replace(
         settings,
         database=msgspec.structs.replace(settings.database, connections=connections),
-        security=msgspec.structs.replace(settings.security, password_threads=threads),
         limits=msgspec.structs.replace(settings.limits, spool_megabytes=spool),
     )
 
@@ -69,9 +68,13 @@ async def run(
     await writer.wait_for_start()
     if stopping.is_set():  # before anything was opened
         return
-    accept_commits = writer.accept_commits(settings.limits)
+    accept_commits = writer.accept_commits(settings.testing)
     async with composition.open_context(
-        settings, actor=callers.SERVICE, accept_commits=accept_commits, log=log
+        settings,
+        actor=callers.SERVICE,
+        accept_commits=accept_commits,
+        password_threads=max(1, passwords.THREADS // processes),
+        log=log,
     ) as context:
         await context.queue_limit.read_disk()
         render_metrics = functools.partial(writer.render_metrics, context)
@@ -123,11 +126,11 @@ class WriterConnection:
         """Wait until the writer has opened the store, or has disconnected."""
         await self._started.wait()
 
-    def accept_commits(self, limits: config.sections.Limits) -> batch.AcceptCommits:
+    def accept_commits(self, testing: config.sections.Testing) -> batch.AcceptCommits:
         """Commit accepted mail through the writer instead of this process's own store."""
         assert self._channel is not None  # noqa: S101 - `connect` comes first
         self._remote_commits = writer_protocol.RemoteCommits(
-            self._channel, max_waiting=limits.accept_waiting, wait_seconds=limits.accept_seconds
+            self._channel, max_waiting=testing.accept_waiting, wait_seconds=testing.accept_seconds
         )
         return self._remote_commits
 

@@ -36,6 +36,8 @@ from postroad.web import application, request_reader
 
 # Enough for a few scrapers and health checks.
 METRICS_CONNECTIONS: Final = 64
+# A page of the dashboard makes many requests at once, and then none.
+API_BURST_SECONDS: Final = 2
 
 # Where any API has a credential.
 CREDENTIAL_FIELDS: Final = (http_values.AUTHORIZATION, *(name for api in applications.APIS for name in api.key_headers))
@@ -57,7 +59,9 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
     described = (*api_routes.ROUTES, *received, *monitoring.health_routes(is_draining=role_context.is_draining))
     trusted = settings.http.trusted_proxies
     proxies = application.Proxies(trusted) if trusted else None
-    policy = throttle.RateLimit(rate=settings.limits.management_rate, burst=settings.limits.management_burst)
+    policy = throttle.RateLimit(
+        rate=settings.limits.management_rate, burst=API_BURST_SECONDS * settings.limits.management_rate
+    )
     rate = management_rate.ManagementRate(policy, clock=ctx.clock)
     agents = streamable_http.routes(
         lambda: app.serve_part,
@@ -316,7 +320,7 @@ def _open_spool(role_context: role.RoleContext) -> content_spool.ContentSpool:
     def failed(problem: OSError) -> None:
         role_context.log.warning("spool_failed", folder=spool.folder, detail=problem.strerror)
 
-    folder = settings.limits.spool_folder or open_store.sqlite_folder(settings.database.url)
+    folder = open_store.sqlite_folder(settings.database.url)
     spool = content_spool.ContentSpool(folder, megabytes=settings.limits.spool_megabytes, failed=failed)
     return spool
 

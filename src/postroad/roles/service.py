@@ -90,7 +90,7 @@ async def run(
         starts["metrics"] = listeners.start_metrics
     starts["wakeups"] = functools.partial(background.start_wakeups, names=names)
     starts["heartbeat"] = functools.partial(background.start_heartbeat, names=names)
-    if settings.doctor.hourly:
+    if settings.testing.hourly_checks:
         starts["checks"] = background.start_checks
     async with composition.open_context(settings, actor=callers.SERVICE, log=log) as context:
         store_gauges = gauges.Gauges()

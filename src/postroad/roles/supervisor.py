@@ -77,8 +77,6 @@ RELOADED: Final = frozenset({
     "limits.queued_recipients",
     "limits.request_burst",
     "limits.request_rate",
-    "limits.retry_burst",
-    "limits.retry_rate",
     "operator",
     "providers",
     "quotas",

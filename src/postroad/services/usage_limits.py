@@ -75,6 +75,10 @@ def _binds(ctx: context.Context) -> bool:
 # Operators are not bound.
 
 
+# More than a person or a careful script needs; a queue of any size is retried with one bulk action.
+REPEAT_RATE: Final = throttle.RateLimit(rate=5, burst=100)
+
+
 class Repeat(StrEnum):
     RETRIES = "retries"
     RESCHEDULES = "reschedules"
@@ -85,14 +89,12 @@ async def take_repeat(ctx: context.Context, tx: store.Transaction, account_id: s
     """Count one request; the caller holds the lock of the account. Raises RateLimited beyond the rate."""
     if ctx.actor.kind is callers.ActorKind.OPERATOR:
         return
-    limits = ctx.settings.limits
-    policy = throttle.RateLimit(rate=limits.retry_rate, burst=limits.retry_burst)
     name = f"{kind} {account_id}"
     stored = await rates.find(tx, [name])
-    decision, bucket = throttle.take_shared(policy, stored.get(name, throttle.SharedBucket()), now=ctx.clock())
+    decision, bucket = throttle.take_shared(REPEAT_RATE, stored.get(name, throttle.SharedBucket()), now=ctx.clock())
     if not decision.allowed:
         raise errors.RateLimited(
-            f"more than {policy.rate} {kind} per second; wait for Retry-After seconds",
+            f"more than {REPEAT_RATE.rate} {kind} per second; wait for Retry-After seconds",
             retry_after=max(1, math.ceil(decision.wait / times.SECOND)),
         )
     await rates.put(tx, [rates.Rate(name, account_id, bucket)])

@@ -79,7 +79,6 @@ def _listener(
             connections=chosen.connections,
             connections_per_address=chosen.connections_per_address,
             login_seconds=LOGIN_SECONDS,
-            min_content_speed=ctx.settings.limits.min_content_speed,
         ),
         spool=spool,
         tls=(lambda: certificate.context) if certificate else None,

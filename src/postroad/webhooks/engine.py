@@ -106,8 +106,8 @@ class Recorder:
             ctx.store,
             record,
             max_items=BATCH_ITEMS,
-            max_waiting=ctx.settings.limits.accept_waiting,
-            wait_seconds=ctx.settings.limits.accept_seconds,
+            max_waiting=ctx.settings.testing.accept_waiting,
+            wait_seconds=ctx.settings.testing.accept_seconds,
         )
         self._retrying_commits: group_commit.RetryingCommits[CompletedAttempt, bool] = group_commit.RetryingCommits(
             self._commits, settled=self._settled, refused=self._refused
@@ -350,7 +350,7 @@ class Dispatcher:
         self._clock = clock
         self._log = log
         self._attempts = webhook_schedule.attempts(ctx.settings.webhooks.retry_seconds)
-        self._lease = ctx.settings.webhooks.lease_seconds * times.SECOND
+        self._lease = ctx.settings.testing.lease_seconds * times.SECOND // 2  # an attempt takes at most 5 s
         self._lease_clock = times.LeaseClock(self._lease)
         self._cursor = EndpointCursor()
         self._idle_endpoints = 0
@@ -546,5 +546,5 @@ class Engine:
             await poll_loop.pause(rest or 0.0)
             if rest is not None:
                 await poll_loop.wait_for_work(
-                    self._ctx.webhook_wakeup, milliseconds=self._ctx.settings.webhooks.poll_milliseconds
+                    self._ctx.webhook_wakeup, milliseconds=self._ctx.settings.testing.poll_milliseconds
                 )

@@ -12,6 +12,7 @@ from hypothesis import strategies
 from postroad import context
 from postroad.api.v1 import messages
 from postroad.model.bounces import disposition
+from postroad.model.delivery import throttle
 from postroad.model.mail import send_request, statuses
 from postroad.protocol.mime import address
 from postroad.services import usage_limits
@@ -348,10 +349,12 @@ async def test_a_waiting_message_is_tried_now(
 
 
 async def test_retries_have_a_rate_of_their_own(
-    ctx: context.Context, mine: AccountClients, clock: contexts.Clock
+    ctx: context.Context,
+    mine: AccountClients,
+    clock: contexts.Clock,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    limits = msgspec.structs.replace(ctx.settings.limits, retry_rate=1, retry_burst=1)
-    msgspec.structs.force_setattr(ctx.settings, "limits", limits)
+    monkeypatch.setattr(usage_limits, "REPEAT_RATE", throttle.RateLimit(rate=1, burst=1))
     await accepted_mail.allow_sending(ctx, mine.account_id)
     paths = []
     for _ in range(2):

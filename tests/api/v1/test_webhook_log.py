@@ -5,14 +5,15 @@ import contextlib
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-import msgspec
 import pytest
 import structlog
 import trustme
 
 from postroad import config, context
+from postroad.model.delivery import throttle
 from postroad.model.units import identifiers
 from postroad.protocol.signatures import webhook_signature
+from postroad.services import usage_limits
 from postroad.webhooks import engine
 from tests import contexts, webhook_rows, webhook_server
 from tests.api.management import AccountClients
@@ -226,10 +227,12 @@ async def test_one_delivery_is_shown(ctx: context.Context, mine: AccountClients)
 
 
 async def test_replays_of_one_delivery_and_of_a_period_share_a_rate(
-    ctx: context.Context, mine: AccountClients, clock: contexts.Clock
+    ctx: context.Context,
+    mine: AccountClients,
+    clock: contexts.Clock,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    limits = msgspec.structs.replace(ctx.settings.limits, retry_rate=1, retry_burst=2)
-    msgspec.structs.force_setattr(ctx.settings, "limits", limits)
+    monkeypatch.setattr(usage_limits, "REPEAT_RATE", throttle.RateLimit(rate=1, burst=2))
     period = {"after": "2027-01-15T08:00:00Z", "before": "2027-01-15T09:00:00Z"}
     check_refusal(await mine.owner.post(f"{DELIVERIES}/replay", json=period), 404, "not_found")  # does not count
     await mine.owner.put(WEBHOOK, json={"url": URL})

@@ -31,7 +31,7 @@ DEV_DEFAULTS: Final = {
     # Domains in development may not exist: do not query DNS for them.
     "POSTROAD_DOMAINS__CHECK_HOURS": "0",
     # A host for development has no name, no addresses and no certificate to check.
-    "POSTROAD_DOCTOR__HOURLY": "false",
+    "POSTROAD_TESTING__HOURLY_CHECKS": "false",
     "POSTROAD_WARMUP__ENABLED": "false",
     # The disk of a workstation is often almost full.
     "POSTROAD_LIMITS__MIN_FREE_MEGABYTES": "0",
@@ -42,14 +42,13 @@ DEV_DEFAULTS: Final = {
     "POSTROAD_SUBMISSION__AUTH_WITHOUT_TLS": "true",
     # Ten attempts, as in production, but within a minute.
     "POSTROAD_DELIVERY__RETRY_SECONDS": "2,3,5,5,5,5,5,5,5",
-    "POSTROAD_DELIVERY__POLL_MILLISECONDS": "50",
+    "POSTROAD_TESTING__POLL_MILLISECONDS": "50",
     # Bounces can be tested repeatedly, and cannot suspend the account.
     "POSTROAD_BOUNCE_GUARD__ENABLED": "false",
-    "POSTROAD_DELIVERY__SUPPRESS": "false",
+    "POSTROAD_TESTING__SUPPRESS": "false",
     # Endpoints on this machine without a certificate; seven attempts within a minute.
     "POSTROAD_WEBHOOKS__ALLOW_INSECURE": "true",
     "POSTROAD_WEBHOOKS__RETRY_SECONDS": "1,2,3,5,8,13",
-    "POSTROAD_WEBHOOKS__POLL_MILLISECONDS": "50",
 }
 
 

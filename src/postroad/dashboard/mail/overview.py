@@ -401,7 +401,7 @@ async def show_failures(request: requests.PageRequest) -> routing.Response:
     shown = read_range(request, query)
     found = await failure_report.read(request.ctx, request.account_id, shown.chosen)
     may_change = request.may(callers.Permission.CHANGE)
-    suppresses = request.ctx.settings.delivery.suppress
+    suppresses = request.ctx.settings.testing.suppress
     return request.page(
         "failures.html",
         shown=shown,

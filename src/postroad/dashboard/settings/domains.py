@@ -153,7 +153,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         date_of=date_of,
         has_key=any(shown.record.purpose is domain_records.RecordPurpose.DKIM for shown in records),
         is_rotating=is_rotating(records),
-        overlap_days=request.ctx.settings.domains.key_overlap_days,
+        overlap_days=domain_keys.OVERLAP_DAYS,
         is_warmup_enabled=request.ctx.settings.warmup.enabled,
     )
 

@@ -111,7 +111,7 @@ async def _record(
             who, outcome, disposition = each.recipient, each.outcome, each.disposition
             details = (outcome.action, _status(outcome), disposition.fault or "", outcome.words)
             bounces.append(attempts.AsyncBounce(account_id, message_id, who.id, begin + len(bounces), *details))
-            if each.is_gone and ctx.settings.delivery.suppress:
+            if each.is_gone and ctx.settings.testing.suppress:
                 why = (suppressions.Source.LATE_BOUNCE, outcome.words or disposition.reason)
                 gone.append(
                     suppressions.Suppression(

@@ -3,7 +3,7 @@
 The recipient is found by its signed token: in the envelope sender that the report names, in the return path of the
 returned message, or in the address that the report was sent to. What the report says about recipients does not matter:
 providers hide it, and anybody can write it. A complaint is recorded once with the recipient and suppresses the address,
-whatever `delivery.suppress` says, replacing any earlier reason. Reports of other types, such as `not-spam`, are not
+whatever `testing.suppress` says, replacing any earlier reason. Reports of other types, such as `not-spam`, are not
 stored. The bounce guard counts it only from an authenticated feedback loop whose signature covers the token: anybody
 can send a signed report again, to any address. It then counts even if somebody else has reported it before: otherwise
 a sender could report its own recipients first.

@@ -30,6 +30,8 @@ from postroad.storage.mail import domains
 from postroad.storage.people import credentials
 
 KEY_BITS: Final = 2048
+# How long the record of a replaced key must stay published: mail in flight is signed with it.
+OVERLAP_DAYS: Final = 7
 PUBLIC_EXPONENT: Final = 65_537
 # 40 random bits in 8 letters and digits: a domain has few keys, which never collide.
 SELECTOR_BYTES: Final = 5
@@ -259,14 +261,13 @@ def text(key: domains.DkimKey) -> str:
 
 def _dns_record(ctx: context.Context, domain: domains.Domain, key: domains.DkimKey) -> domain_records.Record:
     made = _record(ctx, domain, key)
-    overlap = ctx.settings.domains.key_overlap_days * times.DAY
     return domain_records.Record(
         _PURPOSES[key.algorithm, key.status],
         made.name,
         made.type,
         made.value,
         selector=key.selector,
-        needed_until=None if key.retired_at is None else key.retired_at + overlap,
+        needed_until=None if key.retired_at is None else key.retired_at + OVERLAP_DAYS * times.DAY,
         text=text(key),
     )
 

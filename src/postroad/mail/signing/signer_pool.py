@@ -254,6 +254,8 @@ def _fail(requests: Iterable[_Request], why: str) -> None:
 # nothing is signed with it. Signatures are kept for the following recipients and attempts; a message whose signature
 # was evicted gets a new one, which is equally valid.
 
+# Each process uses up to one core, and starts with the first signature: together they sign more than one process sends.
+MAX_WORKERS: Final = 2
 # About 20 MB, 35 with second signatures: the mail of the last minute or so at full speed.
 MAX_SIGNATURES: Final = 20_000
 # The slowest signers process this within the time that a request may take.
@@ -263,13 +265,12 @@ LARGE_BYTES: Final = 128 * 1024
 
 
 class DkimSigner:
-    """The signer of this process; absent where `delivery.sign` is false."""
+    """The signer of this process; absent where `testing.sign` is false."""
 
     def __init__(self, ctx: context.Context) -> None:
-        delivery = ctx.settings.delivery
         self._ctx = ctx
-        self._lifetime_seconds = delivery.signature_days * times.DAY // times.SECOND
-        self._signers = SignerPool(delivery.signer_workers)
+        self._lifetime_seconds = ctx.settings.delivery.signature_days * times.DAY // times.SECOND
+        self._signers = SignerPool(MAX_WORKERS)
         self._signatures: caches.LruCache[tuple[str, str], bytes] = caches.LruCache(MAX_SIGNATURES)
         self._flights = caches.SingleFlight(MAX_WAITING, what="signatures")
 

@@ -57,14 +57,17 @@ OPTIONAL: Final = OLD_KEYS | {RecordPurpose.DKIM_ED25519, RecordPurpose.DKIM_ED2
 _ORDER: Final = {purpose: number for number, purpose in enumerate(RecordPurpose)}
 
 
+# Of the subdomain of a customer's domain that is used for return paths, once a check has found its MX record.
+RETURN_PATH_LABEL: Final = "bounces"
+
+
 class Service(msgspec.Struct, frozen=True):
     """The values of this installation that customers' records contain; empty where unknown."""
 
     host: str
     spf: tuple[str, ...]
-    # The operator's, for all customers; if empty, a subdomain of each customer's domain, with this label.
+    # The operator's, for all customers; if empty, a subdomain of each customer's domain.
     return_path_domain: str
-    return_path_label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,6 @@ def service(
     source_addresses: Sequence[str],
     has_upstreams: bool,
     return_path_domain: str,
-    return_path_label: str,
 ) -> Service:
     """The values from the settings. Only the operator knows the addresses that upstreams send from."""
     name = host.lower().rstrip(".")
@@ -108,7 +110,7 @@ def service(
     terms = tuple(spf.split())
     if not terms and not has_upstreams:
         terms = _public_terms(source_addresses) or ((f"a:{full_name}",) if full_name else ())
-    return Service(full_name, terms, return_path_domain.lower().rstrip("."), return_path_label.lower())
+    return Service(full_name, terms, return_path_domain.lower().rstrip("."))
 
 
 def _public_terms(addresses: Sequence[str]) -> tuple[str, ...]:
@@ -120,7 +122,7 @@ def _public_terms(addresses: Sequence[str]) -> tuple[str, ...]:
 def records(domain: str, *, keys: Sequence[Record], service: Service) -> tuple[Record, ...]:
     """All records of a domain, with those of its keys, the most important first."""
     managed = service.return_path_domain not in {"", domain}
-    return_path = service.return_path_domain or f"{service.return_path_label}.{domain}"
+    return_path = service.return_path_domain or f"{RETURN_PATH_LABEL}.{domain}"
     spf = spf_record.new_record(service.spf) if service.spf else None
     host = f"{MX_PREFERENCE} {service.host}" if service.host else None
     made = (

@@ -43,6 +43,8 @@ MAX_URLS: Final = 5_000
 # More would not be reached in time, and the next must still have some of it.
 MAX_ADDRESSES: Final = 3
 CONNECT_SECONDS: Final = 1.5
+# Many servers close idle connections after 5 seconds; reusing one at that moment would fail the attempt.
+IDLE_SECONDS: Final = 4.0
 # The system may query DNS for its own name; without an answer by then it has none.
 NAME_SECONDS: Final = 1.0
 LOOPBACK: Final = ("127.0.0.1", "::1")
@@ -99,7 +101,7 @@ class WebhookClient:
             # Two per attempt, so that silent name servers delay no other attempt.
             max_concurrent=2 * webhooks.connections,
         )
-        self._client = http_client.Client(idle_seconds=webhooks.idle_seconds, max_idle=webhooks.connections)
+        self._client = http_client.Client(idle_seconds=IDLE_SECONDS, max_idle=webhooks.connections)
         self._found: caches.TtlCache[_ResolvedHost] = caches.TtlCache(max_entries=MAX_HOSTS, clock=time.monotonic)
         self._guard = caches.LazyValue(lambda: _guard(settings))
         # Reading the CA certificates takes milliseconds: in a thread, and only when first needed.

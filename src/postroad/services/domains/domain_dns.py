@@ -203,7 +203,6 @@ class DomainDns:
                 source_addresses=[one.address for one in self._settings.sources],
                 has_upstreams=bool(self._settings.upstreams),
                 return_path_domain=delivery.return_path_domain,
-                return_path_label=delivery.return_path_label,
             )
         return self._service
 

@@ -22,12 +22,12 @@ async def rotate(ctx: context.Context, domain: domains.Domain) -> None:
 
 
 async def _rotate(ctx: context.Context, domain: domains.Domain) -> None:
-    if _has_next(ctx, await domain_keys.keys(ctx, domain)):
+    if _has_next(await domain_keys.keys(ctx, domain)):
         return
     generated = await domain_keys.generate_rsa(ctx, domain)
     async with ctx.store.transaction() as tx:
         found = await domain_keys.lock(tx, domain)
-        if _has_next(ctx, found):
+        if _has_next(found):
             return
         for key in found:
             if key.status == domains.DkimStatus.OLD:
@@ -90,10 +90,10 @@ async def apply(ctx: context.Context, domain: domains.Domain, states: Mapping[st
     return True
 
 
-def _has_next(ctx: context.Context, found: Sequence[domains.DkimKey]) -> bool:
+def _has_next(found: Sequence[domains.DkimKey]) -> bool:
     for key in found:
         if key.status == domains.DkimStatus.OLD and key.private_key:
-            until = times.to_wire(_overlap_end(ctx, key))
+            until = times.to_wire(_overlap_end(key))
             raise errors.Conflict(f"the previous key is kept until {until}; rotate again after that")
     return any(key.status == domains.DkimStatus.NEXT for key in found)
 
@@ -111,7 +111,7 @@ def _changed(
     )
     kept = [_advanced(key, now) for key in found] if is_next_published else list(found)
     kept = [_with_publication(key, states.get(key.selector), now) for key in kept]
-    return [after for key in kept if (after := _without_secret(ctx, key, states.get(key.selector), now)) is not None]
+    return [after for key in kept if (after := _without_secret(key, states.get(key.selector), now)) is not None]
 
 
 def _advanced(key: domains.DkimKey, now: int) -> domains.DkimKey:
@@ -134,15 +134,13 @@ def _with_publication(key: domains.DkimKey, state: domain_records.RecordState | 
     return dataclasses.replace(key, published_at=None) if state in _ABSENT else key
 
 
-def _without_secret(
-    ctx: context.Context, key: domains.DkimKey, state: domain_records.RecordState | None, now: int
-) -> domains.DkimKey | None:
+def _without_secret(key: domains.DkimKey, state: domain_records.RecordState | None, now: int) -> domains.DkimKey | None:
     """An old key loses its private half at the end of the overlap; None when nobody can see it any more."""
     if key.status != domains.DkimStatus.OLD:
         return key
     if key.algorithm == domains.DkimAlgorithm.ED25519 and key.published_at is None:
         return None  # it has signed nothing
-    if now < _overlap_end(ctx, key):
+    if now < _overlap_end(key):
         return key
     return None if state in _ABSENT else dataclasses.replace(key, private_key=b"")
 
@@ -159,8 +157,8 @@ def _actions(before: domains.DkimKey, after: domains.DkimKey | None) -> list[str
     return actions
 
 
-def _overlap_end(ctx: context.Context, key: domains.DkimKey) -> int:
-    return (key.retired_at or 0) + ctx.settings.domains.key_overlap_days * times.DAY
+def _overlap_end(key: domains.DkimKey) -> int:
+    return (key.retired_at or 0) + domain_keys.OVERLAP_DAYS * times.DAY
 
 
 PAGE_ROWS: Final = 1_000

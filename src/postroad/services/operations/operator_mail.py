@@ -14,6 +14,7 @@ from typing import Final
 
 from postroad import context, errors
 from postroad.mail.accept import submit
+from postroad.model.domains import domain_records
 from postroad.model.mail import send_request, statuses
 from postroad.model.people import callers, login_rules
 from postroad.model.units import identifiers, times
@@ -57,7 +58,7 @@ class OperatorMail:
         self._ctx = ctx
         delivery = ctx.settings.delivery
         self._names = frozenset(name.lower().rstrip(".") for name in (host, delivery.return_path_domain) if name)
-        self._prefix = f"{delivery.return_path_label.lower()}."
+        self._prefix = f"{domain_records.RETURN_PATH_LABEL}."
         self._day = 0
         # Of the day, by network; it has no more entries than messages were forwarded.
         self._counts: collections.Counter[str] = collections.Counter()

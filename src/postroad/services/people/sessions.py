@@ -18,6 +18,8 @@ from postroad.storage.engine import store
 from postroad.storage.people import credentials, sessions, users
 
 HOUR_SECONDS = 3_600
+# Even an active session ends after this long: nobody stays logged in on a computer that they have left for good.
+MAX_SESSION_DAYS: Final = 14
 # A session is renewed when it has used this part of its time, not with every request.
 RENEWED_PARTS = 8
 
@@ -75,7 +77,7 @@ async def begin(
         methods=methods,
         created_at=now,
         last_used_at=now,
-        expires_at=_last_second(ctx, claims) * times.SECOND if is_browser else claims.expires_at,
+        expires_at=_last_second(claims) * times.SECOND if is_browser else claims.expires_at,
         confirmed_at=now if parent is None else parent.row.confirmed_at,
         parent_id=None if parent is None or outlives_parent else parent.row.id,
     )
@@ -200,8 +202,8 @@ def _idle_seconds(ctx: context.Context) -> int:
     return ctx.settings.dashboard.session_hours * HOUR_SECONDS
 
 
-def _last_second(ctx: context.Context, claims: tokens.Claims) -> int:
-    return claims.iat + ctx.settings.dashboard.session_days * 24 * HOUR_SECONDS
+def _last_second(claims: tokens.Claims) -> int:
+    return claims.iat + MAX_SESSION_DAYS * 24 * HOUR_SECONDS
 
 
 # The sessions and tokens of a person: listed with device, network and last use, ended, and made by name.

@@ -2,6 +2,7 @@
 
 import dataclasses
 import shutil
+import tempfile
 
 import pytest
 
@@ -43,7 +44,7 @@ def has_disk(monkeypatch: pytest.MonkeyPatch, *, free: int, total: int = 100_000
 
 
 TENTH = "(a tenth of the disk; 1,024 are set)"
-SPOOL = {"limits": {"spool_folder": "/var/lib/postroad"}, "database": {"url": "sqlite:////var/lib/postroad/p.db"}}
+SPOOL = {"database": {"url": "sqlite:////var/lib/postroad/p.db"}}
 
 
 @pytest.mark.parametrize("free, state", [(50_000, "ok"), (9_999, "warning"), (500, "error")])
@@ -128,8 +129,9 @@ async def test_the_free_space_is_measured_for_later(ctx: context.Context, monkey
     assert kept == (setups.NOW, 20_000 * MEBIBYTE)
 
 
-async def test_a_folder_that_is_not_there_is_an_error() -> None:
-    gone = {"limits": {"spool_folder": "/nowhere"}, "database": {"url": "postgresql://localhost/postroad"}}
+async def test_a_folder_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+    gone = {"database": {"url": "postgresql://localhost/postroad"}}
     assert await setups.told("disk", setups.given(None, gone)) == [
         (
             "error",

@@ -114,7 +114,7 @@ def _day(time: int) -> str:
 def folders(settings: config.Settings) -> Sequence[str]:
     """The folders that grow on this host: of the SQLite database and of messages that are arriving."""
     database_folder = open_store.sqlite_folder(settings.database.url)
-    spool = settings.limits.spool_folder or database_folder or tempfile.gettempdir()
+    spool = database_folder or tempfile.gettempdir()
     return list(dict.fromkeys(str(Path(one).absolute()) for one in (database_folder, spool) if one))
 
 

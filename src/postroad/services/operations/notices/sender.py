@@ -118,6 +118,8 @@ def _source(name: str) -> str:
 
 # An account makes whom it likes an owner, and notices have the reputation of the operator.
 MAX_OWNERS: Final = 5
+# In UTC: before work begins in Europe, and after it has ended in America.
+DIGEST_HOUR: Final = 6
 # What comes beyond that to one person in an hour goes into the digest: of each kind, because strangers can cause some,
 # and must not hide the others.
 MAX_PER_HOUR: Final = 10
@@ -174,7 +176,7 @@ async def _mails(ctx: context.Context, tx: store.Transaction, notice: notices.No
         choice = choices.choice_of(notice.kind, await notices.choices(tx, user.id))
         if choice is not notice_kinds.Choice.OFF:
             is_digest = choice is notice_kinds.Choice.DIGEST
-            due_at = next_digest(now, hour=ctx.settings.notices.digest_hour) if is_digest else now
+            due_at = next_digest(now, hour=DIGEST_HOUR) if is_digest else now
             mails.append(notices.Mail(user.id, is_digest=is_digest, due_at=due_at, notice=notice))
     return mails
 
@@ -213,7 +215,7 @@ async def _send(ctx: context.Context, together: Sequence[notices.Mail], *, log: 
         wanted = [one.notice for one in together if user is None or _is_wanted(user, one.notice.kind, chosen)]
         items = [(one.kind, await _values(tx, one)) for one in wanted]
     if is_over and not first.is_digest and not security:
-        due_at = next_digest(now, hour=ctx.settings.notices.digest_hour)
+        due_at = next_digest(now, hour=DIGEST_HOUR)
         await _postpone(ctx, together, due_at=due_at, is_digest=True)
         return False
     try:

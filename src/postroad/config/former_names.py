@@ -1,0 +1,40 @@
+"""Settings of earlier builds: what became of each, as the rest of a sentence of `check-config` and every start.
+
+A file that names one of them is refused, so that nobody believes a setting to be in force that no longer exists.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+# Most were never changed by anybody: a constant with its reason stands in the module that uses it.
+_TESTING: Final = "is only for tests now; remove it, or write testing.{}"
+SENTENCES: Final[Mapping[str, str]] = {
+    "dashboard.session_days": "is fixed at 14 days; remove it",
+    "delivery.connect_seconds": "is fixed at 30 seconds; remove it",
+    "delivery.content_seconds": "is fixed at 600 seconds; remove it",
+    "delivery.idle_seconds": "is fixed at 5 seconds; remove it",
+    "delivery.lease_seconds": _TESTING.format("lease_seconds"),
+    "delivery.poll_milliseconds": _TESTING.format("poll_milliseconds"),
+    "delivery.reply_seconds": "is fixed at 300 seconds; remove it",
+    "delivery.return_path_label": 'is fixed at "bounces"; remove it',
+    "delivery.sign": _TESTING.format("sign"),
+    "delivery.signer_workers": "is fixed at 2; remove it",
+    "delivery.suppress": _TESTING.format("suppress"),
+    "doctor.hourly": _TESTING.format("hourly_checks"),
+    "domains.key_overlap_days": "is fixed at 7 days; remove it",
+    "http.connections_per_address": "is an eighth of http.connections now; remove it",
+    "inbound.connections_per_address": "is a tenth of inbound.connections now; remove it",
+    "limits.accept_seconds": _TESTING.format("accept_seconds"),
+    "limits.accept_waiting": _TESTING.format("accept_waiting"),
+    "limits.management_burst": "is twice the rate now; remove it",
+    "limits.min_content_speed": "is fixed at 500 bytes per second; remove it",
+    "limits.retry_burst": "is fixed at 100; remove it",
+    "limits.retry_rate": "is fixed at 5; remove it",
+    "limits.spool_folder": "is the folder of the SQLite database, or the one that TMPDIR names; remove it",
+    "notices.digest_hour": "is fixed at 6; remove it",
+    "security.password_threads": "is fixed at 2; remove it",
+    "submission.connections_per_address": "is a fifth of submission.connections now; remove it",
+    "webhooks.idle_seconds": "is fixed at 4 seconds; remove it",
+    "webhooks.lease_seconds": _TESTING.format("lease_seconds"),
+    "webhooks.poll_milliseconds": _TESTING.format("poll_milliseconds"),
+}
