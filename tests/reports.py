@@ -1,10 +1,9 @@
 """Reports about mail for tests: how they are written, and recipients that are final before one comes."""
 
-import hashlib
-
 from postroad import context
 from postroad.mail import return_path
 from postroad.model.mail import statuses
+from postroad.model.units import identifiers
 from postroad.storage.mail import attempts, messages
 from tests.storage import samples
 
@@ -40,10 +39,14 @@ async def path(ctx: context.Context, message_id: str, who: str = ADA) -> str:
     )
 
 
-def message_path(ctx: context.Context, message_id: str) -> str:
-    """The return path of a message as earlier versions wrote it."""
-    signature = hashlib.blake2b(message_id.encode(), key=ctx.keys.return_path, digest_size=12).hexdigest()
-    return f"bounces+{message_id[3:]}{signature}@return.example.com"
+def unknown_path(ctx: context.Context) -> str:
+    """A return path that is signed, of a message that does not exist."""
+    return return_path.address(
+        ctx.keys.return_path,
+        message_id="em_" + "0" * 28,
+        recipient_id=ctx.new_id(identifiers.RECIPIENT, now=ctx.clock()),
+        domain="return.example.com",
+    )
 
 
 async def named(ctx: context.Context, message_id: str, who: str = ADA) -> return_path.ReturnPath:

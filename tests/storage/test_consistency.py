@@ -46,8 +46,8 @@ ORPHANS = {
     "message": "UPDATE messages SET account_id = 'acc_9'",
     "ledger entry": "UPDATE ledger SET account_id = 'acc_9'",
     "credential": "UPDATE credentials SET account_id = 'acc_9'",
-    "user": "INSERT INTO users (id, account_id, email, email_key, password_hash, role, tokens_valid_from, created_at) "
-    "VALUES ('usr_1', 'acc_9', 'e', 'e', 'h', 'owner', 0, 0)",
+    "user": "INSERT INTO users (id, account_id, email, email_key, role, tokens_valid_from, created_at) "
+    "VALUES ('usr_1', 'acc_9', 'e', 'e', 'owner', 0, 0)",
     "login": "INSERT INTO logins VALUES ('lgn_1', 'e', 'e', 'h', 0, 0)",
     "authenticator app": "INSERT INTO totp_secrets VALUES ('lgn_9', CAST('s' AS BLOB), 0, NULL, 0)",
     "recovery code": "INSERT INTO recovery_codes VALUES ('lgn_9', CAST('h' AS BLOB))",

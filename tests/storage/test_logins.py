@@ -57,8 +57,8 @@ async def test_a_password_is_replaced_only_when_it_is_still_the_old_one(store: S
     assert (found.password_hash, found.tokens_valid_from) == ("new", samples.NOW + 1)
 
 
-async def test_older_versions_find_the_password_with_the_user(store: Store) -> None:
-    samples.teach(store, read="SELECT id, password_hash, tokens_valid_from FROM users ORDER BY id")
+async def test_a_new_password_invalidates_the_tokens_of_the_users_of_its_login(store: Store) -> None:
+    samples.teach(store, read="SELECT id, tokens_valid_from FROM users ORDER BY id")
     async with store.transaction() as tx:
         await users.insert_login(tx, samples.login())
         for number in (1, 2):
@@ -66,8 +66,8 @@ async def test_older_versions_find_the_password_with_the_user(store: Store) -> N
         await users.set_login(tx, "usr_1", login_id="lgn_1", now=1)
         await users.set_password(tx, "lgn_1", password_hash="new", now=samples.NOW + 5)
         assert [tuple(row) for row in await tx.fetch("test.read")] == [
-            ("usr_1", "new", samples.NOW + 5),
-            ("usr_2", "-", samples.NOW),
+            ("usr_1", samples.NOW + 5),
+            ("usr_2", samples.NOW),
         ]
 
 

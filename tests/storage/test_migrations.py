@@ -28,11 +28,18 @@ asyncio.run(main())
 
 # Indexes that begin with an address on PostgreSQL, and with the account on SQLite.
 DIFFERENT_INDEXES = re.compile(r"(?<=INDEX messages_by_sender|NDEX recipients_by_email).*")
-# As a build from before the first release left it, as far as a migration reads it.
-EARLIER_BUILD = """
+# As builds from before the first release left it, as far as a migration reads it: their migrations, or a baseline that
+# was another one.
+EARLIER_BUILDS = {
+    "migrations": """
 CREATE TABLE schema_migrations (version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL);
 INSERT INTO schema_migrations VALUES (1, 'foundation'), (2, 'delivery'), (3, 'webhooks');
-"""
+""",
+    "baseline": """
+CREATE TABLE schema_migrations (version INTEGER NOT NULL PRIMARY KEY, name TEXT NOT NULL, compatible_from INTEGER);
+INSERT INTO schema_migrations VALUES (1, 'baseline 0123456789abcdef', 1);
+""",
+}
 
 
 @pytest.fixture
@@ -155,11 +162,12 @@ async def test_a_newer_schema_with_a_step_that_is_not_compatible_is_refused_and_
     assert (await migrations.state_of(store)) == (newest + 2, [], True)
 
 
+@pytest.mark.parametrize("build", EARLIER_BUILDS)
 async def test_a_database_of_an_earlier_build_is_refused_with_what_to_do_and_left_as_it_is(
-    database_url: str, empty: Store
+    database_url: str, empty: Store, build: str
 ) -> None:
     async with empty.transaction() as tx:
-        await tx.run_script(EARLIER_BUILD)
+        await tx.run_script(EARLIER_BUILDS[build])
     refusal = (
         "the database was created by a build from before the first release, and cannot be migrated: "
         "set database.url to a new database, or keep using the build that created it"
@@ -170,6 +178,14 @@ async def test_a_database_of_an_earlier_build_is_refused_with_what_to_do_and_lef
     with pytest.raises(migrations.SchemaError, match=refusal):
         await migrations.state_of(empty)
     assert await tables(empty) == {"schema_migrations"}
+
+
+def test_comments_and_spaces_of_a_migration_are_not_part_of_its_fingerprint() -> None:
+    baseline, *_ = migrations.known("sqlite")
+    commented = baseline._replace(script=f"-- another remark\n{baseline.script}\n\n")
+    assert commented.fingerprint == baseline.fingerprint
+    changed = baseline._replace(script=baseline.script.replace("CREATE TABLE accounts", "CREATE TABLE customers", 1))
+    assert changed.fingerprint != baseline.fingerprint
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ async def test_a_role_and_the_last_login_change_and_a_user_is_removed(store: Sto
     async with store.transaction() as tx:
         for name in ("usr_1", "usr_2"):
             await users.insert(tx, person(name), email_key=name)
-        await users.set_role(tx, "usr_1", "member")  # as an earlier version wrote it
+        await users.set_role(tx, "usr_1", "developer")
         await users.set_login(tx, "usr_1", login_id="lgn_1", now=5)
         joined = await users.by_id(tx, "usr_1")
         assert joined is not None

@@ -6,9 +6,7 @@ in which the recipients of a message are one microsecond apart. Hexadecimal, bec
 letters. 88 bits cannot be guessed, and a wrong guess costs one hash and no query. The signature is keyed BLAKE2b (RFC
 7693 section 2.9): as strong as HMAC-SHA256 in a third of its time, which every recipient pays.
 
-A recipient sees its own token and no other, so a report can only be about the recipient whose token it carries. The
-tokens of earlier versions named a message, with a signature of 24 digits. They are still read, because reports may come
-long after the mail, and they mean a recipient only if the message has no other.
+A recipient sees its own token and no other, so a report can only be about the recipient whose token it carries.
 """
 
 import hashlib
@@ -26,30 +24,25 @@ LOCAL_PREFIX: Final = "bounces+"
 SIGNATURE_BYTES: Final = 11
 # The last digits of the time in a recipient's id.
 _RECIPIENT_DIGITS: Final = slice(-18, -14)
-# Lengths in digits: of tokens of earlier versions, and of ours.
-_EARLIER_LENGTH: Final = 52
-_LENGTH: Final = 54
-_ADDRESS: Final = re.compile(
-    rf"bounces\+([0-9a-f]{{{_EARLIER_LENGTH}}}|[0-9a-f]{{{_LENGTH}}})@[^@]+", re.ASCII | re.IGNORECASE
-)
+_ADDRESS: Final = re.compile(r"bounces\+([0-9a-f]{54})@[^@]+", re.ASCII | re.IGNORECASE)
 
 
 class ReturnPath(msgspec.Struct, frozen=True):
-    """What a token names: a message, and four digits of a recipient's id, or none in a token of earlier versions."""
+    """What a token names: a message, and four digits of a recipient's id."""
 
     message_id: str
     digits: str
 
     def recipient(self, recipient_ids: Iterable[str]) -> str | None:
         """The recipient that the token means, among those of the message; None unless it can only be one."""
-        found = [each for each in recipient_ids if self.digits in ("", each[_RECIPIENT_DIGITS])]
+        found = [each for each in recipient_ids if self.digits == each[_RECIPIENT_DIGITS]]
         return found[0] if len(found) == 1 else None
 
 
 def address(key: bytes, *, message_id: str, recipient_id: str, domain: str) -> str:
     """The envelope sender for a recipient; cheap enough for every one."""
     named = message_id[3:] + recipient_id[_RECIPIENT_DIGITS]
-    return f"{LOCAL_PREFIX}{named}{_signature(key, named, SIGNATURE_BYTES)}@{domain}"
+    return f"{LOCAL_PREFIX}{named}{_signature(key, named)}@{domain}"
 
 
 def domain_for(sender_key: str, *, chosen: str, configured: str) -> str:
@@ -69,13 +62,9 @@ def read(key: bytes, address: str) -> ReturnPath | None:
     if match is None:
         return None
     text = match[1].lower()
-    message_id, digits = identifiers.MESSAGE + text[:28], text[28:32]
-    named, signature = text[:32], text[32:]
-    if len(text) == _EARLIER_LENGTH:
-        named, digits, signature = message_id, "", text[28:]
-    is_valid = hmac.compare_digest(signature, _signature(key, named, len(signature) // 2))
-    return ReturnPath(message_id, digits) if is_valid else None
+    is_valid = hmac.compare_digest(text[32:], _signature(key, text[:32]))
+    return ReturnPath(identifiers.MESSAGE + text[:28], text[28:32]) if is_valid else None
 
 
-def _signature(key: bytes, named: str, size: int) -> str:
-    return hashlib.blake2b(named.encode(), key=key, digest_size=size).hexdigest()
+def _signature(key: bytes, named: str) -> str:
+    return hashlib.blake2b(named.encode(), key=key, digest_size=SIGNATURE_BYTES).hexdigest()

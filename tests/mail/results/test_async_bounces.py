@@ -205,20 +205,6 @@ async def test_a_report_says_nothing_about_anybody_but_the_recipient_of_its_toke
     assert [row.email_key for row in await suppressed(ctx, account.id)] == ["ada@example.net"]
 
 
-async def test_the_token_of_a_message_means_nobody_among_several(
-    ctx: context.Context, account: accounts.Account, message_id: str
-) -> None:
-    lone = await accepted_mail.accept(ctx, account.id, to=("eve@example.net",))
-    await reports.settle(ctx)
-    fates = []
-    for one, who in ((message_id, "ada@example.net"), (lone, "eve@example.net")):
-        old = return_path.ReturnPath(one, "")
-        received = await async_bounces.receive(ctx, old, reports.report(reports.group(who)))
-        fates += [each.result for each in received.handled]
-    assert fates == [ReportResult.UNKNOWN_RECIPIENT, ReportResult.RECORDED]
-    assert [row.email_key for row in await suppressed(ctx, account.id)] == ["eve@example.net"]
-
-
 async def test_a_report_about_a_message_that_is_gone_is_kept_nowhere(ctx: context.Context) -> None:
     gone = return_path.ReturnPath("em_" + "0" * 28, "0000")
     (handled,) = (await async_bounces.receive(ctx, gone, reports.report(reports.group("ada@example.net")))).handled

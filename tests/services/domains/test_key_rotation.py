@@ -246,20 +246,6 @@ async def test_opendkim_accepts_both_signatures_before_and_after_a_rotation(
             assert dkim_verifiers.opendkim_accepts(alone + CONTENT, records, tmp_path)
 
 
-async def test_a_domain_of_an_older_version_gets_its_second_key_when_its_records_are_checked(
-    ctx: context.Context, domain: dkim_keys.Domain
-) -> None:
-    second, rsa_key = await stored_keys(ctx, domain)
-    async with ctx.store.transaction() as tx:
-        await dkim_keys.remove_dkim_key(tx, second)
-    assert await signing_selector(ctx, domain) == rsa_key.selector
-    assert await stored_keys(ctx, domain) == [rsa_key]
-    await domain_keys.records(ctx, domain)
-    # What a process of the older version takes: the newest, and of two from one moment the last selector.
-    assert [key.algorithm for key in await stored_keys(ctx, domain)] == ["ed25519", "rsa"]
-    assert len({key.created_at for key in await stored_keys(ctx, domain)}) == 1
-
-
 async def test_the_keys_of_a_removed_domain_are_gone_during_a_rotation_too(
     ctx: context.Context, domain: dkim_keys.Domain
 ) -> None:

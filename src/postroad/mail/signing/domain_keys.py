@@ -36,8 +36,7 @@ PUBLIC_EXPONENT: Final = 65_537
 # 40 random bits in 8 letters and digits: a domain has few keys, which never collide.
 SELECTOR_BYTES: Final = 5
 SELECTOR_CHARACTERS: Final = 10
-# The keys of one generation differ only in this. A process of an older version takes the selector that sorts last,
-# which must be that of the RSA key.
+# The keys of one generation differ only in this.
 SELECTOR_PREFIXES: Final = {domains.DkimAlgorithm.RSA: "pr", domains.DkimAlgorithm.ED25519: "pe"}
 _CURRENT: Final = domains.DkimStatus.CURRENT
 _PURPOSES: Final[Mapping[tuple[str, str], domain_records.RecordPurpose]] = {
@@ -137,17 +136,12 @@ async def _stored(ctx: context.Context, domain: domains.Domain) -> list[domains.
 async def keys(ctx: context.Context, domain: domains.Domain) -> list[domains.DkimKey]:
     """All keys of a domain, which has at least those of one generation afterwards."""
     found = await _stored(ctx, domain)
-    if {key.algorithm for key in found if key.status == _CURRENT} == set(domains.DkimAlgorithm):
+    if found:
         return found
-    # A domain of an older version has an RSA key alone.
-    generated = None if found else await generate_rsa(ctx, domain)
+    generated = await generate_rsa(ctx, domain)
     async with ctx.store.transaction() as tx:
-        found = await lock(tx, domain)
-        if not found and generated is not None:
+        if not await lock(tx, domain):
             await insert_generation(ctx, tx, domain, generated, selector=new_selector(ctx), status=_CURRENT)
-        elif not any(key.algorithm == domains.DkimAlgorithm.ED25519 and key.status == _CURRENT for key in found):
-            await key_check.require_current(ctx.keys, tx)
-            await domains.insert_dkim_keys(tx, _ed25519_beside(ctx, domain, _signing(found)))
         return await domains.dkim_keys(tx, domain.account_id, domain.id)
 
 

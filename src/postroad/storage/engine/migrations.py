@@ -8,9 +8,10 @@ Hosts of two versions run side by side during a roll-out. A script begins with `
 schema version whose code can still work with the new schema. It is stored with the migration, so that an older host
 that restarts knows whether it may run.
 
-Builds from before the first release had other migrations. Their databases are refused.
+Builds from before the first release had other migrations, or another baseline. Their databases are refused.
 """
 
+import hashlib
 import re
 import time
 from importlib import resources
@@ -18,6 +19,7 @@ from typing import Final, NamedTuple
 
 from postroad.storage.engine import store
 
+_COMMENTS: Final = re.compile(r"--.*|\s+")
 _COMPATIBLE_FROM: Final = re.compile(r"\A-- compatible from: (\d+)\n")
 
 
@@ -29,6 +31,12 @@ class Migration(NamedTuple):
     script: str
     # The oldest schema version whose code works after this step.
     compatible_from: int
+
+    @property
+    def fingerprint(self) -> str:
+        """What is stored of it: the name, and a digest of the statements."""
+        digest = hashlib.sha256(_COMMENTS.sub("", self.script).encode()).hexdigest()
+        return f"{self.name} {digest[:16]}"
 
 
 class State(NamedTuple):
@@ -101,7 +109,7 @@ async def _apply(tx: store.Transaction, pending: list[Migration]) -> None:
         await tx.execute("migrations.create_table")
     for migration in pending:
         await tx.run_script(migration.script)
-        await tx.execute("migrations.record", migration.version, migration.name, migration.compatible_from)
+        await tx.execute("migrations.record", migration.version, migration.fingerprint, migration.compatible_from)
 
 
 async def state_of(database: store.Store) -> State:
@@ -126,8 +134,8 @@ async def _is_recorded(tx: store.Transaction) -> bool:
 
 async def _state(tx: store.Transaction, migrations: list[Migration]) -> State:
     row = await tx.fetch_one("migrations.version") if await _is_recorded(tx) else None
-    current, first = row or (0, migrations[0].name)
-    if first != migrations[0].name:
+    current, first = row or (0, migrations[0].fingerprint)
+    if first != migrations[0].fingerprint:
         raise SchemaError(
             "the database was created by a build from before the first release, and cannot be migrated: "
             "set database.url to a new database, or keep using the build that created it"

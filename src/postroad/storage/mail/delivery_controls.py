@@ -172,8 +172,7 @@ async def put_override(tx: store.Transaction, override: Override) -> None:
     ends += [override.limits_until] if override.has_limits else []
     known = [end for end in ends if end is not None]
     last = max(known) if len(known) == len(ends) else None
-    reason = override.pause_reason if override.paused else override.limits_reason
-    await tx.execute("provider_overrides.put", *msgspec.structs.astuple(override), reason, last)
+    await tx.execute("provider_overrides.put", *msgspec.structs.astuple(override), last)
 
 
 # Use the settings again; False when nothing was changed.

@@ -8,13 +8,11 @@ from postroad.storage.people import accounts
 
 # Accounts that somebody with an email belongs to; more are not read.
 MAX_OF_EMAIL: Final = 100
-# Rows that an earlier version wrote stay as they are.
-_RENAMED_ROLES: Final = {"member": "developer"}
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A row of `users`. Older versions compare `tokens_valid_from` with the one in a token.
+    """A row of `users`.
 
     A user who was invited and has not joined yet has no `joined_at` and no login.
     """
@@ -32,10 +30,6 @@ class User:
     operator_since: int | None = None
     login_id: str | None = None
 
-    def __post_init__(self) -> None:
-        """Read the role of earlier versions as the one that replaced it."""
-        object.__setattr__(self, "role", _RENAMED_ROLES.get(self.role, self.role))
-
 
 @dataclass(frozen=True, slots=True)
 class Creator:
@@ -49,10 +43,6 @@ class Creator:
     role: str | None = None
     operator_since: int | None = None
     disabled_at: int | None = None
-
-    def __post_init__(self) -> None:
-        """Read the role of earlier versions as the one that replaced it."""
-        object.__setattr__(self, "role", _RENAMED_ROLES.get(self.role or "", self.role))
 
 
 class CreatedByUser:

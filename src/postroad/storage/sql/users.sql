@@ -4,10 +4,10 @@ SELECT id, account_id, email, role, tokens_valid_from, disabled_at, created_at, 
 FROM users
 
 -- name: insert
--- A new user; nothing when the account has one with this email. Older versions read `password_hash`.
-INSERT INTO users (id, account_id, email, email_key, password_hash, role, tokens_valid_from, disabled_at, created_at,
+-- A new user; nothing when the account has one with this email.
+INSERT INTO users (id, account_id, email, email_key, role, tokens_valid_from, disabled_at, created_at,
     joined_at, login_id)
-VALUES ($1, $2, $3, $4, '-', $5, $6, NULL, $6, $7, $8) ON CONFLICT (account_id, email_key) DO NOTHING;
+VALUES ($1, $2, $3, $4, $5, $6, NULL, $6, $7, $8) ON CONFLICT (account_id, email_key) DO NOTHING;
 
 -- name: by_email
 -- The users with this email, one in each of their accounts.
@@ -31,9 +31,8 @@ ORDER BY accounts.name, accounts.id;
 WHERE id = $1;
 
 -- name: follow_login
--- Older versions read the password of a login, and since when its tokens are valid, in the rows of its users.
-UPDATE users SET password_hash = COALESCE((SELECT password_hash FROM logins WHERE logins.id = users.login_id), '-'),
-    tokens_valid_from = CASE WHEN tokens_valid_from < $2 THEN $2 ELSE tokens_valid_from + 1 END
+-- A changed password of a login invalidates the tokens of all its users.
+UPDATE users SET tokens_valid_from = CASE WHEN tokens_valid_from < $2 THEN $2 ELSE tokens_valid_from + 1 END
 WHERE login_id = $1;
 
 -- name: set_login

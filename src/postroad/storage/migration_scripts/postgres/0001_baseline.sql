@@ -75,7 +75,6 @@ CREATE TABLE users (
     login_id TEXT COLLATE "C",
     email TEXT COLLATE "C" NOT NULL,
     email_key TEXT COLLATE "C" NOT NULL,
-    password_hash TEXT COLLATE "C" NOT NULL,
     role TEXT COLLATE "C" NOT NULL CHECK (role IN ('owner', 'admin', 'developer', 'analyst', 'member', 'read_only')),
     tokens_valid_from BIGINT NOT NULL,
     time_zone TEXT COLLATE "C",
@@ -765,9 +764,7 @@ CREATE TABLE provider_overrides (
     messages_per_connection BIGINT,
     limits_reason TEXT COLLATE "C" NOT NULL DEFAULT '',
     limits_until BIGINT,
-    reason TEXT COLLATE "C" NOT NULL,
     until BIGINT,
-    split_at BIGINT,
     set_by TEXT COLLATE "C" NOT NULL,
     set_at BIGINT NOT NULL
 );

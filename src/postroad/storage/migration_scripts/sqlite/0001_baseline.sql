@@ -77,7 +77,6 @@ CREATE TABLE users (
     login_id TEXT,
     email TEXT NOT NULL,
     email_key TEXT NOT NULL,
-    password_hash TEXT NOT NULL,
     role TEXT NOT NULL CHECK (role IN ('owner', 'admin', 'developer', 'analyst', 'member', 'read_only')),
     tokens_valid_from INTEGER NOT NULL,
     time_zone TEXT,
@@ -753,9 +752,7 @@ CREATE TABLE provider_overrides (
     messages_per_connection INTEGER,
     limits_reason TEXT NOT NULL DEFAULT '',
     limits_until INTEGER,
-    reason TEXT NOT NULL,
     until INTEGER,
-    split_at INTEGER,
     set_by TEXT NOT NULL,
     set_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
