@@ -47,7 +47,6 @@ OF_FILE: typing.Mapping[str, str] = {
     "submission/": "SMTP",
     "api/authentication.py": "authenticate",
     "services/people/authentication.py": "authenticate",
-    "services/people/schemes.py": "authenticate",
     "services/people/access_cache.py": "authenticate",
     "api/": "parse",
     "web/request_reader.py": "parse",

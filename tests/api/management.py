@@ -54,7 +54,7 @@ async def token(ctx: context.Context, account_id: str, role: callers.Role) -> st
     async with ctx.store.transaction() as tx:
         await users.insert(tx, user, email_key=user.email)
         user = await logins.give_new(ctx, tx, user, password_hash=None)
-    return (await caller_authentication.issue_token(ctx, user)).token
+    return (await logins.issue_token(ctx, user)).token
 
 
 @contextlib.asynccontextmanager

@@ -22,7 +22,7 @@ from postroad import config, context
 from postroad.model.people import callers
 from postroad.roles import composition
 from postroad.services.accounts import account_registry
-from postroad.services.people import credentials, operators, users
+from postroad.services.people import credentials, users
 from postroad.services.queue import sources
 from tests import accepted_mail, contexts, dns_server, smtp_peers
 from tests.browser import chromium, dev_service, logins, screenshots
@@ -195,7 +195,7 @@ async def _move_in(ctx: context.Context) -> tuple[str, str]:
     account = await account_registry.create(ctx, "Corner Shop")
     await accepted_mail.allow_sending(ctx, account.id, domain="example.com", amount=10_000)
     await users.create(ctx, account.id, email=OPERATOR.email, password=OPERATOR.password, role=callers.Role.OWNER)
-    await operators.add(ctx, OPERATOR.email)
+    await users.add_operator(ctx, OPERATOR.email)
     credential, password = await credentials.create(ctx, account.id, "shop")
     return credential.username, password
 

@@ -3,7 +3,7 @@
 from playwright import async_api
 
 from postroad.services import audit_log
-from postroad.services.people import operators
+from postroad.services.people import users
 from tests.browser import axe, dev_service, page_monitor, sent_messages
 from tests.browser.conftest import Opener
 from tests.browser.test_domains_and_credentials import say_yes
@@ -58,7 +58,7 @@ async def test_a_page_that_was_open_before_the_look_is_reloaded_and_never_shows_
 ) -> None:
     looked_at, _ = await dev.new_account("Another")
     mine, login = await dev.new_account("Own")
-    await operators.add(dev.ctx, login.email)
+    await users.add_operator(dev.ctx, login.email)
     page = await open_page(login)
     await say_yes(page)
     open_before = await page.context.new_page()

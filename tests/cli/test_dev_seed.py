@@ -17,7 +17,7 @@ from postroad.services import audit_log
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits as services_credits
 from postroad.services.domains import domain_registry as domains
-from postroad.services.people import api_keys, authentication, credentials, logins, operators, users
+from postroad.services.people import api_keys, authentication, credentials, logins, users
 from postroad.services.templates import templates
 from postroad.storage.people import accounts as stored_accounts
 
@@ -31,7 +31,7 @@ async def ctx(tmp_path: Path) -> AsyncIterator[context.Context]:
 
 
 async def log_in(ctx: context.Context, login: data_folder.Login) -> logins.LoggedIn:
-    return await authentication.log_in(ctx, login.email, login.password, client_address="127.0.0.1")
+    return await logins.log_in(ctx, login.email, login.password, client_address="127.0.0.1")
 
 
 async def by_password(ctx: context.Context, smtp: data_folder.Smtp) -> callers.Caller:
@@ -190,4 +190,4 @@ async def test_a_template_that_was_changed_stays_changed(ctx: context.Context) -
 async def test_the_demo_user_operates_the_installation(ctx: context.Context) -> None:
     for _ in range(2):
         made = await demo_account.prepare(ctx, None)
-        assert [one.email for one in await operators.of_installation(ctx)] == [made.login.email]
+        assert [one.email for one in await users.operators(ctx)] == [made.login.email]

@@ -19,7 +19,7 @@ PASSWORD = "correct horse battery"
 
 def log_in(installation: Installation, email: str, password: str) -> logins.LoggedIn:
     async def ask(ctx: context.Context) -> logins.LoggedIn:
-        return await authentication.log_in(ctx, email, password, client_address="127.0.0.1")
+        return await logins.log_in(ctx, email, password, client_address="127.0.0.1")
 
     return installation.ask(ask)
 

@@ -11,7 +11,7 @@ from postroad.compat import applications, compatible_api
 from postroad.compat.resend import api as resend
 from postroad.compat.resend import error_shape
 from postroad.model.people import callers
-from postroad.services.people import authentication, users
+from postroad.services.people import logins, users
 from postroad.storage.people import accounts
 from postroad.web import responses, routing
 from tests.compat import compat_client
@@ -170,7 +170,7 @@ async def test_an_old_token_of_a_person_opens_nothing_until_it_is_confirmed(
     """Keys, secrets and exports are here, too."""
     email, role = "owner@example.com", callers.Role.OWNER
     await users.create(ctx, account.id, email=email, password=PASSWORD, role=role)
-    token = (await authentication.log_in(ctx, email, PASSWORD, client_address="192.0.2.1")).token
+    token = (await logins.log_in(ctx, email, PASSWORD, client_address="192.0.2.1")).token
     async with compat_client.opened(ctx, api, presented(api, token)) as client:
         assert (await client.get("/domains")).status_code == 200
         clock.pass_seconds(15 * 60)

@@ -27,7 +27,7 @@ from postroad.model.people import callers
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits
 from postroad.services.domains import domain_registry as domains
-from postroad.services.people import api_keys, authentication, credentials, users
+from postroad.services.people import api_keys, credentials, logins, users
 from postroad.services.templates import templates
 from tests import open_resources, warm_processes
 from tests.cli import cli_runner
@@ -205,7 +205,7 @@ async def make_account(ctx: context.Context, name: str, *, domain: str, amount: 
     tokens = []
     for role in (callers.Role.OWNER, callers.Role.READ_ONLY):
         person, _ = await users.create(ctx, account_id, email=f"{role}@{domain}", password=PASSWORD, role=role)
-        tokens.append((await authentication.issue_token(ctx, person)).token)
+        tokens.append((await logins.issue_token(ctx, person)).token)
     pair = base64.b64encode(f"{credential.username}:{password}".encode()).decode()
     return Account(
         account_id,

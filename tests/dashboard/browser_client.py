@@ -26,7 +26,7 @@ from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import dev_inbox
 from postroad.services.operations import operator_jobs, operator_state
 from postroad.services.operations.checks import findings, table
-from postroad.services.people import operators, sessions
+from postroad.services.people import sessions
 from postroad.services.people import users as account_users
 from postroad.storage.people import accounts as stored_accounts
 from postroad.storage.people import users
@@ -249,7 +249,7 @@ async def operator(
     # The real ones look at this host, and at its DNS.
     monkeypatch.setattr(table, "CHECKS", {"disk": table.Check(check)})
     user = await person(ctx, mine.id, "operator@mine.example", callers.Role.READ_ONLY)
-    await operators.add(ctx, user.email)
+    await account_users.add_operator(ctx, user.email)
     async with open_browser(ctx, served, user) as opened:
         yield opened
 

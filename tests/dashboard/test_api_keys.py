@@ -7,7 +7,7 @@ import pytest
 from postroad import context
 from postroad.dashboard.framework import lists
 from postroad.model.people import callers
-from postroad.services.people import api_keys, authentication, credentials, operators, users
+from postroad.services.people import api_keys, authentication, credentials, users
 from postroad.storage.people import credentials as stored
 from tests import contexts
 from tests.dashboard import browser_client
@@ -156,7 +156,7 @@ async def test_the_form_has_every_scope(ctx: context.Context, browser: Browser) 
     # Nobody but an operator can give this one.
     assert 'value="operator"' not in page
     (user, *_) = await users.of_account(ctx, browser.account_id)
-    await operators.add(ctx, user.email)
+    await users.add_operator(ctx, user.email)
     assert 'name="scopes" value="operator"' in (await browser.get("/keys")).text
 
 

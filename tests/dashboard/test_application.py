@@ -14,7 +14,7 @@ from postroad.api import routes as api_routes
 from postroad.dashboard import application as error_pages
 from postroad.dashboard.framework import site as sites
 from postroad.model.people import callers
-from postroad.services.people import api_keys, credentials
+from postroad.services.people import api_keys, credentials, logins
 from postroad.services.people import authentication as caller_authentication
 from postroad.services.suppressions import suppression_list as suppressions
 from postroad.storage.people import accounts as stored_accounts
@@ -139,7 +139,7 @@ async def test_a_field_that_no_form_has_is_refused(ctx: context.Context, browser
 
 async def test_no_other_credential_opens_the_dashboard(ctx: context.Context, browser: Browser, nobody: Browser) -> None:
     assert browser.user is not None
-    token = (await caller_authentication.issue_token(ctx, browser.user)).token
+    token = (await logins.issue_token(ctx, browser.user)).token
     credential, password = await credentials.create(ctx, browser.account_id, "SMTP")
     scopes = frozenset({callers.Permission.SEND})
     _, key = await api_keys.create(ctx, browser.account_id, credential_id=None, name="Key", scopes=scopes)

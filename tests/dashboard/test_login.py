@@ -9,7 +9,7 @@ from postroad import context
 from postroad.dashboard.people import login
 from postroad.model.people import callers
 from postroad.services.accounts import account_registry
-from postroad.services.people import authentication, sessions, users
+from postroad.services.people import logins, sessions, users
 from tests import contexts
 from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser
@@ -241,7 +241,7 @@ async def test_an_invited_user_chooses_a_password_and_is_in(
     answer = await nobody.client.post(path, data={"password": contexts.PASSWORD})
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     assert await is_in(nobody)
-    await authentication.log_in(ctx, "new@mine.example", contexts.PASSWORD, client_address="127.0.0.1")
+    await logins.log_in(ctx, "new@mine.example", contexts.PASSWORD, client_address="127.0.0.1")
 
 
 async def test_a_link_works_once_and_for_a_time(
@@ -258,7 +258,7 @@ async def test_a_link_works_once_and_for_a_time(
         assert (await nobody.get(f"/password/{token}")).status_code == 404
         refused = await nobody.client.post(f"/password/{token}", data={"password": "one more sentence"})
         assert refused.status_code == 404
-    await authentication.log_in(ctx, "owner@mine.example", "another sentence", client_address="127.0.0.1")
+    await logins.log_in(ctx, "owner@mine.example", "another sentence", client_address="127.0.0.1")
 
 
 async def test_another_site_cannot_use_a_link(ctx: context.Context, browser: Browser, nobody: Browser) -> None:
@@ -267,7 +267,7 @@ async def test_another_site_cannot_use_a_link(ctx: context.Context, browser: Bro
     evil = {"Origin": "https://evil.example"}
     refused = await nobody.client.post(f"/password/{made.token}", data={"password": "of somebody"}, headers=evil)
     assert refused.status_code == 403
-    await authentication.log_in(ctx, "owner@mine.example", contexts.PASSWORD, client_address="127.0.0.1")
+    await logins.log_in(ctx, "owner@mine.example", contexts.PASSWORD, client_address="127.0.0.1")
 
 
 async def test_a_new_session_has_a_word_of_its_own(ctx: context.Context, browser: Browser) -> None:

@@ -4,7 +4,7 @@ from postroad import context
 from postroad.mail import notice_kinds
 from postroad.services import audit_log
 from postroad.services.operations.notices import choices
-from postroad.services.people import operators
+from postroad.services.people import users
 from tests.contexts import Clock
 from tests.dashboard.browser_client import Browser
 
@@ -57,7 +57,7 @@ async def test_the_profile_offers_what_one_may_get(ctx: context.Context, browser
     assert "Credits are low" in page
     assert "A check of the installation fails" not in page
     assert "Mail from this service</h2>" not in (await reader.get("/profile")).text
-    await operators.add(ctx, browser.user.email)
+    await users.add_operator(ctx, browser.user.email)
     assert "A check of the installation fails" in (await browser.get("/profile")).text
     changed = await browser.post("/profile/notices", {"kind": notice_kinds.CREDITS_LOW, "choice": "digest"})
     assert "Credits are low: in the daily digest." in (await browser.follow(changed)).text

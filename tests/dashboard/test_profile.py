@@ -5,7 +5,7 @@ import re
 import httpx
 
 from postroad import context
-from postroad.services.people import authentication
+from postroad.services.people import authentication, logins
 from tests import contexts
 from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser
@@ -41,7 +41,7 @@ async def test_a_new_password_keeps_this_session_and_ends_the_others(
         assert (changed.status_code, browser_client.location_of(changed)) == (303, "/profile")
         assert "Password changed" in (await browser.follow(changed)).text
         assert (await elsewhere.get("/profile")).headers["location"].startswith("/login")
-    await authentication.log_in(ctx, "owner@mine.example", CHANGE["new_password"], client_address="127.0.0.1")
+    await logins.log_in(ctx, "owner@mine.example", CHANGE["new_password"], client_address="127.0.0.1")
 
 
 async def test_a_wrong_password_names_its_field(browser: Browser) -> None:
@@ -56,7 +56,7 @@ async def test_a_wrong_password_changes_nothing(ctx: context.Context, browser: B
     for change in (CHANGE | {"current_password": "not this one"}, CHANGE | {"new_password": "short"}):
         answer: httpx.Response = await browser.post("/profile/password", change)
         assert answer.status_code == 400
-    await authentication.log_in(ctx, "owner@mine.example", contexts.PASSWORD, client_address="127.0.0.1")
+    await logins.log_in(ctx, "owner@mine.example", contexts.PASSWORD, client_address="127.0.0.1")
 
 
 async def test_the_time_zone_is_chosen_once_for_every_page(ctx: context.Context, browser: Browser) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from postroad import config, context, errors
 from postroad.model.people import callers
-from postroad.services.people import authentication
+from postroad.services.people import logins
 from postroad.services.people import users as account_users
 from postroad.storage.people import users
 from tests import accepted_mail, contexts
@@ -160,7 +160,7 @@ async def test_a_user_is_disabled_and_enabled_again(ctx: context.Context, browse
     assert refused.status_code == 409
     done = await browser.post(f"/team/{member.user.id}/enable")
     assert browser_client.notice_of(done) == "member@mine.example is enabled and can log in again."
-    await authentication.log_in(ctx, "member@mine.example", contexts.PASSWORD, client_address="127.0.0.1")
+    await logins.log_in(ctx, "member@mine.example", contexts.PASSWORD, client_address="127.0.0.1")
 
 
 async def test_what_a_user_created_is_shown_and_stops_or_is_handed_over(
@@ -218,7 +218,7 @@ async def test_a_link_for_a_new_password_is_shown_once(
     path = link_in(made.text)
     assert path not in (await browser.get("/team")).text
     assert (await nobody.client.post(path, data={"password": "another sentence"})).status_code == 303
-    await authentication.log_in(ctx, "member@mine.example", "another sentence", client_address="127.0.0.1")
+    await logins.log_in(ctx, "member@mine.example", "another sentence", client_address="127.0.0.1")
 
 
 async def test_a_user_is_removed(ctx: context.Context, browser: Browser, member: Browser) -> None:

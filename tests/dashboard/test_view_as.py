@@ -17,7 +17,7 @@ from postroad.model.people import callers
 from postroad.services import audit_log
 from postroad.services.accounts import account_registry
 from postroad.services.messages import dev_inbox
-from postroad.services.people import operators
+from postroad.services.people import users
 from postroad.services.templates import template_drafts, templates
 from postroad.services.webhooks import endpoints
 from postroad.storage.people import accounts
@@ -58,7 +58,7 @@ ASKED_FOR = {"/messages/{id}/code", "/messages/{id}/preview/html"}
 @pytest_asyncio.fixture
 async def operator(ctx: context.Context, served: Served, mine: accounts.Account) -> AsyncIterator[Browser]:
     user = await browser_client.person(ctx, mine.id, "op@mine.example", callers.Role.OWNER)
-    async with browser_client.open_browser(ctx, served, await operators.add(ctx, user.email)) as opened:
+    async with browser_client.open_browser(ctx, served, await users.add_operator(ctx, user.email)) as opened:
         yield opened
 
 
@@ -250,9 +250,9 @@ async def test_the_look_ends_with_the_role_and_with_the_session(
     await view_account(operator, theirs)
     value = operator.client.cookies[cookies.VIEW_AS]
     other = await browser_client.person(ctx, mine.id, "other@mine.example", callers.Role.OWNER)
-    await operators.add(ctx, other.email)
+    await users.add_operator(ctx, other.email)
     assert operator.user is not None
-    await operators.remove(ctx, operator.user.id)
+    await users.remove_operator(ctx, operator.user.id)
     page = await operator.get("/")
     assert BANNER not in page.text
     assert "Mine" in page.text

@@ -25,7 +25,7 @@ from postroad.services.domains import domain_registry as domains
 from postroad.services.messages import dev_inbox, queue_changes, saved_views
 from postroad.services.operations import destinations
 from postroad.services.operations.notices import choices
-from postroad.services.people import api_keys, credentials, operators, sso_connections
+from postroad.services.people import api_keys, credentials, sso_connections
 from postroad.services.people import users as account_users
 from postroad.services.queue import holds, sources
 from postroad.services.templates import template_drafts, templates
@@ -90,7 +90,7 @@ async def furnish(ctx: context.Context, clock: contexts.Clock, inbox: dev_inbox.
     owner = await browser_client.person(ctx, account.id, "owner@shop.example", callers.Role.OWNER)
     clock.pass_seconds(1)  # the owner is the first
     operator = await browser_client.person(ctx, account.id, "operator@shop.example", callers.Role.READ_ONLY)
-    await operators.add(ctx, operator.email)
+    await account_users.add_operator(ctx, operator.email)
     await accounts.suspend(ctx, other.id, reason="too many complaints")
     await accepted_mail.allow_sending(ctx, account.id)
     week = await sample_week.write(ctx, data_folder.DataFolder(folder), account.id, count=MESSAGES)

@@ -20,7 +20,7 @@ from postroad.compat import applications
 from postroad.dashboard import application as dashboard
 from postroad.dashboard.framework import site as sites
 from postroad.model.people import callers
-from postroad.services.people import credentials, operators
+from postroad.services.people import credentials, users
 from postroad.web import application, routing
 from tests import contexts
 from tests.api import management
@@ -125,7 +125,7 @@ async def new_credential(ctx: context.Context, surfaces: Sequence[Surface], acco
     role = callers.Role.READ_ONLY if kind == OPERATOR else callers.Role(kind)
     user = await browser_client.person(ctx, account_id, f"{kind}@mine.example", role)
     if kind == OPERATOR:
-        await operators.add(ctx, user.email)
+        await users.add_operator(ctx, user.email)
     return await log_in(surfaces, user.email, kind)
 
 

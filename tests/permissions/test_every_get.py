@@ -18,7 +18,7 @@ from postroad.dashboard.framework import site as sites
 from postroad.model.people import callers
 from postroad.services.messages import dev_inbox
 from postroad.services.operations.checks import table
-from postroad.services.people import authentication
+from postroad.services.people import logins
 from postroad.storage.people import users
 from postroad.web import routing
 from tests import contexts
@@ -147,7 +147,7 @@ def paths(route: surfaces.Route, things: Things) -> list[str]:
 async def log_in(ctx: context.Context, user: users.User) -> surfaces.Credential:
     """What somebody has who has logged in, over the API and with a browser."""
     session = await contexts.begin_session(ctx, user)
-    token = (await authentication.issue_token(ctx, user)).token
+    token = (await logins.issue_token(ctx, user)).token
     return surfaces.Credential(user.email, f"Bearer {token}", {f"__Host-{cookies.SESSION}": session.token})
 
 

@@ -14,7 +14,7 @@ from postroad import errors
 from postroad.model.people import callers
 from postroad.model.units import times
 from postroad.services.domains import domain_registry as domains
-from postroad.services.people import authentication, credentials, users
+from postroad.services.people import authentication, credentials, logins, users
 from postroad.storage.mail import domains as stored_domains
 from tests import accepted_mail, contexts
 from tests.delivery import engine_harness
@@ -187,14 +187,14 @@ async def test_a_revocation_takes_effect_and_users_can_log_in(url: str, jump: in
         await authentication.authenticate_password(ctx, credential.username, password, client_address=here)
         for word in ("wrong", "wrong again"):
             with pytest.raises(errors.Unauthorized):
-                await authentication.log_in(ctx, "owner@example.com", word, client_address=here)
-        session = await authentication.log_in(ctx, "owner@example.com", contexts.PASSWORD, client_address=here)
+                await logins.log_in(ctx, "owner@example.com", word, client_address=here)
+        session = await logins.log_in(ctx, "owner@example.com", contexts.PASSWORD, client_address=here)
 
         clock.pass_seconds(jump)
         # A token lives for an hour, and one from the future is nobody's: both log in anew, at once.
         with pytest.raises(errors.Unauthorized):
             await authentication.authenticate(ctx, f"Bearer {session.token}", client_address=here)
-        session = await authentication.log_in(ctx, "owner@example.com", contexts.PASSWORD, client_address=here)
+        session = await logins.log_in(ctx, "owner@example.com", contexts.PASSWORD, client_address=here)
         await authentication.authenticate(ctx, f"Bearer {session.token}", client_address=here)
         await authentication.authenticate_password(ctx, credential.username, password, client_address=here)
         await credentials.revoke(other, account_id, credential.id)

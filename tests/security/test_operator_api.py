@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from postroad.services.people import operators
+from postroad.services.people import users
 from tests.api.operator.conftest import ALL_ROUTES
 from tests.dashboard import sample_account
 from tests.security import tenants
@@ -66,12 +66,12 @@ async def test_a_customer_cannot_become_an_operator(service: WholeService) -> No
         for body in ({"role": "operator"}, {"operator_since": "2026-01-01T00:00:00Z"}):
             path = f"/v1/team/{north.things['person']}"
             assert (await north.ask("PATCH", path, json=body)).status_code == 400
-        assert await operators.of_installation(service.ctx) == []
+        assert await users.operators(service.ctx) == []
 
 
 async def test_an_operator_is_served_by_the_running_service(service: WholeService) -> None:
     async with tenants.settled(service, "north") as north, tenants.settled(service, "south") as south:
-        await operators.add(service.ctx, north.email)
+        await users.add_operator(service.ctx, north.email)
         listed = await north.do("GET", "/v1/operator/accounts")
         assert {one["name"] for one in listed["accounts"]} >= {"north Ltd", "south Ltd"}
         # The role is in the installation alone: in accounts nothing has changed.

@@ -14,7 +14,7 @@ from postroad.services.accounts import credits as services_credits
 from postroad.services.domains import domain_registry as domains
 from postroad.services.messages import queue_inspection
 from postroad.services.operations import cleanup
-from postroad.services.people import api_keys, authentication, credentials
+from postroad.services.people import api_keys, authentication, credentials, logins
 from postroad.services.people import users as account_users
 from postroad.services.suppressions import suppression_csv
 from postroad.services.suppressions import suppression_list as suppressions
@@ -314,9 +314,9 @@ async def test_accepting_mail_writes_nothing(ctx: context.Context, account: stor
 async def test_a_login_is_recorded_with_its_address_and_so_is_the_end_of_its_session(
     ctx: context.Context, account: stored_accounts.Account, owner: users.User
 ) -> None:
-    session = await authentication.log_in(ctx, owner.email, PASSWORD, client_address=ADDRESS, request_id="req_1")
+    session = await logins.log_in(ctx, owner.email, PASSWORD, client_address=ADDRESS, request_id="req_1")
     who = await authentication.authenticate(ctx, f"Bearer {session.token}", client_address=ADDRESS)
-    await authentication.log_out(ctx, who)
+    await logins.log_out(ctx, who)
     found = [entry for entry in await entries(ctx, account.id) if not entry.action.endswith(".created")]
     assert {entry.action for entry in found} == {"user.logged_in", "user.token_revoked"}
     (entry,) = [entry for entry in found if entry.action == "user.logged_in"]
@@ -331,7 +331,7 @@ async def test_failed_logins_of_a_user_are_recorded_with_their_addresses_up_to_a
     for number in range(15):
         for email in (owner.email, "nobody@example.com"):
             with pytest.raises(errors.Unauthorized):
-                await authentication.log_in(ctx, email, "wrong horse", client_address=f"198.18.{number}.1")
+                await logins.log_in(ctx, email, "wrong horse", client_address=f"198.18.{number}.1")
     await ctx.access_cache.password_checks.close()  # they are written after the response
     written = [entry for entry in await entries(ctx, account.id) if entry.action == "user.login_failed"]
     assert len(written) == 10

@@ -11,7 +11,7 @@ from postroad import context
 from postroad.api.operator import routes
 from postroad.model.people import callers
 from postroad.services.operations import operator_jobs, operator_state
-from postroad.services.people import operators, users
+from postroad.services.people import users
 from postroad.web import application
 from tests import contexts
 from tests.api import app_server, management
@@ -74,6 +74,6 @@ async def operator(
     before = {one.id for one in await users.of_account(ctx, mine.account_id)}
     http = await client(f"Bearer {await management.token(ctx, mine.account_id, callers.Role.READ_ONLY)}")
     (user,) = [one for one in await users.of_account(ctx, mine.account_id) if one.id not in before]
-    await operators.add(ctx, user.email)
+    await users.add_operator(ctx, user.email)
     clock.pass_seconds(1)  # other accounts are younger
     return Operator(http, user.id, mine.account_id)

@@ -15,7 +15,7 @@ from postroad.model.people import callers
 from postroad.services import audit_log
 from postroad.services.accounts import account_registry
 from postroad.services.operations import destinations, operator_state
-from postroad.services.people import operators, users
+from postroad.services.people import users
 from postroad.services.queue import holds, sources
 from tests import contexts
 from tests.api import management
@@ -70,7 +70,7 @@ async def test_a_change_is_logged_with_the_operator_as_actor(
     other, _ = await users.create(
         ctx, theirs.account_id, email="ada@their.example", password=None, role=callers.Role.DEVELOPER
     )
-    await operators.add(ctx, other.email)
+    await users.add_operator(ctx, other.email)
     if path.endswith("/resume") and "accounts" in path:
         await account_registry.suspend(ctx, theirs.account_id, "x")
     if path.endswith("/reopen"):

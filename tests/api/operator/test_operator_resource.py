@@ -9,7 +9,7 @@ from postroad.api import openapi
 from postroad.api import routes as api_routes
 from postroad.api.operator import routes
 from postroad.model.people import callers
-from postroad.services.people import api_keys, credentials, operators
+from postroad.services.people import api_keys, credentials, users
 from postroad.web import routing
 from tests.api import management
 from tests.api.operator.conftest import ALL_ROUTES, Client, Operator
@@ -47,7 +47,7 @@ async def test_a_key_needs_the_scope_which_a_key_for_everything_does_not_have(
 
 async def test_a_former_operator_is_refused(ctx: context.Context, operator: Operator) -> None:
     assert (await operator.http.get("/v1/operator/operators")).status_code == 200
-    await operators.remove(ctx, operator.user_id)
+    await users.remove_operator(ctx, operator.user_id)
     assert (await operator.http.get("/v1/operator/operators")).status_code == 403
 
 

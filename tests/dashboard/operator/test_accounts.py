@@ -11,7 +11,7 @@ from postroad.model.people import callers
 from postroad.model.units import times
 from postroad.services import audit_log
 from postroad.services.accounts import account_registry, credits
-from postroad.services.people import operators, users
+from postroad.services.people import users
 from postroad.storage.mail import mail_counts
 from postroad.storage.people import accounts
 from tests import contexts
@@ -171,7 +171,7 @@ async def test_closing_an_account_leaves_an_operator_who_can_log_in(
     assert (refused.status_code, (await account_registry.find(ctx, operator.account_id)).closed_at) == (409, None)
     assert "No operator could log in any more" in refused.text
     assert stranger.user is not None
-    await operators.add(ctx, stranger.user.email)
+    await users.add_operator(ctx, stranger.user.email)
     await operator.post(f"{theirs}/close", {"name": "Theirs"})
     assert (await operator.post(f"{mine}/close", {"name": "Mine"})).status_code == 409
     await operator.post(f"{theirs}/reopen")

@@ -7,7 +7,7 @@ from postroad.dashboard import application
 from postroad.dashboard.framework import site as sites
 from postroad.mail import notice_kinds
 from postroad.model.people import callers
-from postroad.services.people import operators
+from postroad.services.people import users
 from postroad.storage.people import accounts
 from postroad.web import routing
 from tests.dashboard.browser_client import Browser
@@ -29,7 +29,7 @@ async def test_only_operators_get_in_whatever_they_ask_for(
 async def test_who_is_no_longer_an_operator_is_refused(ctx: context.Context, operator: Browser) -> None:
     assert operator.user is not None
     assert (await operator.get("/operator")).status_code == 200
-    await operators.remove(ctx, operator.user.id)
+    await users.remove_operator(ctx, operator.user.id)
     assert (await operator.get("/operator")).status_code == 403
 
 

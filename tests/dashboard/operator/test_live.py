@@ -10,7 +10,7 @@ from postroad import context
 from postroad.dashboard.framework import cookies, live
 from postroad.dashboard.operator import console as operator_live
 from postroad.network.http import http_server
-from postroad.services.people import operators
+from postroad.services.people import users
 from tests import contexts
 from tests.dashboard.browser_client import Browser, Served
 
@@ -76,7 +76,7 @@ async def test_a_stream_ends_with_the_role_and_that_of_a_look_after_its_hour(
             lines = response.aiter_lines()
             assert await anext(lines) == "retry: 3000"
             if end == "role":
-                await operators.remove(ctx, operator.user.id)
+                await users.remove_operator(ctx, operator.user.id)
             else:
                 clock.pass_seconds(3_600)
             assert {line async for line in lines} <= SAID  # until it ends

@@ -3,7 +3,7 @@
 from postroad import context
 from postroad.model.people import callers
 from postroad.services import audit_log
-from postroad.services.people import operators, users
+from postroad.services.people import users
 from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser
 
@@ -38,7 +38,7 @@ async def test_a_user_whom_another_account_created_becomes_none_by_mistake(
     answer = await operator.post(PATH, {"email": "ada@example.org"})
     assert answer.status_code == 409
     assert f"belongs to account {stranger.account_id}" in answer.text
-    assert [one.email for one in await operators.of_installation(ctx)] == ["operator@mine.example"]
+    assert [one.email for one in await users.operators(ctx)] == ["operator@mine.example"]
 
 
 async def test_somebody_new_is_invited_to_the_operators_account_as_a_reader(
@@ -47,7 +47,7 @@ async def test_somebody_new_is_invited_to_the_operators_account_as_a_reader(
     made = await operator.post(PATH, {"email": "new@example.org"})
     assert made.status_code == 201
     assert "Invitation link for new@example.org" in made.text
-    (invited,) = [one for one in await operators.of_installation(ctx) if one.email == "new@example.org"]
+    (invited,) = [one for one in await users.operators(ctx) if one.email == "new@example.org"]
     assert (invited.account_id, invited.role) == (operator.account_id, callers.Role.READ_ONLY)
     assert "invited" in (await operator.get(PATH)).text
 

@@ -31,7 +31,7 @@ from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits
 from postroad.services.domains import domain_registry as domains
 from postroad.services.operations import operator_jobs
-from postroad.services.people import api_keys, authentication, credentials, users
+from postroad.services.people import api_keys, authentication, credentials, logins, users
 from postroad.services.templates import templates
 from postroad.storage.engine import open_store, store
 from postroad.storage.mail import messages
@@ -382,7 +382,7 @@ async def test_an_api_key_and_a_token_share_the_keys_of_their_credential(shop: S
         ctx, account_id, credential_id=second.id, name="B", scopes=frozenset({callers.Permission.SEND})
     )
     user, _ = await users.create(ctx, account_id, email="o@example.com", password=None, role=callers.Role.OWNER)
-    token = (await authentication.issue_token(ctx, user)).token
+    token = (await logins.issue_token(ctx, user)).token
 
     async def who(scheme: str, secret: str) -> callers.Caller:
         return await authentication.authenticate(ctx, f"{scheme} {secret}", client_address="127.0.0.1")

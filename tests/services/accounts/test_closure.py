@@ -6,7 +6,7 @@ from postroad import context, errors
 from postroad.model.bounces import disposition
 from postroad.model.people import callers
 from postroad.services.accounts import account_registry
-from postroad.services.people import api_keys, authentication, credentials, sessions
+from postroad.services.people import api_keys, authentication, credentials, logins, sessions
 from postroad.storage.people import accounts, users
 from tests import accepted_mail, contexts
 from tests.contexts import PASSWORD, Clock
@@ -23,13 +23,13 @@ async def test_nobody_gets_in_to_a_closed_account_until_it_is_opened_again(
     _, api_key = await api_keys.create(
         ctx, account.id, name="key", credential_id=credential.id, scopes=frozenset({callers.Permission.SEND})
     )
-    token = (await authentication.issue_token(ctx, owner)).token
+    token = (await logins.issue_token(ctx, owner)).token
     session = await contexts.begin_session(ctx, owner)
 
     async def use(way: str) -> object:
         match way:
             case "log in":
-                return await authentication.log_in(ctx, owner.email, PASSWORD, client_address="192.0.2.1")
+                return await logins.log_in(ctx, owner.email, PASSWORD, client_address="192.0.2.1")
             case "session":
                 return await sessions.authenticate(ctx, session.token)
             case "password":

@@ -14,7 +14,7 @@ from postroad.roles import composition
 from postroad.services import audit_log
 from postroad.services.domains import domain_registry as domains
 from postroad.services.operations import cleanup, key_replacement
-from postroad.services.people import authentication, second_factors, sessions
+from postroad.services.people import authentication, logins, second_factors, sessions
 from postroad.services.webhooks import endpoints, signed_requests
 from postroad.storage.engine import migrations
 from postroad.storage.mail import webhooks
@@ -97,7 +97,7 @@ async def test_keys_of_certificates_open_with_the_new_key(ctx: context.Context, 
 async def test_what_the_old_keys_signed_is_accepted_for_a_while(
     ctx: context.Context, owner: users.User, settings: config.Settings, clock: Clock
 ) -> None:
-    token = (await authentication.issue_token(ctx, owner)).token
+    token = (await logins.issue_token(ctx, owner)).token
     session = await contexts.begin_session(ctx, owner)
     form = sessions.csrf_token(ctx, session)
     path = return_path.address(

@@ -52,7 +52,7 @@ def argon(monkeypatch: pytest.MonkeyPatch) -> Watch:
 
 
 async def log_in(ctx: context.Context, password: str = PASSWORD, email: str = "owner@example.com") -> logins.LoggedIn:
-    return await authentication.log_in(ctx, email, password, client_address=HERE)
+    return await logins.log_in(ctx, email, password, client_address=HERE)
 
 
 async def test_a_missing_or_malformed_field_is_unauthorized_without_the_store(
@@ -137,7 +137,7 @@ async def test_a_revocation_is_felt_within_a_second_in_every_process(
         case "api key":
             await api_keys.revoke(ctx, account.id, key.id)
         case "log-out":
-            await authentication.log_out(ctx, await who_is(ctx, token))
+            await logins.log_out(ctx, await who_is(ctx, token))
         case "disabled":
             await account_users.disable(ctx, account.id, owner.id)
         case "password":
@@ -268,7 +268,7 @@ async def test_repeated_failures_slow_the_log_in_from_there(ctx: context.Context
     with pytest.raises(errors.RateLimited) as refusal:
         await log_in(ctx)
     assert refusal.value.retry_after
-    elsewhere = await authentication.log_in(ctx, "owner@example.com", PASSWORD, client_address="198.51.100.1")
+    elsewhere = await logins.log_in(ctx, "owner@example.com", PASSWORD, client_address="198.51.100.1")
     assert elsewhere.user.id == owner.id
 
 
@@ -279,9 +279,9 @@ async def test_a_network_that_the_user_logged_in_from_stays_open_during_an_attac
     await log_in(ctx)
     for number in range(1 + 50):
         with pytest.raises(errors.Unauthorized):
-            await authentication.log_in(ctx, owner.email, "wrong horse", client_address=f"198.18.{number}.1")
+            await logins.log_in(ctx, owner.email, "wrong horse", client_address=f"198.18.{number}.1")
     with pytest.raises(errors.RateLimited):
-        await authentication.log_in(ctx, owner.email, PASSWORD, client_address="203.0.113.1")
+        await logins.log_in(ctx, owner.email, PASSWORD, client_address="203.0.113.1")
     assert (await log_in(ctx)).user.id == owner.id
 
 
@@ -298,7 +298,7 @@ async def test_a_disabled_user_cannot_log_in_and_looks_like_an_unknown_one(
 
 async def test_a_log_out_ends_one_session_and_leaves_the_others(ctx: context.Context, owner: users.User) -> None:
     first, second = await log_in(ctx), await log_in(ctx)
-    await authentication.log_out(ctx, await who_is(ctx, bearer(first.token)))
+    await logins.log_out(ctx, await who_is(ctx, bearer(first.token)))
     with pytest.raises(errors.Unauthorized):
         await who_is(ctx, bearer(first.token))
     assert (await who_is(ctx, bearer(second.token))).user_id == owner.id
@@ -306,12 +306,12 @@ async def test_a_log_out_ends_one_session_and_leaves_the_others(ctx: context.Con
 
 async def test_only_a_token_can_be_logged_out(ctx: context.Context) -> None:
     with pytest.raises(errors.Unauthorized):
-        await authentication.log_out(ctx, PASSWORD_CALLER)
+        await logins.log_out(ctx, PASSWORD_CALLER)
 
 
 async def change(ctx: context.Context, session: logins.LoggedIn, current: str, new: str) -> logins.LoggedIn:
     who = await who_is(ctx, bearer(session.token))
-    return await authentication.change_password(ctx, who, current_password=current, new_password=new)
+    return await logins.change_password(ctx, who, current_password=current, new_password=new)
 
 
 @pytest.mark.parametrize("seconds", [0, 0.000001, 0.3, 5])
@@ -385,4 +385,4 @@ async def test_of_two_changes_at_once_one_wins(
 
 async def test_only_a_user_has_a_password_to_change(ctx: context.Context) -> None:
     with pytest.raises(errors.Unauthorized, match="requires a login token"):
-        await authentication.change_password(ctx, PASSWORD_CALLER, current_password=PASSWORD, new_password=NEW_PASSWORD)
+        await logins.change_password(ctx, PASSWORD_CALLER, current_password=PASSWORD, new_password=NEW_PASSWORD)

@@ -4,7 +4,7 @@ import pytest
 
 from postroad import context, errors
 from postroad.model.people import callers
-from postroad.services.people import api_keys, authentication, credentials, operators
+from postroad.services.people import api_keys, authentication, credentials, logins
 from postroad.services.people import users as account_users
 from postroad.storage.people import accounts, users
 from tests.contexts import PASSWORD
@@ -126,7 +126,7 @@ async def test_an_open_smtp_session_of_a_disabled_person_ends(
 async def test_what_a_key_of_a_disabled_person_made_does_not_work_either(
     ctx: context.Context, owner: users.User, member: users.User
 ) -> None:
-    token = (await authentication.issue_token(ctx, member)).token
+    token = (await logins.issue_token(ctx, member)).token
     acting = await logged_in(ctx, bearer(token))
     everything = frozenset({callers.EVERY_SCOPE})
     _, first = await api_keys.create(acting, member.account_id, credential_id=None, name="First", scopes=everything)
@@ -177,7 +177,7 @@ async def test_the_removal_of_a_disabled_person_lets_nothing_work_again_by_itsel
 
 async def test_nobody_hands_over_to_themselves(ctx: context.Context, owner: users.User, member: users.User) -> None:
     presented = await make(ctx, member)
-    by_token = await logged_in(ctx, bearer((await authentication.issue_token(ctx, member)).token))
+    by_token = await logged_in(ctx, bearer((await logins.issue_token(ctx, member)).token))
     _, secret = await api_keys.create(
         by_token, member.account_id, credential_id=None, name="All", scopes=frozenset({callers.EVERY_SCOPE})
     )
@@ -235,7 +235,7 @@ async def test_the_audit_log_tells_only_what_happened_to_secrets(
 async def test_a_key_manages_the_team_only_while_its_creator_may(
     ctx: context.Context, owner: users.User, member: users.User
 ) -> None:
-    token = (await authentication.issue_token(ctx, member)).token
+    token = (await logins.issue_token(ctx, member)).token
     acting = await logged_in(ctx, bearer(token))
     _, secret = await api_keys.create(
         acting, member.account_id, credential_id=None, name="All", scopes=frozenset({callers.EVERY_SCOPE})
@@ -263,12 +263,12 @@ async def test_a_key_that_operates_the_installation_is_never_handed_over(
     ctx: context.Context, owner: users.User, member: users.User
 ) -> None:
     for user in (owner, member):
-        await operators.add(ctx, user.email)
+        await account_users.add_operator(ctx, user.email)
     await credentials.create(ctx, owner.account_id, "main")
     _, secret = await api_keys.create(
         as_user(ctx, member), member.account_id, credential_id=None, name="Console", scopes=frozenset({"operator"})
     )
-    await operators.remove(ctx, member.id)
+    await account_users.remove_operator(ctx, member.id)
     await account_users.remove(as_user(ctx, owner), member.account_id, member.id)
     with pytest.raises(errors.Unauthorized):
         await who_is(ctx, bearer(secret))

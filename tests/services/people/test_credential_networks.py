@@ -5,7 +5,7 @@ import pytest
 
 from postroad import context, errors
 from postroad.model.people import login_rules
-from postroad.services.people import authentication, credentials, passwords, schemes
+from postroad.services.people import authentication, credentials, passwords
 from postroad.storage.people import accounts as stored_accounts
 from postroad.storage.people import rates
 from tests import contexts
@@ -99,7 +99,7 @@ async def test_a_network_is_recorded_at_the_first_login_and_once_a_day(
     clock.pass_seconds(3600)
     await connect(ctx, credential.username, password, ELSEWHERE)
     assert await last_login(ctx, credential.id, ELSEWHERE) == first
-    clock.pass_seconds(schemes.NETWORK_RENEWAL / 1_000_000)
+    clock.pass_seconds(authentication.NETWORK_RENEWAL / 1_000_000)
     await connect(ctx, credential.username, password, ELSEWHERE)
     assert await last_login(ctx, credential.id, ELSEWHERE) == ctx.clock()
 

@@ -3,8 +3,7 @@
 import pytest
 
 from postroad import errors
-from postroad.model.people import callers
-from postroad.services.people import grants
+from postroad.model.people import callers, grants
 
 SEND, READ, TEAM = callers.Scope.SEND, callers.Scope.READ, callers.Scope.TEAM
 

@@ -10,7 +10,7 @@ from postroad import config, context, errors
 from postroad.model.people import login_rules
 from postroad.model.units import times
 from postroad.roles import composition
-from postroad.services.people import password_checks
+from postroad.services.people import access_cache
 from tests import contexts
 from tests.contexts import Clock
 from tests.storage import samples
@@ -25,27 +25,27 @@ def of_user(name: str, address: str = HERE) -> login_rules.Counters:
 
 
 @pytest_asyncio.fixture
-async def counted(ctx: context.Context) -> password_checks.LoginFailures:
-    return contexts.concrete(ctx.access_cache.login_failures, password_checks.LoginFailures)
+async def counted(ctx: context.Context) -> access_cache.LoginFailures:
+    return contexts.concrete(ctx.access_cache.login_failures, access_cache.LoginFailures)
 
 
 @pytest_asyncio.fixture
 async def other_process(
     settings: config.Settings, clock: Clock, ctx: context.Context
-) -> AsyncIterator[password_checks.LoginFailures]:
+) -> AsyncIterator[access_cache.LoginFailures]:
     async with composition.open_context(settings, clock=clock) as opened:
-        yield contexts.concrete(opened.access_cache.login_failures, password_checks.LoginFailures)
+        yield contexts.concrete(opened.access_cache.login_failures, access_cache.LoginFailures)
 
 
 async def fail(
-    counted: password_checks.LoginFailures, times: int, *, address: str = HERE, name: str = "jo", now: int = NOW
+    counted: access_cache.LoginFailures, times: int, *, address: str = HERE, name: str = "jo", now: int = NOW
 ) -> None:
     for _ in range(times):
         assert await counted.attempt(of_user(name, address), now=now) == 0
 
 
 async def test_a_name_is_slowed_after_its_free_failures_and_the_wait_is_in_whole_seconds(
-    counted: password_checks.LoginFailures,
+    counted: access_cache.LoginFailures,
 ) -> None:
     await fail(counted, 5)
     assert await counted.attempt(of_user("jo"), now=NOW) == 60
@@ -54,7 +54,7 @@ async def test_a_name_is_slowed_after_its_free_failures_and_the_wait_is_in_whole
 
 
 async def test_the_same_name_elsewhere_and_another_name_here_are_not_slowed(
-    counted: password_checks.LoginFailures,
+    counted: access_cache.LoginFailures,
 ) -> None:
     await fail(counted, 5)
     await fail(counted, 1, address=ELSEWHERE)
@@ -62,7 +62,7 @@ async def test_the_same_name_elsewhere_and_another_name_here_are_not_slowed(
 
 
 async def test_processes_count_together_and_a_restart_forgets_nothing(
-    counted: password_checks.LoginFailures, other_process: password_checks.LoginFailures
+    counted: access_cache.LoginFailures, other_process: access_cache.LoginFailures
 ) -> None:
     await fail(counted, 3)
     await fail(other_process, 2)
@@ -71,14 +71,14 @@ async def test_processes_count_together_and_a_restart_forgets_nothing(
 
 
 async def test_parallel_attempts_in_two_processes_are_throttled_like_sequential_ones(
-    counted: password_checks.LoginFailures, other_process: password_checks.LoginFailures
+    counted: access_cache.LoginFailures, other_process: access_cache.LoginFailures
 ) -> None:
     attempts = (process.attempt(of_user("jo"), now=NOW) for process in (counted, other_process) for _ in range(20))
     assert sorted(await asyncio.gather(*attempts)) == [0] * 5 + [60] * 35
 
 
 async def test_a_success_forgives_the_name_here_and_leaves_the_others_their_failures(
-    counted: password_checks.LoginFailures, other_process: password_checks.LoginFailures
+    counted: access_cache.LoginFailures, other_process: access_cache.LoginFailures
 ) -> None:
     for number in range(98):
         await fail(counted, 1, name=f"name{number}")
@@ -88,7 +88,7 @@ async def test_a_success_forgives_the_name_here_and_leaves_the_others_their_fail
     assert await other_process.attempt(of_user("al"), now=NOW) == 3
 
 
-async def test_an_attempt_that_was_never_checked_is_taken_off(counted: password_checks.LoginFailures) -> None:
+async def test_an_attempt_that_was_never_checked_is_taken_off(counted: access_cache.LoginFailures) -> None:
     await fail(counted, 5)
     await counted.withdraw(of_user("jo"), now=NOW)
     await fail(counted, 1)
@@ -97,7 +97,7 @@ async def test_an_attempt_that_was_never_checked_is_taken_off(counted: password_
 
 
 async def test_a_throttled_attempt_costs_the_store_nothing(
-    ctx: context.Context, counted: password_checks.LoginFailures, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, counted: access_cache.LoginFailures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fail(counted, 5)
 
@@ -109,7 +109,7 @@ async def test_a_throttled_attempt_costs_the_store_nothing(
 
 
 async def test_while_the_store_cannot_be_written_this_process_counts_alone(
-    ctx: context.Context, counted: password_checks.LoginFailures, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, counted: access_cache.LoginFailures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse() -> None:
         raise errors.ServiceUnavailable("the disk is full")
@@ -120,7 +120,7 @@ async def test_while_the_store_cannot_be_written_this_process_counts_alone(
 
 
 async def test_no_name_is_stored_and_forgotten_counters_go(
-    ctx: context.Context, counted: password_checks.LoginFailures
+    ctx: context.Context, counted: access_cache.LoginFailures
 ) -> None:
     await fail(counted, 1, name="my password, by mistake")
     samples.teach(ctx.store, counters="SELECT counter FROM login_failures")
@@ -130,10 +130,12 @@ async def test_no_name_is_stored_and_forgotten_counters_go(
 
 
 async def test_the_counters_in_memory_are_bounded_and_the_busy_ones_stay(ctx: context.Context) -> None:
-    counted = password_checks.LoginFailures(ctx.store, max_counters=10)
+    counted = access_cache.LoginFailures(ctx.store, max_counters=10)
     for number in range(5):
         await fail(counted, 1, address=f"198.51.100.{number}", name="someone")
         await fail(counted, 1)
     assert len(counted._clear_at) == 10
-    assert counted._in_memory(password_checks._Item(password_checks._Change.ATTEMPT, of_user("jo"), NOW)).wait > 0
+    assert (
+        counted._in_memory(access_cache._FailureItem(access_cache._FailureChange.ATTEMPT, of_user("jo"), NOW)).wait > 0
+    )
     await counted.close()

@@ -11,7 +11,7 @@ from postroad import context, errors
 from postroad.model.people import callers, login_rules
 from postroad.model.units import times
 from postroad.services.accounts import account_registry
-from postroad.services.people import authentication, logins, password_links, passwords, sessions
+from postroad.services.people import logins, password_links, passwords, sessions
 from postroad.services.people import users as account_users
 from postroad.storage.people import accounts as stored_accounts
 from postroad.storage.people import sessions as stored_sessions
@@ -45,7 +45,7 @@ async def invited(ctx: context.Context, banker: users.User, email: str = "owner@
 
 
 async def enter(ctx: context.Context, password: str, account_id: str | None = None) -> logins.LoggedIn:
-    return await authentication.log_in(ctx, "owner@example.com", password, client_address=HERE, account_id=account_id)
+    return await logins.log_in(ctx, "owner@example.com", password, client_address=HERE, account_id=account_id)
 
 
 async def redeem(ctx: context.Context, token: str, password: str) -> users.User:
@@ -120,7 +120,7 @@ async def test_logging_in_costs_the_same_work_whoever_else_has_the_email(
         argon.count = 0
         for password in (OTHER, "a wrong password"):
             with contextlib.suppress(errors.Unauthorized):
-                await authentication.log_in(ctx, email, password, client_address=HERE)
+                await logins.log_in(ctx, email, password, client_address=HERE)
         assert argon.count == 2
 
 
@@ -136,7 +136,7 @@ async def test_a_login_with_somebodys_email_gives_no_more_guesses_at_their_passw
     # Twelve guesses were sent, and five were checked: even the right password is not any more.
     with pytest.raises(errors.Unauthorized):
         await enter(ctx, PASSWORD)
-    elsewhere = await authentication.log_in(ctx, "owner@example.com", PASSWORD, client_address="203.0.113.9")
+    elsewhere = await logins.log_in(ctx, "owner@example.com", PASSWORD, client_address="203.0.113.9")
     assert elsewhere.user.id == owner.id
 
 
@@ -155,7 +155,7 @@ async def test_a_mistyped_password_is_not_shown_to_other_accounts_with_the_email
 ) -> None:
     async def failures(password: str, address: str) -> list[int]:
         with pytest.raises(errors.Unauthorized):
-            await authentication.log_in(ctx, "owner@example.com", password, client_address=address)
+            await logins.log_in(ctx, "owner@example.com", password, client_address=address)
         await ctx.access_cache.password_checks._wait()  # until it is written
         found = [await summaries(ctx, one.account_id) for one in (owner, banker)]
         return [sum(action == "user.login_failed" for action, _, _ in one) for one in found]
@@ -237,7 +237,7 @@ async def test_a_new_password_ends_the_sessions_in_all_accounts(
 ) -> None:
     joined = await redeem(ctx, await invited(ctx, banker), PASSWORD)
     shop, bank = await enter(ctx, PASSWORD, owner.account_id), await enter(ctx, PASSWORD, joined.account_id)
-    fresh = await authentication.change_password(
+    fresh = await logins.change_password(
         ctx, await who_is(ctx, bearer(shop.token)), current_password=PASSWORD, new_password=OTHER
     )
     for ended in (shop, bank):

@@ -6,7 +6,7 @@ from postroad import context, errors
 from postroad.model.people import callers
 from postroad.services import audit_log
 from postroad.services.accounts import account_registry
-from postroad.services.people import api_keys, credentials, operators, password_links, schemes, sessions, users
+from postroad.services.people import api_keys, authentication, credentials, password_links, sessions, users
 from tests import contexts
 
 PASSWORD = "a sentence of the operator alone"
@@ -39,11 +39,11 @@ async def test_an_operator_has_one_permission_more_than_the_role_in_the_account(
 ) -> None:
     user_id = await user(ctx, account_id, role=callers.Role.READ_ONLY)
     before = permissions(await logged_in(ctx, account_id, user_id))
-    await operators.add(ctx, "Jo@Example.org")
+    await users.add_operator(ctx, "Jo@Example.org")
     after = permissions(await logged_in(ctx, account_id, user_id))
     assert {one.value for one in before} == {"read", "view", "content"}
     assert {one.value for one in after} == {"read", "view", "content", "operate"}
-    assert [one.id for one in await operators.of_installation(ctx)] == [user_id]
+    assert [one.id for one in await users.operators(ctx)] == [user_id]
 
 
 async def test_an_owner_is_no_operator(ctx: context.Context, account_id: str) -> None:
@@ -54,49 +54,49 @@ async def test_whoever_is_no_longer_an_operator_loses_the_permission_in_open_ses
     ctx: context.Context, account_id: str
 ) -> None:
     user_id = await user(ctx, account_id)
-    await operators.add(ctx, "jo@example.org")
+    await users.add_operator(ctx, "jo@example.org")
     session = await contexts.begin_session(ctx, await users.find(ctx, account_id, user_id))
     assert callers.Permission.OPERATE in (await sessions.authenticate(ctx, session.token))[0].permissions
-    await operators.remove(ctx, user_id)
+    await users.remove_operator(ctx, user_id)
     assert callers.Permission.OPERATE not in (await sessions.authenticate(ctx, session.token))[0].permissions
 
 
 async def test_an_unknown_user_does_not_become_an_operator(ctx: context.Context) -> None:
     for email in ("nobody@example.org", "no address"):
         with pytest.raises(errors.NotFound, match="does not exist; create or invite the user first"):
-            await operators.add(ctx, email)
+            await users.add_operator(ctx, email)
 
 
 async def test_an_operator_invites_another_who_only_reads_in_the_account(ctx: context.Context, account_id: str) -> None:
     user_id = await user(ctx, account_id)
-    await operators.add(ctx, "jo@example.org")
+    await users.add_operator(ctx, "jo@example.org")
     acting = context.as_operator(await logged_in(ctx, account_id, user_id))
-    invited = await operators.invite(acting, account_id, email="sam@example.org")
+    invited = await users.invite_operator(acting, account_id, email="sam@example.org")
     assert (invited.user.role, invited.user.joined_at) == ("read_only", None)
-    assert {one.email for one in await operators.of_installation(ctx)} == {"jo@example.org", "sam@example.org"}
+    assert {one.email for one in await users.operators(ctx)} == {"jo@example.org", "sam@example.org"}
 
 
 async def test_the_last_operator_who_can_log_in_stays_except_at_the_command_line(
     ctx: context.Context, account_id: str
 ) -> None:
     user_id = await user(ctx, account_id)
-    await operators.add(ctx, "jo@example.org")
+    await users.add_operator(ctx, "jo@example.org")
     acting = context.as_operator(await logged_in(ctx, account_id, user_id))
-    await operators.invite(acting, account_id, email="sam@example.org")
+    await users.invite_operator(acting, account_id, email="sam@example.org")
     with pytest.raises(errors.Conflict, match="the last active operator"):
-        await operators.remove(acting, user_id)
-    assert (await operators.remove(ctx, user_id)).email == "jo@example.org"
+        await users.remove_operator(acting, user_id)
+    assert (await users.remove_operator(ctx, user_id)).email == "jo@example.org"
     with pytest.raises(errors.NotFound, match="no such operator"):
-        await operators.remove(ctx, user_id)
+        await users.remove_operator(ctx, user_id)
 
 
 async def test_changes_are_in_the_log_of_the_installation_and_not_in_that_of_the_account(
     ctx: context.Context, account_id: str
 ) -> None:
     user_id = await user(ctx, account_id)
-    await operators.add(ctx, "jo@example.org")
-    await operators.add(ctx, "jo@example.org")
-    await operators.remove(ctx, user_id)
+    await users.add_operator(ctx, "jo@example.org")
+    await users.add_operator(ctx, "jo@example.org")
+    await users.remove_operator(ctx, user_id)
     written = await audit_log.page(ctx, audit_log.INSTALLATION, before=None, limit=10)
     assert sorted(audit_log.text(one) for one in written) == [
         "ended the operator role of jo@example.org",
@@ -110,7 +110,7 @@ async def test_an_owner_of_the_account_cannot_become_the_operator_by_a_password_
     ctx: context.Context, account_id: str
 ) -> None:
     owner_id, operator_id = await user(ctx, account_id, "owner"), await user(ctx, account_id, "jo")
-    await operators.add(ctx, "jo@example.org")
+    await users.add_operator(ctx, "jo@example.org")
     owner = await logged_in(ctx, account_id, owner_id)
     for attempt in (
         users.create_password_link(owner, account_id, operator_id),
@@ -127,14 +127,14 @@ async def test_a_password_link_from_before_does_not_make_its_holder_an_operator(
 ) -> None:
     owner = await logged_in(ctx, account_id, await user(ctx, account_id, "owner"))
     link = await users.create_password_link(owner, account_id, await user(ctx, account_id, "jo"))
-    await operators.add(ctx, "jo@example.org")
+    await users.add_operator(ctx, "jo@example.org")
     with pytest.raises(errors.NotFound, match="invalid or has expired"):
         await password_links.redeem(ctx, link.token, password=PASSWORD)
     invited = await users.invite(owner, account_id, email="sam@example.org", role=callers.Role.DEVELOPER)
     with pytest.raises(errors.Conflict, match="has not joined yet, and whoever invited this user has the link"):
-        await operators.add(ctx, "sam@example.org")
+        await users.add_operator(ctx, "sam@example.org")
     await password_links.redeem(ctx, invited.link_token, password=PASSWORD)
-    assert (await operators.add(ctx, "sam@example.org")).operator_since is not None
+    assert (await users.add_operator(ctx, "sam@example.org")).operator_since is not None
 
 
 async def make_key(
@@ -156,22 +156,22 @@ async def test_a_key_with_limits_makes_no_operator_who_would_have_none(
     await user(ctx, account_id)
     for given, is_refused in ((limits, True), (callers.NO_LIMITS, False)):
         secret = await make_key(ctx, account_id, "operator", limits=given)
-        who = (await schemes._by_api_key(ctx, secret)).caller
+        who = (await authentication._by_api_key(ctx, secret)).caller
         acting = context.acting_as(ctx, who, request_id="req_1", client_address="192.0.2.1")
         if is_refused:
             for attempt in (
-                operators.add(context.as_operator(acting), "jo@example.org"),
-                operators.invite(context.as_operator(acting), account_id, email="sam@example.org"),
+                users.add_operator(context.as_operator(acting), "jo@example.org"),
+                users.invite_operator(context.as_operator(acting), account_id, email="sam@example.org"),
             ):
                 with pytest.raises(errors.Forbidden, match="limits, which an operator would not have"):
                     await attempt
             assert await users.by_email(ctx, "sam@example.org") is None
         else:
-            await operators.add(context.as_operator(acting), "jo@example.org")
+            await users.add_operator(context.as_operator(acting), "jo@example.org")
 
 
 async def scopes_of(ctx: context.Context, secret: str) -> set[str]:
-    known = await schemes._by_api_key(ctx, secret)
+    known = await authentication._by_api_key(ctx, secret)
     assert known.caller.key is not None
     return {scope.value for scope in known.caller.key.scopes}
 
@@ -183,7 +183,7 @@ async def test_only_an_operator_gives_a_key_the_scope(ctx: context.Context, acco
     for scopes in (["operator"], ["*", "operator"]):
         with pytest.raises(errors.Forbidden, match="only an operator of this installation"):
             await make_key(owner, account_id, *scopes)
-    await operators.add(ctx, "jo@example.org")
+    await users.add_operator(ctx, "jo@example.org")
     acting = await logged_in(ctx, account_id, user_id)
     assert await scopes_of(ctx, await make_key(acting, account_id, "operator", "read")) == {"operator", "read"}
 
@@ -202,9 +202,9 @@ async def test_a_key_of_somebody_who_is_no_longer_an_operator_is_one_of_the_acco
     await credentials.create(ctx, account_id, "app")
     user_id = await user(ctx, account_id)
     await user(ctx, account_id, "owner")
-    await operators.add(ctx, "jo@example.org")
+    await users.add_operator(ctx, "jo@example.org")
     secret = await make_key(await logged_in(ctx, account_id, user_id), account_id, "operator", "read")
-    await operators.remove(ctx, user_id)
+    await users.remove_operator(ctx, user_id)
     assert await scopes_of(ctx, secret) == {"read"}
     await users.disable(ctx, account_id, user_id)
     with pytest.raises(errors.CreatorDisabled):
@@ -215,7 +215,7 @@ async def test_what_an_operator_does_at_the_console_names_the_role_and_knows_the
     ctx: context.Context, account_id: str
 ) -> None:
     user_id = await user(ctx, account_id)
-    await operators.add(ctx, "jo@example.org")
+    await users.add_operator(ctx, "jo@example.org")
     acting = context.as_operator(await logged_in(ctx, account_id, user_id))
     await account_registry.suspend(acting, account_id, "too many complaints")
     written = await audit_log.page(ctx, account_id, before=None, limit=10)
@@ -229,11 +229,11 @@ async def test_an_operator_of_a_closed_account_does_not_count_as_able_to_log_in(
 ) -> None:
     other = await account_registry.create(ctx, "Other")
     remaining, elsewhere = await user(ctx, account_id), await user(ctx, other.id, "sam")
-    await operators.add(ctx, "jo@example.org")
-    await operators.add(ctx, "sam@example.org")
+    await users.add_operator(ctx, "jo@example.org")
+    await users.add_operator(ctx, "sam@example.org")
     acting = context.as_operator(await logged_in(ctx, account_id, remaining))
     await account_registry.close(acting, other.id)
     with pytest.raises(errors.Conflict, match="the last active operator"):
-        await operators.remove(acting, remaining)
-    await operators.remove(acting, elsewhere)
-    assert [one.id for one in await operators.of_installation(ctx)] == [remaining]
+        await users.remove_operator(acting, remaining)
+    await users.remove_operator(acting, elsewhere)
+    assert [one.id for one in await users.operators(ctx)] == [remaining]

@@ -12,7 +12,7 @@ import pytest
 from postroad import context, errors
 from postroad.model.people import login_rules
 from postroad.model.units import times
-from postroad.services.people import password_checks, passwords
+from postroad.services.people import passwords
 from tests import contexts
 from tests.contexts import Clock
 
@@ -59,12 +59,12 @@ async def password_hash(request: pytest.FixtureRequest, ctx: context.Context) ->
 async def person(
     ctx: context.Context, password: str, password_hash: str | None, *, address: str = HERE, is_known: bool = False
 ) -> bool:
-    targets = [password_checks.Target("jo", password_hash, is_known)]
-    return await password_checks.check_user_password(ctx, password, targets, client_address=address) is not None
+    targets = [passwords.Target("jo", password_hash, is_known)]
+    return await passwords.check_user_password(ctx, password, targets, client_address=address) is not None
 
 
 async def credential(ctx: context.Context, password: str, password_hash: str | None) -> bool:
-    return await password_checks.check_credential_password(
+    return await passwords.check_credential_password(
         ctx, "jo", password, password_hash=password_hash, client_address=HERE, is_known=False
     )
 
@@ -159,11 +159,11 @@ async def test_a_network_that_tries_many_names_is_slowed(ctx: context.Context, m
     monkeypatch.setitem(login_rules.IPV4_NETWORKS, 32, limit)
     address = "192.0.2.200"  # which no other test used: limits are looked up once per address
     for number in range(3):
-        nobody = [password_checks.Target(f"name {number}", None, is_known=False)]
-        assert await password_checks.check_user_password(ctx, "password1", nobody, client_address=address) is None
-    another = [password_checks.Target("another", None, is_known=False)]
+        nobody = [passwords.Target(f"name {number}", None, is_known=False)]
+        assert await passwords.check_user_password(ctx, "password1", nobody, client_address=address) is None
+    another = [passwords.Target("another", None, is_known=False)]
     with pytest.raises(errors.RateLimited) as refusal:
-        await password_checks.check_user_password(ctx, "password1", another, client_address=address)
+        await passwords.check_user_password(ctx, "password1", another, client_address=address)
     assert refusal.value.retry_after == 10
 
 
@@ -243,10 +243,10 @@ async def test_strangers_who_try_a_credential_from_many_networks_do_not_stop_its
 ) -> None:
     right = await ctx.passwords.hash("right horse")
     for number in range(60):
-        assert not await password_checks.check_credential_password(
+        assert not await passwords.check_credential_password(
             ctx, "smtp_1", "wrong horse", password_hash=right, client_address=f"198.18.{number}.1", is_known=False
         )
-    assert await password_checks.check_credential_password(
+    assert await passwords.check_credential_password(
         ctx, "smtp_1", "right horse", password_hash=right, client_address=HERE, is_known=False
     )
 
@@ -269,12 +269,12 @@ async def test_a_success_with_one_of_several_passwords_gives_no_more_guesses_at_
     right = await ctx.passwords.hash("right horse")
     own = await ctx.passwords.hash("my own horse", like=right)
     both = [
-        password_checks.Target("lgn_1", right, is_known=False),
-        password_checks.Target("lgn_2", own, is_known=True),
+        passwords.Target("lgn_1", right, is_known=False),
+        passwords.Target("lgn_2", own, is_known=True),
     ]
 
     async def attempt(password: str) -> int | None:
-        return await password_checks.check_user_password(ctx, password, both, client_address=HERE)
+        return await passwords.check_user_password(ctx, password, both, client_address=HERE)
 
     for number in range(4):
         assert await attempt(f"guess {number}") is None

@@ -11,7 +11,7 @@ from postroad import context, errors
 from postroad.model.people import callers
 from postroad.services.accounts import account_registry
 from postroad.services.operations import cleanup
-from postroad.services.people import authentication, logins, password_links
+from postroad.services.people import logins, password_links
 from postroad.services.people import users as account_users
 from postroad.storage.people import accounts as stored_accounts
 from postroad.storage.people import sessions as stored
@@ -31,7 +31,7 @@ async def token(ctx: context.Context, owner: users.User) -> str:
 
 
 async def log_in(ctx: context.Context, email: str, password: str) -> logins.LoggedIn:
-    return await authentication.log_in(ctx, email, password, client_address=ADDRESS)
+    return await logins.log_in(ctx, email, password, client_address=ADDRESS)
 
 
 async def refused(ctx: context.Context, token: str) -> str:
@@ -97,7 +97,7 @@ async def test_a_newer_link_a_new_password_and_a_lock_out_end_a_link(
     async def change_password() -> None:
         session = await log_in(ctx, owner.email, PASSWORD)
         who = await who_is(ctx, bearer(session.token))
-        await authentication.change_password(ctx, who, current_password=PASSWORD, new_password=PASSWORD)
+        await logins.change_password(ctx, who, current_password=PASSWORD, new_password=PASSWORD)
 
     async def lock_out() -> None:
         await account_users.disable(ctx, account.id, owner.id)

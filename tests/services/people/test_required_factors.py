@@ -5,7 +5,7 @@ import pytest
 from postroad import config, context, errors
 from postroad.model.people import callers
 from postroad.services.accounts import account_registry
-from postroad.services.people import authentication, credentials, logins, operators, password_links, sessions
+from postroad.services.people import authentication, credentials, logins, password_links, sessions
 from postroad.services.people import users as account_users
 from postroad.storage.people import accounts, users
 from tests import contexts
@@ -94,6 +94,6 @@ class TestOperators:
     ) -> None:
         token = (await log_in(ctx)).token
         await who_is(ctx, bearer(token))
-        await operators.add(ctx, owner.email)
+        await account_users.add_operator(ctx, owner.email)
         with pytest.raises(errors.SecondFactorMissing):
             await who_is(ctx, bearer(token))

@@ -12,7 +12,7 @@ from postroad.model.people import callers
 from postroad.model.units import identifiers
 from postroad.protocol.text import http_values
 from postroad.services.accounts import account_registry as accounts
-from postroad.services.people import api_keys, authentication, credentials, schemes, tokens
+from postroad.services.people import api_keys, authentication, credentials, logins, tokens
 from postroad.services.people import users as account_users
 from postroad.storage.people import accounts as stored_accounts
 from postroad.storage.people import credentials as stored_api_keys
@@ -106,7 +106,7 @@ async def test_a_token_acts_for_its_account_in_the_scope_of_the_first_credential
     first, _ = await credentials.create(ctx, account.id, "first")
     clock.pass_seconds(1)
     await credentials.create(ctx, account.id, "second")
-    session = await authentication.issue_token(ctx, owner)
+    session = await logins.issue_token(ctx, owner)
     found = await who_is(ctx, bearer(session.token))
     assert (found.account_id, found.credential_id, found.scheme) == (account.id, first.id, callers.Scheme.TOKEN)
     assert (found.user_id, found.expires_at) == (owner.id, session.expires_at)
@@ -117,7 +117,7 @@ async def test_a_token_acts_for_its_account_in_the_scope_of_the_first_credential
 async def test_a_token_of_an_account_without_credentials_has_no_scope_until_there_is_one(
     ctx: context.Context, account: stored_accounts.Account, owner: users.User
 ) -> None:
-    field = bearer((await authentication.issue_token(ctx, owner)).token)
+    field = bearer((await logins.issue_token(ctx, owner)).token)
     assert (await who_is(ctx, field)).credential_id is None
     credential, _ = await credentials.create(ctx, account.id, "main")
     assert (await who_is(ctx, field)).credential_id == credential.id
@@ -128,7 +128,7 @@ async def test_a_role_counts_as_the_store_has_it_and_not_as_the_token_says(
     ctx: context.Context, account: stored_accounts.Account, clock: Clock, role: callers.Role
 ) -> None:
     user, _ = await account_users.create(ctx, account.id, email="jo@example.com", password=None, role=role)
-    issued = (await authentication.issue_token(ctx, user)).session.claims
+    issued = (await logins.issue_token(ctx, user)).session.claims
     claims = msgspec.structs.replace(issued, role="owner")
     found = await who_is(ctx, bearer(tokens.sign(claims, ctx.keys.token)))
     assert found.permissions == callers.ROLE_PERMISSIONS[role]
@@ -138,7 +138,7 @@ async def test_a_token_for_another_account_than_its_users_is_refused(
     ctx: context.Context, owner: users.User, clock: Clock
 ) -> None:
     other = await accounts.create(ctx, "Other")
-    claims = (await authentication.issue_token(ctx, owner)).session.claims
+    claims = (await logins.issue_token(ctx, owner)).session.claims
     forged = msgspec.structs.replace(claims, acc=other.id)
     with pytest.raises(errors.Unauthorized):
         await who_is(ctx, bearer(tokens.sign(forged, ctx.keys.token)))
@@ -251,7 +251,7 @@ async def test_a_token_is_no_api_key_and_no_password(
     ctx: context.Context, account: stored_accounts.Account, owner: users.User
 ) -> None:
     credential, password = await credentials.create(ctx, account.id, "main")
-    token = (await authentication.issue_token(ctx, owner)).token
+    token = (await logins.issue_token(ctx, owner)).token
     for field in (basic(credential.username, token), basic(owner.email, token), bearer(password), basic(token, "")):
         with pytest.raises(errors.Unauthorized):
             await who_is(ctx, field)
@@ -260,6 +260,6 @@ async def test_a_token_is_no_api_key_and_no_password(
 async def test_what_is_known_shows_no_secret(ctx: context.Context, account: stored_accounts.Account) -> None:
     credential, password = await credentials.create(ctx, account.id, "main")
     presented = http_values.Basic(credential.username, password)
-    known = await schemes.authenticate(ctx, presented, client_address=HERE)
+    known = await authentication.identify(ctx, presented, client_address=HERE)
     assert password not in repr((presented, known, credential))
     assert credential.password_hash not in repr((presented, known, credential))

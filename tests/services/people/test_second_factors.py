@@ -8,7 +8,7 @@ import pytest
 from postroad import context, errors
 from postroad.model.people import callers
 from postroad.services.accounts import account_registry
-from postroad.services.people import authentication, logins, operators, password_links, second_factors
+from postroad.services.people import logins, password_links, second_factors
 from postroad.services.people import users as account_users
 from postroad.storage.operations import notices
 from postroad.storage.people import accounts, users
@@ -23,7 +23,7 @@ NEW = "another good one"
 
 
 async def log_in(ctx: context.Context, code: str | None = None, *, address: str = ADDRESS) -> logins.LoggedIn:
-    return await authentication.log_in(ctx, "owner@example.com", PASSWORD, client_address=address, code=code)
+    return await logins.log_in(ctx, "owner@example.com", PASSWORD, client_address=address, code=code)
 
 
 async def actions(ctx: context.Context, account_id: str) -> list[str]:
@@ -62,9 +62,7 @@ async def test_a_wrong_password_says_nothing_of_a_second_factor(
     secret, _ = await authenticator.set_up(ctx, owner, clock)
     clock.pass_seconds(60)
     with pytest.raises(errors.Unauthorized) as refusal:
-        await authentication.log_in(
-            ctx, owner.email, "wrong", client_address=ADDRESS, code=authenticator.code(secret, clock)
-        )
+        await logins.log_in(ctx, owner.email, "wrong", client_address=ADDRESS, code=authenticator.code(secret, clock))
     assert (refusal.value.message, refusal.value.headers) == ("wrong email or password", ())
 
 
@@ -249,9 +247,9 @@ async def test_a_new_password_keeps_the_factor(ctx: context.Context, owner: user
     await password_links.redeem(at(ctx, ADDRESS), made.token, password=NEW)
     clock.pass_seconds(60)
     with pytest.raises(errors.SecondFactorRequired):
-        await authentication.log_in(ctx, owner.email, NEW, client_address=ADDRESS)
+        await logins.log_in(ctx, owner.email, NEW, client_address=ADDRESS)
     code = authenticator.code(secret, clock)
-    await authentication.log_in(ctx, owner.email, NEW, client_address=ADDRESS, code=code)
+    await logins.log_in(ctx, owner.email, NEW, client_address=ADDRESS, code=code)
 
 
 async def test_a_recovery_link_removes_the_factors_when_it_is_used(
@@ -262,7 +260,7 @@ async def test_a_recovery_link_removes_the_factors_when_it_is_used(
     assert (await second_factors.of_login(ctx, owner.login_id or "")).exist
     await password_links.redeem(at(ctx, ADDRESS), made.token, password=NEW)
     assert await second_factors.of_login(ctx, owner.login_id or "") == stored.Factors()
-    await authentication.log_in(ctx, owner.email, NEW, client_address=ADDRESS)
+    await logins.log_in(ctx, owner.email, NEW, client_address=ADDRESS)
     assert {"user.recovery_link_made", "user.second_factor_removed"} <= set(await actions(ctx, account.id))
     assert ("user.second_factor_removed", owner.id) in await told(ctx)
 
@@ -280,7 +278,7 @@ async def test_the_recovery_link_of_an_owner_reaches_into_no_other_account(
     await authenticator.set_up(ctx, owner, clock)
     made = await account_users.create_password_link(as_user(ctx, boss), other.id, invited.user.id, is_recovery=True)
     await password_links.redeem(at(ctx, ADDRESS), made.token, password=NEW)
-    there = await authentication.log_in(ctx, owner.email, NEW, client_address=ADDRESS)
+    there = await logins.log_in(ctx, owner.email, NEW, client_address=ADDRESS)
     assert there.account.id == other.id
     assert (await second_factors.of_login(ctx, owner.login_id or "")).exist
     with pytest.raises(errors.SecondFactorRequired):
@@ -295,7 +293,7 @@ async def test_who_may_make_a_recovery_link(ctx: context.Context, account: accou
     await account_users.create_password_link(acting, account.id, owner.id, is_recovery=True)
     with pytest.raises(errors.Conflict, match="use your profile"):
         await account_users.create_password_link(acting, account.id, boss.id, is_recovery=True)
-    await operators.add(ctx, owner.email)
+    await account_users.add_operator(ctx, owner.email)
     with pytest.raises(errors.Forbidden, match="only an operator"):
         await account_users.create_password_link(acting, account.id, owner.id, is_recovery=True)
     operator = dataclasses.replace(acting, actor=dataclasses.replace(acting.actor, kind=callers.ActorKind.OPERATOR))

@@ -7,7 +7,7 @@ from postroad import context, errors
 from postroad.model.people import callers
 from postroad.roles import composition
 from postroad.services.accounts import account_registry
-from postroad.services.people import authentication, logins, password_links, sessions, step_up
+from postroad.services.people import logins, password_links, sessions, step_up
 from postroad.services.people import users as account_users
 from postroad.storage.people import users
 from tests import contexts
@@ -210,6 +210,6 @@ async def test_tokens_of_a_session_continue_when_it_continues_in_another_account
 
 
 async def test_a_log_out_over_the_api_is_told(ctx: context.Context, owner: users.User) -> None:
-    known = await authentication.log_in(ctx, owner.email, PASSWORD, client_address=HERE)
-    await authentication.log_out(as_user(ctx, owner), await who_is(ctx, bearer(known.token)))
+    known = await logins.log_in(ctx, owner.email, PASSWORD, client_address=HERE)
+    await logins.log_out(as_user(ctx, owner), await who_is(ctx, bearer(known.token)))
     assert ("user.token_revoked", owner.email, "") in await summaries(ctx, owner.account_id)

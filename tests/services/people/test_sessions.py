@@ -16,7 +16,7 @@ HOUR = 3_600
 
 async def log_in(ctx: context.Context, email: str, password: str) -> logins.LoggedIn:
     kind = stored_sessions.Kind.BROWSER
-    return await authentication.log_in(ctx, email, password, client_address="192.0.2.1", kind=kind, device="Firefox")
+    return await logins.log_in(ctx, email, password, client_address="192.0.2.1", kind=kind, device="Firefox")
 
 
 async def test_a_session_is_its_persons(ctx: context.Context, owner: users.User) -> None:
@@ -35,7 +35,7 @@ async def test_neither_token_does_in_the_others_place(ctx: context.Context, owne
     session = await contexts.begin_session(ctx, owner)
     with pytest.raises(errors.Unauthorized):
         await authentication.authenticate(ctx, f"Bearer {session.token}", client_address="192.0.2.1")
-    issued = await authentication.issue_token(ctx, owner)
+    issued = await logins.issue_token(ctx, owner)
     with pytest.raises(errors.Unauthorized):
         await sessions.authenticate(ctx, issued.token)
 

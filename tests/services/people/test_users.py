@@ -8,7 +8,7 @@ from postroad import context, errors
 from postroad.model.people import callers
 from postroad.model.units import identifiers
 from postroad.services.accounts import account_registry as accounts
-from postroad.services.people import authentication, logins
+from postroad.services.people import logins
 from postroad.services.people import users as account_users
 from postroad.storage.people import accounts as stored_accounts
 from postroad.storage.people import users
@@ -17,7 +17,7 @@ from tests.services.people.test_schemes import HERE, bearer, who_is
 
 
 async def log_in(ctx: context.Context, email: str, password: str) -> logins.LoggedIn:
-    return await authentication.log_in(ctx, email, password, client_address=HERE)
+    return await logins.log_in(ctx, email, password, client_address=HERE)
 
 
 async def test_a_user_logs_in_with_the_initial_password(ctx: context.Context, account: stored_accounts.Account) -> None:
@@ -145,6 +145,6 @@ async def test_no_token_helps_somebody_who_is_locked_out(
     ctx: context.Context, account: stored_accounts.Account, owner: users.User
 ) -> None:
     disabled = await account_users.disable(ctx, account.id, owner.id)
-    session = await authentication.issue_token(ctx, disabled)
+    session = await logins.issue_token(ctx, disabled)
     with pytest.raises(errors.Unauthorized):
         await who_is(ctx, bearer(session.token))

@@ -10,7 +10,7 @@ from postroad import context, errors
 from postroad.model.people import callers
 from postroad.model.units import identifiers
 from postroad.services.accounts import account_registry as accounts
-from postroad.services.people import authentication, logins, password_links
+from postroad.services.people import logins, password_links
 from postroad.services.people import users as account_users
 from postroad.storage.people import accounts as stored_accounts
 from postroad.storage.people import users
@@ -36,7 +36,7 @@ async def person(ctx: context.Context, account_id: str, name: str, role: callers
 
 
 async def log_in(ctx: context.Context, user: users.User, password: str = PASSWORD) -> logins.LoggedIn:
-    return await authentication.log_in(ctx, user.email, password, client_address=ADDRESS)
+    return await logins.log_in(ctx, user.email, password, client_address=ADDRESS)
 
 
 async def test_who_was_invited_cannot_log_in_before_choosing_a_password(
@@ -49,7 +49,7 @@ async def test_who_was_invited_cannot_log_in_before_choosing_a_password(
     refusals = set()
     for email in ("jo@example.com", "nobody@example.com"):
         with pytest.raises(errors.Unauthorized) as refusal:
-            await authentication.log_in(ctx, email, PASSWORD, client_address=ADDRESS)
+            await logins.log_in(ctx, email, PASSWORD, client_address=ADDRESS)
         refusals.add(refusal.value.message)
     assert len(refusals) == 1
     joined = await password_links.redeem(ctx, invited.link_token, password=PASSWORD)

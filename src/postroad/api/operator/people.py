@@ -7,7 +7,8 @@ import msgspec
 from postroad import context, errors
 from postroad.api.v1 import messages, resource, team
 from postroad.model.units import identifiers, times
-from postroad.services.people import operators, password_links
+from postroad.services.people import password_links
+from postroad.services.people import users as people_users
 from postroad.storage.people import users
 from postroad.web import routing
 
@@ -60,7 +61,7 @@ def _operator(row: users.User) -> Operator:
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
     """List the operators of the installation."""
-    found = await operators.of_installation(ctx)
+    found = await people_users.operators(ctx)
     return routing.Response(200, Operators([*map(_operator, found)], request_id=request.id))
 
 
@@ -72,9 +73,9 @@ async def invite(ctx: context.Context, request: routing.Request) -> routing.Resp
     """
     body: OperatorInvitation = request.body
     try:
-        user = await operators.add(ctx, body.email, account_id=body.account_id or request.caller.account_id)
+        user = await people_users.add_operator(ctx, body.email, account_id=body.account_id or request.caller.account_id)
     except errors.NotFound:
-        invited = await operators.invite(ctx, request.caller.account_id, email=body.email)
+        invited = await people_users.invite_operator(ctx, request.caller.account_id, email=body.email)
         link = password_links.url(ctx.settings, invited.link_token)
         expires_at = times.to_wire(invited.expires_at)
         made = NewOperator(operator=_operator(invited.user), link=link, expires_at=expires_at, request_id=request.id)
@@ -89,7 +90,7 @@ async def remove(ctx: context.Context, request: routing.Request) -> routing.Resp
 
     The user keeps the role in their account. The last operator who can log in stays.
     """
-    await operators.remove(ctx, request.path["id"])
+    await people_users.remove_operator(ctx, request.path["id"])
     return routing.Response(204)
 
 

@@ -14,7 +14,7 @@ from postroad.api.v1 import resource
 from postroad.model.people import callers
 from postroad.model.units import identifiers, times
 from postroad.protocol.mime import address
-from postroad.services.people import authentication, logins, passwords, second_factors, sessions, step_up
+from postroad.services.people import logins, passwords, second_factors, sessions, step_up
 from postroad.storage.people import users
 from postroad.web import routing
 
@@ -138,7 +138,7 @@ async def log_in(ctx: context.Context, request: routing.Request) -> routing.Resp
     `Second-Factor: required`. Repeated failures are throttled: 429 with `Retry-After`.
     """
     body: LoginRequest = request.body
-    session = await authentication.log_in(
+    session = await logins.log_in(
         ctx,
         body.email,
         body.password,
@@ -156,7 +156,7 @@ async def log_out(ctx: context.Context, request: routing.Request) -> routing.Res
 
     Revokes this request's token everywhere within a second. Other sessions are not affected.
     """
-    await authentication.log_out(ctx, request.caller)
+    await logins.log_out(ctx, request.caller)
     return routing.Response(204)
 
 
@@ -166,7 +166,7 @@ async def change_password(ctx: context.Context, request: routing.Request) -> rou
     Revokes every earlier token everywhere within a second. The response contains a new one.
     """
     body: PasswordChange = request.body
-    session = await authentication.change_password(
+    session = await logins.change_password(
         ctx,
         request.caller,
         current_password=body.current_password,
@@ -197,7 +197,7 @@ async def show_me(ctx: context.Context, request: routing.Request) -> routing.Res
 
     The user whose token this is, with its role, and the account.
     """
-    user, account = await authentication.me(ctx, request.caller)
+    user, account = await logins.me(ctx, request.caller)
     return routing.Response(200, MeResponse(_user(user), v1_account.account(account), request_id=request.id))
 
 
@@ -206,7 +206,7 @@ async def list_sessions(ctx: context.Context, request: routing.Request) -> routi
 
     Those of your login, in all your accounts.
     """
-    user, _ = await authentication.me(ctx, request.caller)
+    user, _ = await logins.me(ctx, request.caller)
     found = await sessions.of_person(ctx, user.login_id or "")
     rows = [
         resource.from_record(Session, one, methods=one.methods.split(), current=one.id == request.caller.token_id)
@@ -220,7 +220,7 @@ async def end_session(ctx: context.Context, request: routing.Request) -> routing
 
     It ends everywhere within a second, with the tokens that were made in it.
     """
-    user, _ = await authentication.me(ctx, request.caller)
+    user, _ = await logins.me(ctx, request.caller)
     await sessions.end_own(ctx, user.login_id or "", request.path["id"])
     return routing.Response(204)
 

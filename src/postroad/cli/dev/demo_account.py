@@ -16,7 +16,7 @@ from postroad.model.people import callers
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits as services_credits
 from postroad.services.domains import domain_registry as domains
-from postroad.services.people import api_keys, authentication, credentials, operators, users
+from postroad.services.people import api_keys, authentication, credentials, users
 from postroad.services.people import logins as auth_login
 from postroad.services.templates import templates
 from postroad.storage.people import accounts as stored_accounts
@@ -43,7 +43,7 @@ async def prepare(ctx: context.Context, before: data_folder.DevInfo | None) -> d
     await _store_template(ctx, account.id)
     smtp, credential_id = await _smtp(ctx, account.id, before.smtp if before else None)
     login = await _login(ctx, account.id, before.login if before else None)
-    await operators.add(ctx, login.email)
+    await users.add_operator(ctx, login.email)
     return data_folder.DevInfo(
         base_url="",
         smtp=smtp,

@@ -32,7 +32,6 @@ from postroad.protocol.mime import address
 from postroad.roles import composition
 from postroad.services.accounts import account_registry as services_accounts
 from postroad.services.domains import domain_registry as services_domains
-from postroad.services.people import operators
 from postroad.services.people import users as account_users
 from postroad.storage.engine import open_store
 from postroad.storage.mail import domains as stored_domains
@@ -343,8 +342,8 @@ async def _owner(ctx: services_context.Context, account: accounts.Account, email
     if user is not None:
         done.note(f"user {user.email}; 'postroad user link' shows a link for a new password", is_new=False)
         return
-    is_first = not await operators.of_installation(ctx)
-    invite = operators.invite if is_first else account_users.invite
+    is_first = not await account_users.operators(ctx)
+    invite = account_users.invite_operator if is_first else account_users.invite
     invited = await invite(ctx, account.id, email=email, role=callers.Role.OWNER)
     done.note(f"owner{' and operator' if is_first else ''} {invited.user.email}", is_new=True)
     text = f"Once the service is running, open this link to choose a password for {invited.user.email}:"

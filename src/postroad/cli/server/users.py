@@ -11,7 +11,7 @@ from postroad.cli.framework import command, output
 from postroad.keys import installation_keys
 from postroad.model.people import callers
 from postroad.model.units import times
-from postroad.services.people import authentication, credentials, operators, password_links, sso_connections
+from postroad.services.people import credentials, logins, password_links, sso_connections
 from postroad.services.people import users as account_users
 from postroad.storage.people import accounts, users
 
@@ -150,7 +150,7 @@ async def token(context: services_context.Context, email: str | None, account: s
         raise errors.Conflict(f"{user.email} is disabled and cannot have a token")
     if user.joined_at is None:
         raise errors.Conflict(f"{user.email} has not joined yet and cannot have a token")
-    session = await authentication.issue_token(context, user)
+    session = await logins.issue_token(context, user)
     data = {"token": session.token, "expires_at": times.to_wire(session.expires_at), "user": _view(user)}
     return output.Report(data=data, text=session.token)
 
@@ -213,14 +213,14 @@ def link_report(
 async def add_operator(context: services_context.Context, email: str, account: str | None) -> output.Report:
     """Make a user an operator of the installation. Check that the printed account is the right one."""
     account_id = None if account is None else (await command.named_account(context, account)).id
-    user = await operators.add(context, email, account_id=account_id)
+    user = await account_users.add_operator(context, email, account_id=account_id)
     return output.Report(data={"user": _view(user)}, text=f"{user.email} of account {user.account_id} is an operator.")
 
 
 @click.command("list", cls=command.StoreCommand)
 async def list_operators(context: services_context.Context) -> output.Report:
     """List the operators of the installation."""
-    found = await operators.of_installation(context)
+    found = await account_users.operators(context)
     rows = [
         (one.id, one.email, *map(times.optional_to_wire, (one.operator_since, one.disabled_at, one.last_login_at)))
         for one in found
@@ -233,10 +233,10 @@ async def list_operators(context: services_context.Context) -> output.Report:
 @click.argument("email")
 async def remove_operator(context: services_context.Context, email: str) -> output.Report:
     """End the operator role of a user."""
-    found = [one for one in await operators.of_installation(context) if one.email.lower() == email.lower()]
+    found = [one for one in await account_users.operators(context) if one.email.lower() == email.lower()]
     if not found:
         raise errors.NotFound(f"{email!r} is not an operator")
-    user = await operators.remove(context, found[0].id)
+    user = await account_users.remove_operator(context, found[0].id)
     return output.Report(data={"user": _view(user)}, text=f"{user.email} is no longer an operator.")
 
 

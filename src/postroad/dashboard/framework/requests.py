@@ -26,7 +26,7 @@ from postroad.model.people import callers
 from postroad.model.units import times
 from postroad.services.accounts import view_as
 from postroad.services.messages import lookup
-from postroad.services.people import authentication, logins, second_factors, sessions
+from postroad.services.people import logins, second_factors, sessions
 from postroad.services.webhooks import endpoints
 from postroad.storage.mail import messages
 from postroad.storage.people import accounts as stored_accounts
@@ -329,7 +329,7 @@ def _authenticated(
                 raise forms.missing_csrf_token()
         if session.lacks_factor and not is_enrolment:
             raise second_factors.missing()
-        user, account = await authentication.me(ctx, request.caller)
+        user, account = await logins.me(ctx, request.caller)
         entered = await logins.accounts_of(ctx, session.row.login_id)
         asked = PageRequest(site, ctx, request, session, user, account, accounts=entered)
         # The console of operators is theirs, whatever they view.

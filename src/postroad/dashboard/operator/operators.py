@@ -7,7 +7,7 @@ from postroad.dashboard.framework import forms, requests
 from postroad.dashboard.operator import console
 from postroad.services.accounts import directory
 from postroad.services.operations.notices import sender
-from postroad.services.people import operators, password_links
+from postroad.services.people import password_links, users
 from postroad.web import routing
 
 PATH: Final = "/operator/operators"
@@ -24,10 +24,10 @@ async def index(
     request: requests.PageRequest, *, status: int = 200, link: dict[str, Any] | None = None
 ) -> routing.Response:
     """The operators, with a link that was made for one of them."""
-    found = await operators.of_installation(request.ctx)
+    found = await users.operators(request.ctx)
     names = await directory.names(request.ctx, {one.account_id for one in found})
     return request.page(
-        "operator/operators.html",
+        "operator/users.html",
         status=status,
         people=found,
         names=names,
@@ -40,11 +40,11 @@ async def add(request: requests.PageRequest) -> routing.Response:
     """Make a user an operator, or invite one to the caller's account and show the link once."""
     form: Addition = request.form
     try:
-        user = await operators.add(
+        user = await users.add_operator(
             request.ctx, form.email, account_id=(form.account_id or "").strip() or request.user.account_id
         )
     except errors.NotFound:
-        invited = await operators.invite(request.ctx, request.account_id, email=form.email)
+        invited = await users.invite_operator(request.ctx, request.account_id, email=form.email)
         url = password_links.url(request.ctx.settings, invited.link_token)
         link = {"email": invited.user.email, "url": url, "expires_at": invited.expires_at}
         return await index(request, status=201, link=link)
@@ -52,7 +52,7 @@ async def add(request: requests.PageRequest) -> routing.Response:
 
 
 async def remove(request: requests.PageRequest) -> routing.Response:
-    user = await operators.remove(request.ctx, request.path["id"])
+    user = await users.remove_operator(request.ctx, request.path["id"])
     return request.redirect(PATH, notice=f"{user.email} is no longer an operator.")
 
 

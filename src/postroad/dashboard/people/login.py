@@ -11,7 +11,6 @@ from postroad.dashboard.framework import cookies, forms, requests
 from postroad.dashboard.framework import site as sites
 from postroad.model.units import identifiers
 from postroad.services.people import (
-    authentication,
     logins,
     passkeys,
     password_links,
@@ -19,7 +18,6 @@ from postroad.services.people import (
     sessions,
     sso_connections,
     sso_flow,
-    sso_members,
 )
 from postroad.storage.people import users
 from postroad.web import routing
@@ -99,14 +97,14 @@ async def _proceed(
 ) -> routing.Response:
     """Start a session after a right password, or ask for the second factor."""
     if (await second_factors.of_login(ctx, found.id)).exist:
-        token = await second_factors.begin_pending(ctx, found, methods=authentication.PASSWORD, invitation=invitation)
+        token = await second_factors.begin_pending(ctx, found, methods=logins.PASSWORD, invitation=invitation)
         cookie = cookies.write(cookies.PENDING, token, is_secure=site.is_secure, seconds=second_factors.PENDING_SECONDS)
         query = parse.urlencode({"next": next_path} | ({} if account_id is None else {"account_id": account_id}))
         return requests.redirect(request.headers, f"{SECOND_FACTOR}?{query}", headers=(cookie,))
     known = await logins.finish(
         acting_caller(ctx, request),
         found,
-        methods=authentication.PASSWORD,
+        methods=logins.PASSWORD,
         device=request.device,
         account_id=account_id,
     )
@@ -326,10 +324,10 @@ def _tested(site: sites.Site, completed: sso_flow.Completed, over: tuple[str, st
     plan, person = completed.plan, completed.person
     problem = None
     try:
-        sso_members.mailbox(plan, person)
+        sso_flow.mailbox(plan, person)
     except errors.Forbidden as refusal:
         problem = refusal.message
-    values = {"person": person, "problem": problem, "role": sso_members.role_of(plan, person)}
+    values = {"person": person, "problem": problem, "role": sso_flow.role_of(plan, person)}
     content = site.pages.render("sso_test.html", values)
     return routing.Response(200, content, headers=(*site.headers, over), content_type=sites.HTML)
 

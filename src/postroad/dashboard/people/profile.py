@@ -10,7 +10,7 @@ from postroad.mail import notice_kinds
 from postroad.model.people import callers
 from postroad.model.units import times
 from postroad.services.operations.notices import choices
-from postroad.services.people import authentication, sessions, users
+from postroad.services.people import logins, sessions, users
 from postroad.storage.people import sessions as stored_sessions
 from postroad.web import routing
 
@@ -84,7 +84,7 @@ async def change_password(request: requests.PageRequest) -> routing.Response:
     """Change the password; every other session ends."""
     form: PasswordChange = request.form
     try:
-        changed = await authentication.change_password(
+        changed = await logins.change_password(
             request.ctx,
             request.http.caller,
             current_password=form.current_password,

@@ -9,7 +9,7 @@ import segno
 
 from postroad import errors
 from postroad.dashboard.framework import forms, requests
-from postroad.services.people import passkeys, second_factors, sessions, totp
+from postroad.services.people import passkeys, second_factors, sessions
 from postroad.storage.people import users
 from postroad.web import routing
 
@@ -61,7 +61,7 @@ async def begin(request: requests.PageRequest) -> routing.Response:
     """Show the secret of a new authenticator app: in this response only, so that no stolen session finds it."""
     login = await _proven(request)
     secret = await second_factors.begin_totp(request.ctx, login)
-    picture = qr_code(totp.uri(secret, email=login.email))
+    picture = qr_code(second_factors.totp_uri(secret, email=login.email))
     grouped = " ".join(secret[start : start + 4] for start in range(0, len(secret), 4))
     return await show(request, status=201, app={"picture": picture, "secret": grouped})
 

@@ -5,19 +5,11 @@ from typing import Any, Final
 from postroad import errors
 from postroad.dashboard.framework import forms, requests
 from postroad.dashboard.people import login
-from postroad.model.people import callers
+from postroad.model.people import callers, grants
 from postroad.services.accounts import account_registry
 from postroad.services.domains import domain_registry
 from postroad.services.operations.notices import sender
-from postroad.services.people import (
-    credentials,
-    grants,
-    password_links,
-    second_factors,
-    sessions,
-    sso_connections,
-    sso_flow,
-)
+from postroad.services.people import credentials, password_links, second_factors, sessions, sso_connections, sso_flow
 from postroad.services.people import users as account_users
 from postroad.storage.people import users
 from postroad.web import routing

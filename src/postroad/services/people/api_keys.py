@@ -16,12 +16,11 @@ from postroad import context, errors
 from postroad.keys import installation_keys
 from postroad.mail.accept import validation
 from postroad.model.mail import statuses
-from postroad.model.people import callers
+from postroad.model.people import callers, grants
 from postroad.model.units import identifiers, labels, times
 from postroad.protocol.mime import address
 from postroad.services import audit_log, usage_limits
 from postroad.services.people import credentials as people_credentials
-from postroad.services.people import grants
 from postroad.storage.engine import store
 from postroad.storage.people import accounts
 from postroad.storage.people import credentials as stored_credentials

@@ -4,23 +4,230 @@ An authenticated caller is cached under a digest of its credential, so the hot p
 cache is invalidated within half a second of any change, so a revocation reaches every process within one.
 """
 
+import contextlib
+import dataclasses
+import functools
 import math
 from collections.abc import Callable, Hashable
 from typing import Final
 
+import msgspec
+
 from postroad import context, errors
+from postroad.keys import installation_keys
 from postroad.mail.accept import send_limits
 from postroad.model.delivery import throttle
-from postroad.model.people import callers
+from postroad.model.people import callers, login_rules
 from postroad.model.units import times
 from postroad.protocol.text import http_values
-from postroad.services.people import access_cache, logins, passwords, schemes, second_factors, tokens
-from postroad.services.people import sessions as auth_sessions
-from postroad.storage.people import accounts, credentials, sessions, users
+from postroad.services.people import access_cache, passwords, second_factors, tokens
+from postroad.services.people import sso_connections as sso_rules
+from postroad.storage.engine import store
+from postroad.storage.people import accounts, credentials, rates, sessions, users
+from postroad.storage.people import second_factors as stored_factors
 
-# How a person proved who they are.
-PASSWORD: Final = "password"  # noqa: S105 - the name of a method
-OPERATOR: Final = "operator"
+# Generated usernames are much shorter; a longer or unprintable one is unknown without a query.
+USERNAME_CHARACTERS: Final = 64
+_OPERATING: Final = frozenset({callers.Scope.OPERATOR})
+CLOSED: Final = "the account is closed; contact the operator of this service"
+# A login from a known network is recorded again only after this time: a busy application writes nothing.
+NETWORK_RENEWAL: Final = times.DAY
+
+
+class AuthenticatedCaller(msgspec.Struct, frozen=True):
+    """A caller, the secret whose use is recorded, and the session of a person.
+
+    Somebody who lacks a second factor that is required has to set it up first.
+    """
+
+    caller: callers.Caller
+    used: access_cache.UsedSecret | None = None
+    session: sessions.Session | None = None
+    lacks_factor: bool = False
+
+
+def refuse_malformed(presented: http_values.Basic | http_values.Bearer) -> None:
+    """Refuse a malformed credential without a query."""
+    match presented:
+        case http_values.Bearer(token) if token.startswith(installation_keys.API_KEY_PREFIXES):
+            if not installation_keys.is_api_key(token):
+                raise errors.Unauthorized("Authorization: the API key is mistyped or truncated; its checksum is wrong")
+        # The key of another service, after a move that changed only the base URL.
+        case http_values.Bearer(token) if not tokens.has_form(token):
+            raise errors.Unauthorized(
+                "Authorization: this is not an API key of Postroad, which begins with pr_live_ or pr_test_, nor a token"
+            )
+        case http_values.Basic(username) if len(username) > USERNAME_CHARACTERS or not username.isprintable():
+            raise wrong_password()
+
+
+async def identify(
+    ctx: context.Context, presented: http_values.Basic | http_values.Bearer, *, client_address: str
+) -> AuthenticatedCaller:
+    match presented:
+        case http_values.Basic():
+            return await _of_open_account(ctx, await _by_password(ctx, presented, client_address=client_address))
+        case http_values.Bearer(token) if token.startswith(installation_keys.API_KEY_PREFIXES):
+            return await _of_open_account(ctx, await _by_api_key(ctx, token))
+        case http_values.Bearer(token):
+            return await _by_token(ctx, token)
+
+
+async def _of_open_account(ctx: context.Context, known: AuthenticatedCaller) -> AuthenticatedCaller:
+    """The caller with the limits of its account, unless that is closed."""
+    async with ctx.store.looking_up() as tx:
+        account = await accounts.by_id(tx, known.caller.account_id)
+    if account is not None and account.closed_at is not None:
+        raise errors.AccountClosed(CLOSED)
+    return msgspec.structs.replace(known, caller=with_limits(known.caller, account))
+
+
+def with_limits(who: callers.Caller, account: accounts.Account | None) -> callers.Caller:
+    rate = None if account is None else account.request_rate
+    return who if rate == who.request_rate else dataclasses.replace(who, request_rate=rate)
+
+
+async def _by_password(
+    ctx: context.Context, presented: http_values.Basic, *, client_address: str
+) -> AuthenticatedCaller:
+    network = login_rules.network_of(client_address)
+    async with ctx.store.reading() as tx:
+        found = await credentials.by_username(tx, presented.username)
+        live = found if found is not None and found.revoked_at is None else None
+        # An unknown name takes the same time.
+        last_login = await rates.last_login(tx, live.id if live else "", network)
+    is_right = await passwords.check_credential_password(
+        ctx,
+        presented.username,
+        presented.password,
+        password_hash=live.password_hash if live else None,
+        client_address=client_address,
+        is_known=last_login is not None,
+    )
+    if live is None or not is_right:
+        raise wrong_password()
+    if live.disabled_at is not None:
+        raise creator_disabled("SMTP credential")
+    if last_login is None or ctx.clock() - last_login >= NETWORK_RENEWAL:
+        record = functools.partial(_record_network, ctx, live.id, network)
+        # An application that opens many connections writes once. While the store cannot be written, it still gets in.
+        with contextlib.suppress(*store.UNAVAILABLE):
+            await ctx.access_cache.password_checks.join((live.id, network), record, party=network)
+    who = callers.Caller(live.account_id, live.id, callers.Scheme.PASSWORD, callers.PASSWORD_PERMISSIONS)
+    return AuthenticatedCaller(who, (access_cache.USED_CREDENTIAL, live.id))
+
+
+async def _record_network(ctx: context.Context, credential_id: str, network: str) -> None:
+    async with ctx.store.transaction() as tx:
+        await rates.put_network(tx, credential_id, network, now=ctx.clock(), max_networks=rates.MAX_CREDENTIAL_NETWORKS)
+
+
+async def _by_api_key(ctx: context.Context, token: str) -> AuthenticatedCaller:
+    async with ctx.store.looking_up() as tx:
+        key = await credentials.key_by_hash(tx, installation_keys.hash_api_key(token))
+    if key is None or key.revoked_at is not None:
+        raise errors.Unauthorized("Authorization: the API key is unknown or revoked")
+    if key.disabled_at is not None:
+        raise creator_disabled("API key")
+    scopes = callers.scopes_of(key.scopes) - _withheld(key.creator)
+    who = callers.Caller(
+        account_id=key.account_id,
+        credential_id=key.credential_id,
+        scheme=callers.Scheme.API_KEY,
+        permissions=frozenset(permission for permission in callers.PASSWORD_PERMISSIONS if permission.value in scopes),
+        expires_at=key.limits.expires_at,
+        key=callers.ApiKey(key.id, key.name, scopes, key.limits),
+        is_test=installation_keys.is_test_key(token),
+    )
+    return AuthenticatedCaller(who, (access_cache.USED_API_KEY, key.id))
+
+
+def _withheld(creator: users.Creator | None) -> frozenset[callers.Scope]:
+    """The scopes that a key does not have, because whoever created it may no longer do as much."""
+    if creator is None or creator.operator_since is not None:
+        return frozenset()
+    role = creator.role
+    manages = role is not None and callers.Permission.MANAGE in callers.ROLE_PERMISSIONS[callers.Role(role)]
+    return _OPERATING if manages else _OPERATING | {callers.Scope.TEAM}
+
+
+async def _by_token(ctx: context.Context, token: str) -> AuthenticatedCaller:
+    previous = [keys.token for keys in ctx.keys.previous]
+    known = await by_claims(ctx, tokens.read(token, ctx.keys.token, now=ctx.clock(), previous=previous))
+    if known.lacks_factor:
+        raise second_factors.missing()
+    return known
+
+
+async def by_claims(ctx: context.Context, claims: tokens.Claims) -> AuthenticatedCaller:
+    """The user of a token's claims, if its session has not ended."""
+    async with ctx.store.reading() as tx:
+        session = await sessions.by_id(tx, claims.jti)
+        user = await users.by_id(tx, session.user_id) if session else None
+        credential_id = await credentials.default_of(tx, user.account_id) if user else None
+        account = await accounts.by_id(tx, user.account_id) if user else None
+        factors = await stored_factors.of_login(tx, session.login_id) if session else None
+        # An account that switches passwords off ends its sessions itself; a setting cannot.
+        is_barred = (
+            not ctx.settings.sso.passwords
+            and session is not None
+            and user is not None
+            and not await sso_rules.admits(ctx, tx, user, session.methods)
+        )
+    if session is None or user is None or user.disabled_at is not None or user.login_id != session.login_id:
+        raise tokens.refusal()
+    if (user.id, user.account_id) != (claims.sub, claims.acc):
+        raise tokens.refusal()
+    if is_barred:
+        raise tokens.refusal()
+    is_short = (
+        account is not None
+        and second_factors.is_required(ctx, user, account)
+        and not second_factors.suffice(session.methods)
+    )
+    if is_short and factors is not None and factors.exist:
+        # Begun before the factor was required, or was set up.
+        raise tokens.refusal()
+    known = AuthenticatedCaller(
+        callers.Caller(
+            account_id=user.account_id,
+            credential_id=credential_id,
+            scheme=callers.Scheme.TOKEN,
+            permissions=permissions_of(user),
+            user_id=user.id,
+            token_id=claims.jti,
+            expires_at=claims.expires_at,
+            confirmed_at=session.confirmed_at,
+        ),
+        (access_cache.USED_SESSION, session.id),
+        session,
+        lacks_factor=is_short,
+    )
+    return await _of_open_account(ctx, known)
+
+
+def permissions_of(user: users.User) -> frozenset[callers.Permission]:
+    """What a person may do: by the role in the account, and as an operator."""
+    permissions = callers.ROLE_PERMISSIONS[callers.Role(user.role)]
+    return permissions if user.operator_since is None else permissions | {callers.Permission.OPERATE}
+
+
+def wrong_password() -> errors.Unauthorized:
+    # While throttled, the right password is refused too; whoever corrected it has to learn why.
+    return errors.Unauthorized(
+        "Authorization: wrong username or password, or the credential is revoked; after several failures, also "
+        "wait a minute"
+    )
+
+
+def creator_disabled(what: str) -> errors.CreatorDisabled:
+    """The refusal of a right secret whose creator is disabled."""
+    return errors.CreatorDisabled(
+        f"this {what} is disabled because the user who created it is disabled; ask an owner or admin to enable the "
+        "user or take it over"
+    )
+
+
 _HOW_TO: Final = "send 'Basic' with an SMTP username and password, or 'Bearer' with an API key or a token"
 
 
@@ -28,13 +235,13 @@ async def authenticate(ctx: context.Context, authorization_field: str | None, *,
     if authorization_field is None:
         raise errors.Unauthorized(f"Authorization: missing; {_HOW_TO}")
     fact = ("caller", ctx.access_cache.digest(authorization_field))
-    known: schemes.AuthenticatedCaller | None = ctx.access_cache.get_fresh(fact, now=ctx.clock())
+    known: AuthenticatedCaller | None = ctx.access_cache.get_fresh(fact, now=ctx.clock())
     if known is None:
         try:
             known = await _look_up(ctx, _parse(authorization_field), fact=fact, client_address=client_address)
         except errors.RateLimited:
             # The contract has no other answer for `GET /emails/{id}`.
-            raise schemes.wrong_password() from None
+            raise wrong_password() from None
     return _admit(ctx, known)
 
 
@@ -47,7 +254,7 @@ async def authenticate_password(
     a password that was not checked must not be called wrong.
     """
     fact = ("pair", username, ctx.access_cache.digest(password))
-    known: schemes.AuthenticatedCaller | None = ctx.access_cache.get_fresh(fact, now=ctx.clock())
+    known: AuthenticatedCaller | None = ctx.access_cache.get_fresh(fact, now=ctx.clock())
     if known is None:
         presented = http_values.Basic(username, password)
         try:
@@ -65,7 +272,7 @@ async def renew(ctx: context.Context, who: callers.Caller) -> callers.Caller:
     if who.credential_id is None:
         raise errors.Unauthorized("log in with a username and password")
     used = (access_cache.USED_CREDENTIAL, who.credential_id)
-    known: schemes.AuthenticatedCaller | None = ctx.access_cache.get_fresh(used, now=ctx.clock())
+    known: AuthenticatedCaller | None = ctx.access_cache.get_fresh(used, now=ctx.clock())
     if known is None:
         facts = await ctx.access_cache.refresh(ctx.clock())
         known = facts.get(used)
@@ -76,8 +283,8 @@ async def renew(ctx: context.Context, who: callers.Caller) -> callers.Caller:
             if credential is None or credential.revoked_at is not None:
                 raise errors.Unauthorized("the credential is revoked; log in with another one")
             if credential.disabled_at is not None:
-                raise schemes.creator_disabled("SMTP credential")
-            known = facts[used] = schemes.AuthenticatedCaller(schemes.with_limits(who, account), used)
+                raise creator_disabled("SMTP credential")
+            known = facts[used] = AuthenticatedCaller(with_limits(who, account), used)
     return _admit(ctx, known)
 
 
@@ -94,21 +301,21 @@ async def _look_up(
     *,
     fact: Hashable,
     client_address: str,
-) -> schemes.AuthenticatedCaller:
+) -> AuthenticatedCaller:
     """The caller of a credential, from the refreshed cache or the database."""
-    schemes.refuse_malformed(presented)
+    refuse_malformed(presented)
     facts = await ctx.access_cache.refresh(ctx.clock())
-    known: schemes.AuthenticatedCaller | None = facts.get(fact)
+    known: AuthenticatedCaller | None = facts.get(fact)
     if known is None:
-        known = await schemes.authenticate(ctx, presented, client_address=client_address)
+        known = await identify(ctx, presented, client_address=client_address)
         if await ctx.access_cache.refresh(ctx.clock()) is not facts:
             # A password check takes time: what was read before it may have been revoked since.
-            return await schemes.authenticate(ctx, presented, client_address=client_address)
+            return await identify(ctx, presented, client_address=client_address)
         facts[fact] = known
     return known
 
 
-def _admit(ctx: context.Context, known: schemes.AuthenticatedCaller) -> callers.Caller:
+def _admit(ctx: context.Context, known: AuthenticatedCaller) -> callers.Caller:
     now = ctx.clock()
     if known.caller.expires_at is not None and known.caller.expires_at <= now:
         if known.caller.key is not None:
@@ -146,105 +353,14 @@ def require(
             "a token, or a key that has it"
         )
     if who.key is None or scope is None:
-        raise _needs_token()
+        raise needs_token()
     raise errors.Unauthorized(
         f"Authorization: this API key does not have the scope '{scope}'; use a key that has it, or a login token from "
         "/v1/auth/login"
     )
 
 
-async def log_in(
-    ctx: context.Context,
-    email: str,
-    password: str,
-    *,
-    client_address: str,
-    request_id: str = "",
-    kind: sessions.Kind = sessions.Kind.TOKEN,
-    device: str = "",
-    account_id: str | None = None,
-    code: str | None = None,
-) -> logins.LoggedIn:
-    """Start a session. An unknown email and a wrong password get the same response in the same time.
-
-    A login with a second factor needs its code.
-    """
-    acting = logins.acting(ctx, client_address=client_address, request_id=request_id)
-    found = await logins.check_password(acting, email, password)
-    methods = PASSWORD
-    if (await second_factors.of_login(ctx, found.id)).exist:
-        if code is None:
-            raise second_factors.required()
-        methods = f"{PASSWORD} {await second_factors.check_code(acting, found, code)}"
-    return await logins.finish(acting, found, methods=methods, kind=kind, device=device, account_id=account_id)
-
-
-async def issue_token(ctx: context.Context, user: users.User, *, methods: str = OPERATOR) -> logins.LoggedIn:
-    """A new API token for a user, for whom the caller may act."""
-    async with ctx.store.transaction() as tx:
-        account = await accounts.by_id(tx, user.account_id)
-        if account is None:
-            raise errors.NotFound("the account does not exist")
-        if account.closed_at is not None:
-            raise errors.AccountClosed(schemes.CLOSED)
-        begun = await auth_sessions.begin(ctx, tx, user, methods=methods, kind=sessions.Kind.TOKEN)
-    return logins.LoggedIn(begun, user, account)
-
-
-async def log_out(ctx: context.Context, who: callers.Caller) -> None:
-    """End the session of the caller's token in every process."""
-    if who.token_id is None:
-        raise _needs_token()
-    await auth_sessions.end(ctx, who.token_id)
-
-
-async def change_password(
-    ctx: context.Context,
-    who: callers.Caller,
-    *,
-    current_password: str,
-    new_password: str,
-    kind: sessions.Kind = sessions.Kind.TOKEN,
-    device: str = "",
-) -> logins.LoggedIn:
-    """Change a person's password, in all their accounts. All earlier sessions end; the returned one is new."""
-    passwords.refuse_impossible("current_password", current_password)
-    passwords.refuse_impossible("new_password", new_password)
-    user, account = await me(ctx, who)
-    async with ctx.store.reading() as tx:
-        found = await users.login_by_id(tx, user.login_id) if user.login_id is not None else None
-    if found is None:
-        raise _needs_token()
-    if not await logins.check_own_password(ctx, found, current_password):
-        logins.audit_failure(ctx, [user])
-        raise errors.Unauthorized("current_password: incorrect")
-    passwords.check_new("new_password", new_password, email=user.email)
-    new_hash = await logins.hash_password(ctx, new_password, email=found.email, party=user.account_id)
-    async with ctx.store.transaction() as tx:
-        await credentials.bump_access_version(tx)
-        now = ctx.clock()
-        old_hash = found.password_hash or ""
-        if not await users.replace_password(tx, found.id, old_hash=old_hash, new_hash=new_hash, now=now):
-            raise errors.Conflict("current_password: was changed by another request at the same time")
-        before = await sessions.by_id(tx, who.token_id or "")
-        await logins.after_change(ctx, tx, found.id)
-        changed = await users.by_id(tx, user.id) or user
-        methods = before.methods if before is not None else PASSWORD
-        begun = await auth_sessions.begin(ctx, tx, changed, methods=methods, kind=kind, device=device)
-    ctx.access_cache.invalidate()
-    return logins.LoggedIn(begun, changed, account)
-
-
-async def me(ctx: context.Context, who: callers.Caller) -> tuple[users.User, accounts.Account]:
-    async with ctx.store.reading() as tx:
-        user = await users.by_id(tx, who.user_id) if who.user_id is not None else None
-        account = await accounts.by_id(tx, who.account_id)
-    if user is None or account is None:
-        raise _needs_token()
-    return user, account
-
-
-def _needs_token() -> errors.Unauthorized:
+def needs_token() -> errors.Unauthorized:
     return errors.Unauthorized(
         "Authorization: requires a login token from /v1/auth/login, sent as 'Bearer'; programs send with POST /emails"
     )

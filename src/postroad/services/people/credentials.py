@@ -8,10 +8,9 @@ import msgspec
 
 from postroad import context, errors
 from postroad.keys import installation_keys
-from postroad.model.people import callers
+from postroad.model.people import callers, grants
 from postroad.model.units import identifiers, labels
 from postroad.services import audit_log, usage_limits
-from postroad.services.people import grants
 from postroad.storage.engine import store
 from postroad.storage.people import credentials as stored_api_keys
 from postroad.storage.people import rates, users

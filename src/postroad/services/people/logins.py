@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -13,7 +14,7 @@ from postroad.model.people import callers, login_rules
 from postroad.model.units import identifiers, times
 from postroad.protocol.mime import address
 from postroad.services import audit_log
-from postroad.services.people import password_checks, passwords, schemes, tokens
+from postroad.services.people import authentication, passwords, second_factors, tokens
 from postroad.services.people import sessions as people_sessions
 from postroad.services.people import sso_connections as sso_rules
 from postroad.storage.engine import store
@@ -161,9 +162,7 @@ async def finish(
     """
     async with ctx.store.reading() as tx:
         user, account = await _membership(ctx, tx, login, account_id=account_id, methods=methods)
-    seconds = await ctx.access_cache.login_failures.attempt(login_rules.of_sessions(login.id), now=ctx.clock())
-    if seconds:
-        raise errors.RateLimited(f"too many logins; try again in {seconds} seconds", retry_after=seconds)
+    await ctx.access_cache.login_failures.check(login_rules.of_sessions(login.id), now=ctx.clock(), what="logins")
     acting_user = dataclasses.replace(ctx, actor=dataclasses.replace(ctx.actor, user_id=user.id))
     network = login_rules.network_of(ctx.actor.client_address)
     async with ctx.store.transaction() as tx:
@@ -228,8 +227,8 @@ async def _find(
     pairs = [(one.id, one.password_hash) for one in found] or [(email_key, None)]
     async with ctx.store.reading() as tx:
         known = await users.logins_used_from(tx, email_key, login_rules.network_of(client_address))
-    targets = [password_checks.Target(name, password_hash, name in known) for name, password_hash in pairs]
-    place = await password_checks.check_user_password(ctx, password, targets, client_address=client_address)
+    targets = [passwords.Target(name, password_hash, name in known) for name, password_hash in pairs]
+    place = await passwords.check_user_password(ctx, password, targets, client_address=client_address)
     return None if place is None or not found else found[place]
 
 
@@ -255,7 +254,7 @@ async def _membership(
             raise errors.Forbidden("account_id: you do not belong to this account, or it is closed")
     if not found:
         if any(user.disabled_at is None for user in await users.of_login(tx, login.id)):
-            raise errors.AccountClosed(schemes.CLOSED)
+            raise errors.AccountClosed(authentication.CLOSED)
         raise refusal()
     admitted = [pair for pair in found if await sso_rules.admits(ctx, tx, pair[0], methods)]
     if not admitted:
@@ -288,3 +287,99 @@ async def _write_failure(ctx: context.Context, user: users.User) -> None:
         return
     async with ctx.store.transaction() as tx:
         await audit_log.write(ctx, tx, user.account_id, "user.login_failed", user.email)
+
+
+# How a person proved who they are.
+PASSWORD: Final = "password"  # noqa: S105 - the name of a method
+OPERATOR: Final = "operator"
+
+
+async def log_in(
+    ctx: context.Context,
+    email: str,
+    password: str,
+    *,
+    client_address: str,
+    request_id: str = "",
+    kind: storage_sessions.Kind = storage_sessions.Kind.TOKEN,
+    device: str = "",
+    account_id: str | None = None,
+    code: str | None = None,
+) -> LoggedIn:
+    """Start a session. An unknown email and a wrong password get the same response in the same time.
+
+    A login with a second factor needs its code.
+    """
+    unproven = acting(ctx, client_address=client_address, request_id=request_id)
+    found = await check_password(unproven, email, password)
+    methods = PASSWORD
+    if (await second_factors.of_login(ctx, found.id)).exist:
+        if code is None:
+            raise second_factors.required()
+        methods = f"{PASSWORD} {await second_factors.check_code(unproven, found, code)}"
+    return await finish(unproven, found, methods=methods, kind=kind, device=device, account_id=account_id)
+
+
+async def issue_token(ctx: context.Context, user: users.User, *, methods: str = OPERATOR) -> LoggedIn:
+    """A new API token for a user, for whom the caller may act."""
+    async with ctx.store.transaction() as tx:
+        account = await accounts.by_id(tx, user.account_id)
+        if account is None:
+            raise errors.NotFound("the account does not exist")
+        if account.closed_at is not None:
+            raise errors.AccountClosed(authentication.CLOSED)
+        begun = await people_sessions.begin(ctx, tx, user, methods=methods, kind=storage_sessions.Kind.TOKEN)
+    return LoggedIn(begun, user, account)
+
+
+async def log_out(ctx: context.Context, who: callers.Caller) -> None:
+    """End the session of the caller's token in every process."""
+    if who.token_id is None:
+        raise authentication.needs_token()
+    await people_sessions.end(ctx, who.token_id)
+
+
+async def change_password(
+    ctx: context.Context,
+    who: callers.Caller,
+    *,
+    current_password: str,
+    new_password: str,
+    kind: storage_sessions.Kind = storage_sessions.Kind.TOKEN,
+    device: str = "",
+) -> LoggedIn:
+    """Change a person's password, in all their accounts. All earlier sessions end; the returned one is new."""
+    passwords.refuse_impossible("current_password", current_password)
+    passwords.refuse_impossible("new_password", new_password)
+    user, account = await me(ctx, who)
+    async with ctx.store.reading() as tx:
+        found = await users.login_by_id(tx, user.login_id) if user.login_id is not None else None
+    if found is None:
+        raise authentication.needs_token()
+    if not await check_own_password(ctx, found, current_password):
+        audit_failure(ctx, [user])
+        raise errors.Unauthorized("current_password: incorrect")
+    passwords.check_new("new_password", new_password, email=user.email)
+    new_hash = await hash_password(ctx, new_password, email=found.email, party=user.account_id)
+    async with ctx.store.transaction() as tx:
+        await credentials.bump_access_version(tx)
+        now = ctx.clock()
+        old_hash = found.password_hash or ""
+        if not await users.replace_password(tx, found.id, old_hash=old_hash, new_hash=new_hash, now=now):
+            raise errors.Conflict("current_password: was changed by another request at the same time")
+        before = await storage_sessions.by_id(tx, who.token_id or "")
+        await after_change(ctx, tx, found.id)
+        changed = await users.by_id(tx, user.id) or user
+        methods = before.methods if before is not None else PASSWORD
+        begun = await people_sessions.begin(ctx, tx, changed, methods=methods, kind=kind, device=device)
+    ctx.access_cache.invalidate()
+    return LoggedIn(begun, changed, account)
+
+
+async def me(ctx: context.Context, who: callers.Caller) -> tuple[users.User, accounts.Account]:
+    async with ctx.store.reading() as tx:
+        user = await users.by_id(tx, who.user_id) if who.user_id is not None else None
+        account = await accounts.by_id(tx, who.account_id)
+    if user is None or account is None:
+        raise authentication.needs_token()
+    return user, account

@@ -359,9 +359,7 @@ def refusal() -> errors.InvalidRequest:
 async def log_in(ctx: context.Context, answer: Answer, *, device: str) -> services_login.LoggedIn:
     """Begin a session. Raises RateLimited after several failures from the network of the actor."""
     failures, counters = ctx.access_cache.login_failures, login_rules.of_network(ctx.actor.client_address)
-    seconds = await failures.attempt(counters, now=ctx.clock())
-    if seconds:
-        raise errors.RateLimited(f"too many failed attempts; try again in {seconds} seconds", retry_after=seconds)
+    await failures.check(counters, now=ctx.clock())
     passkey = await check(ctx, answer, Ceremony.LOG_IN)
     await failures.withdraw(counters, now=ctx.clock())
     async with ctx.store.reading() as tx:

@@ -9,24 +9,21 @@ from a request's Host.
 import base64
 import contextlib
 import dataclasses
-import hashlib
 from dataclasses import dataclass, field
 from typing import Final
 
 from postroad import config, context, errors
-from postroad.keys import encryption, installation_keys
+from postroad.keys import encryption
 from postroad.model.people import callers, login_rules
 from postroad.model.units import times
 from postroad.services import audit_log
-from postroad.services.people import logins, passwords, second_factors
+from postroad.services.people import logins, passwords, second_factors, tokens
 from postroad.storage.engine import store
 from postroad.storage.people import accounts, credentials, sessions, sso, users
 
 # A weekend may lie between an invitation and its use; who asks for a new password waits for it.
 INVITATION_HOURS: Final = 72
 RESET_HOURS: Final = 24
-# 43 characters of 62 are 256 bits.
-TOKEN_CHARACTERS: Final = 43
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +48,10 @@ async def create(
 ) -> NewLink:
     """Create a link for a user, replacing earlier ones; one for recovery also removes second factors."""
     hours = INVITATION_HOURS if user.joined_at is None else RESET_HOURS
-    made = NewLink(installation_keys.random_text(TOKEN_CHARACTERS), ctx.clock() + hours * times.HOUR)
+    made = NewLink(tokens.new_secret(), ctx.clock() + hours * times.HOUR)
     by_operator = int(ctx.actor.kind is callers.ActorKind.OPERATOR)
     link = sessions.PasswordLink(
-        _hash(made.token), user.account_id, user.id, made.expires_at, by_operator, int(is_recovery)
+        tokens.hash_secret(made.token), user.account_id, user.id, made.expires_at, by_operator, int(is_recovery)
     )
     await sessions.replace_link(tx, link)
     return made
@@ -64,11 +61,9 @@ async def find_user(ctx: context.Context, token: str) -> users.User:
     """The user that a link belongs to. Raises RateLimited when too many were tried from the network of the actor."""
     _refuse_impossible(token)
     counters = login_rules.of_network(ctx.actor.client_address)
-    seconds = await ctx.access_cache.login_failures.attempt(counters, now=ctx.clock())
-    if seconds:
-        raise errors.RateLimited(f"too many failed attempts; try again in {seconds} seconds", retry_after=seconds)
+    await ctx.access_cache.login_failures.check(counters, now=ctx.clock())
     async with ctx.store.reading() as tx:
-        user = await _person(ctx, tx, await sessions.find_link(tx, _hash(token)))
+        user = await _person(ctx, tx, await sessions.find_link(tx, tokens.hash_secret(token)))
     await ctx.access_cache.login_failures.withdraw(counters, now=ctx.clock())
     return user
 
@@ -83,14 +78,14 @@ async def redeem(ctx: context.Context, token: str, *, password: str) -> users.Us
     invited = await find_user(ctx, token)
     own = await logins.find_for_invitation(ctx, invited.email, password) if invited.joined_at is None else None
     if own is not None and (await second_factors.of_login(ctx, own.id)).exist:
-        raise FactorNeeded(own, _hash(token))
+        raise FactorNeeded(own, tokens.hash_secret(token))
     password_hash = ""
     if own is None:
         passwords.check_new("password", password, email=invited.email)
         password_hash = await logins.hash_password(ctx, password, email=invited.email, party=invited.account_id)
     async with ctx.store.transaction() as tx:
         await credentials.bump_access_version(tx)
-        link = await sessions.consume_link(tx, _hash(token))
+        link = await sessions.consume_link(tx, tokens.hash_secret(token))
         user = await _person(ctx, tx, link)
         acting = _acting(ctx, user)
         await sessions.remove_link(tx, user.id)
@@ -169,12 +164,8 @@ def _acting(ctx: context.Context, user: users.User) -> context.Context:
 
 
 def _refuse_impossible(token: str) -> None:
-    if len(token) != TOKEN_CHARACTERS or not token.isascii() or not token.isalnum():
+    if len(token) != tokens.SECRET_CHARACTERS or not token.isascii() or not token.isalnum():
         raise _not_found()
-
-
-def _hash(token: str) -> bytes:
-    return hashlib.sha256(token.encode()).digest()
 
 
 def _not_found() -> errors.NotFound:

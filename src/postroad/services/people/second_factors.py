@@ -1,20 +1,23 @@
 """Second factors of a login: whether one is required and proved, recovery codes, and logins that wait for theirs."""
 
+import base64
 import contextlib
 import functools
 import hashlib
+import hmac
 import secrets
 from typing import Final
 
 import msgspec
+import pyotp
 
 from postroad import context, errors
-from postroad.keys import installation_keys
+from postroad.keys import encryption
 from postroad.mail import notice_kinds, notice_outbox
 from postroad.model.people import login_rules
 from postroad.model.units import times
 from postroad.services import audit_log
-from postroad.services.people import password_checks, totp
+from postroad.services.people import passwords, tokens
 from postroad.storage.engine import store
 from postroad.storage.people import accounts, credentials, rates, second_factors, sessions, users
 
@@ -139,11 +142,11 @@ async def prove(ctx: context.Context, login: users.Login, proof: str) -> None:
 
     A stolen session must not suffice to change what a person logs in with.
     """
-    if totp.is_code(proof.strip()):
+    if is_totp_code(proof.strip()):
         await check_code(ctx, login, proof)
         return
-    own = password_checks.Target(login.id, login.password_hash, await _is_known(ctx, login))
-    matched = await password_checks.check_user_password(ctx, proof, [own], client_address=ctx.actor.client_address)
+    own = passwords.Target(login.id, login.password_hash, await _is_known(ctx, login))
+    matched = await passwords.check_user_password(ctx, proof, [own], client_address=ctx.actor.client_address)
     if matched is None:
         _audit_failure(ctx, login, "user.login_failed")
         raise errors.InvalidRequest("proof: neither your password nor a code from your authenticator app")
@@ -154,7 +157,7 @@ async def confirm_totp(ctx: context.Context, login: users.Login, code: str) -> l
     counters = await _count(ctx, login)
     async with ctx.store.transaction() as tx:
         await credentials.bump_access_version(tx)
-        if not await totp.confirm(ctx, tx, login.id, code.strip()):
+        if not await _confirm_totp_code(ctx, tx, login.id, code.strip()):
             raise errors.InvalidRequest("code: incorrect; check the clock of your device, or start again")
         await tell_added(ctx, tx, login, "an authenticator app")
         factors = await second_factors.of_login(tx, login.id)
@@ -167,8 +170,8 @@ async def confirm_totp(ctx: context.Context, login: users.Login, code: str) -> l
 async def begin_totp(ctx: context.Context, login: users.Login) -> str:
     """The secret of a new authenticator app, which is no factor until `confirm_totp`."""
     async with ctx.store.transaction() as tx:
-        is_new = await totp.begin(ctx, tx, login.id)
-        secret = await totp.unconfirmed(ctx, tx, login.id) if is_new else None
+        is_new = await _store_totp(ctx, tx, login.id)
+        secret = await _unconfirmed_totp(ctx, tx, login.id) if is_new else None
     if secret is None:
         raise errors.Conflict("you already have an authenticator app; remove it first")
     return secret
@@ -219,9 +222,7 @@ async def tell_removed(ctx: context.Context, tx: store.Transaction, login: users
 async def _count(ctx: context.Context, login: users.Login) -> login_rules.Counters:
     """Count an attempt; RateLimited when it is not allowed."""
     counters = login_rules.of_code(login.id, ctx.actor.client_address, is_known=await _is_known(ctx, login))
-    seconds = await ctx.access_cache.login_failures.attempt(counters, now=ctx.clock())
-    if seconds:
-        raise errors.RateLimited(f"too many wrong codes; try again in {seconds} seconds", retry_after=seconds)
+    await ctx.access_cache.login_failures.check(counters, now=ctx.clock(), what="wrong codes")
     return counters
 
 
@@ -232,7 +233,7 @@ async def _is_known(ctx: context.Context, login: users.Login) -> bool:
 
 
 async def _use(ctx: context.Context, tx: store.Transaction, login: users.Login, text: str) -> str | None:
-    if totp.is_code(text) and await totp.use(ctx, tx, login.id, text):
+    if is_totp_code(text) and await _use_totp_code(ctx, tx, login.id, text):
         return TOTP
     if is_recovery_code(text) and await use_recovery_code(tx, login.id, text):
         return RECOVERY_CODE
@@ -287,8 +288,6 @@ def _refusal(message: str) -> errors.SecondFactorRequired:
 # password was checked: a new password ends it.
 
 PENDING_SECONDS: Final = 300
-# 43 characters of 62 are 256 bits.
-PENDING_TOKEN_CHARACTERS: Final = 43
 
 
 class PendingLogin(msgspec.Struct, frozen=True):
@@ -303,18 +302,18 @@ async def begin_pending(
     ctx: context.Context, login: users.Login, *, methods: str, invitation: bytes | None = None
 ) -> str:
     """A token for a login that has proved `methods`, such as its password."""
-    token = installation_keys.random_text(PENDING_TOKEN_CHARACTERS)
+    token = tokens.new_secret()
     expires_at = ctx.clock() + PENDING_SECONDS * times.SECOND
     pending = sessions.PendingLogin(login.id, login.tokens_valid_from, methods, expires_at, invitation)
     async with ctx.store.transaction() as tx:
-        await sessions.insert_pending(tx, _pending_hash(token), pending)
+        await sessions.insert_pending(tx, tokens.hash_secret(token), pending)
     return token
 
 
 async def find_pending(ctx: context.Context, token: str | None) -> PendingLogin:
     """The login that waits for its second factor."""
     async with ctx.store.reading() as tx:
-        found = None if token is None else await sessions.find_pending(tx, _pending_hash(token))
+        found = None if token is None else await sessions.find_pending(tx, tokens.hash_secret(token))
         login = None if found is None else await users.login_by_id(tx, found.login_id)
     return _current_login(ctx, found, login)
 
@@ -322,7 +321,7 @@ async def find_pending(ctx: context.Context, token: str | None) -> PendingLogin:
 async def consume_pending(ctx: context.Context, token: str | None) -> PendingLogin:
     """The same, once: its second factor was right."""
     async with ctx.store.transaction() as tx:
-        found = None if token is None else await sessions.consume_pending(tx, _pending_hash(token))
+        found = None if token is None else await sessions.consume_pending(tx, tokens.hash_secret(token))
         login = None if found is None else await users.login_by_id(tx, found.login_id)
     return _current_login(ctx, found, login)
 
@@ -335,5 +334,75 @@ def _current_login(
     return PendingLogin(login, found.methods, found.invitation)
 
 
-def _pending_hash(token: str) -> bytes:
-    return hashlib.sha256(token.encode(errors="replace")).digest()
+# Authenticator apps: time-based codes (RFC 6238) with SHA-1, six digits and steps of 30 seconds, as apps expect.
+#
+# A code is accepted one step early or late, for clocks that differ and people who type (section 5.2), and only once:
+# the step of the last accepted code is stored, and only later ones are accepted after it. The secret is encrypted with
+# the installation key.
+
+# RFC 4226 section 4, R6.
+TOTP_SECRET_BYTES: Final = 20
+TOTP_DIGITS: Final = 6
+TOTP_STEP: Final = 30 * times.SECOND
+TOTP_DRIFT_STEPS: Final = 1
+TOTP_ISSUER: Final = "Postroad"
+# Whoever begins to set up an app finishes it; a secret that was seen by others is not left to be confirmed later.
+TOTP_SET_UP: Final = times.HOUR
+
+
+def is_totp_code(text: str) -> bool:
+    """Whether a text looks like a code."""
+    return len(text) == TOTP_DIGITS and text.isascii() and text.isdigit()
+
+
+def matching_totp_step(secret: str, code: str, *, now: int, after: int) -> int | None:
+    """The step that a code is of, among those around now and after the last one that was used."""
+    generator, found = pyotp.HOTP(secret, digits=TOTP_DIGITS), None
+    # All of them, whichever matches: the time tells nothing.
+    for step in range(now // TOTP_STEP - TOTP_DRIFT_STEPS, now // TOTP_STEP + TOTP_DRIFT_STEPS + 1):
+        if hmac.compare_digest(generator.at(step).encode(), code.encode()) and step > after:
+            found = step
+    return found
+
+
+def totp_uri(secret: str, *, email: str) -> str:
+    """What an authenticator app reads from a QR code."""
+    return pyotp.TOTP(secret, digits=TOTP_DIGITS).provisioning_uri(email, issuer_name=TOTP_ISSUER)
+
+
+async def _store_totp(ctx: context.Context, tx: store.Transaction, login_id: str) -> bool:
+    """Store a new secret for a login, which is no factor until `confirm`; False if it has an authenticator app."""
+    secret = base64.b32encode(ctx.entropy(TOTP_SECRET_BYTES))
+    nonce = ctx.entropy(encryption.NONCE_BYTES)
+    sealed = encryption.encrypt(ctx.keys.encryption, secret, owner=encryption.totp_owner(login_id), nonce=nonce)
+    return await second_factors.put_totp(tx, login_id, sealed, now=ctx.clock())
+
+
+async def _unconfirmed_totp(ctx: context.Context, tx: store.Transaction, login_id: str) -> str | None:
+    """The secret that waits for its first code."""
+    found = await second_factors.totp(tx, login_id)
+    return None if found is None or found.confirmed_at is not None else _totp_secret(ctx, login_id, found)
+
+
+async def _confirm_totp_code(ctx: context.Context, tx: store.Transaction, login_id: str, code: str) -> bool:
+    """Make the secret a factor, if the code is one of it."""
+    found = await second_factors.totp(tx, login_id)
+    if found is None or found.confirmed_at is not None or ctx.clock() - found.created_at >= TOTP_SET_UP:
+        return False
+    step = matching_totp_step(_totp_secret(ctx, login_id, found), code, now=ctx.clock(), after=0)
+    return step is not None and await second_factors.confirm_totp(
+        tx, login_id, secret=found.secret, step=step, now=ctx.clock()
+    )
+
+
+async def _use_totp_code(ctx: context.Context, tx: store.Transaction, login_id: str, code: str) -> bool:
+    """Use up a code; False if it is wrong or was used."""
+    found = await second_factors.totp(tx, login_id)
+    if found is None or found.confirmed_at is None:
+        return False
+    step = matching_totp_step(_totp_secret(ctx, login_id, found), code, now=ctx.clock(), after=found.last_step)
+    return step is not None and await second_factors.use_step(tx, login_id, step)
+
+
+def _totp_secret(ctx: context.Context, login_id: str, found: second_factors.Totp) -> str:
+    return encryption.decrypt(ctx.keys.encryption, found.secret, owner=encryption.totp_owner(login_id)).decode()

@@ -13,7 +13,7 @@ from postroad import context, errors
 from postroad.model.people import callers, login_rules
 from postroad.model.units import identifiers, labels, times
 from postroad.services import audit_log
-from postroad.services.people import access_cache, schemes, tokens
+from postroad.services.people import access_cache, authentication, tokens
 from postroad.storage.engine import store
 from postroad.storage.people import credentials, sessions, users
 
@@ -105,9 +105,9 @@ async def authenticate(ctx: context.Context, token: str) -> tuple[callers.Caller
     facts = await ctx.access_cache.refresh(ctx.clock())
     # All claims, so that only what was checked is cached.
     fact = ("session", claims)
-    known: schemes.AuthenticatedCaller | None = facts.get(fact)
+    known: authentication.AuthenticatedCaller | None = facts.get(fact)
     if known is None:
-        known = facts[fact] = await schemes.by_claims(ctx, claims)
+        known = facts[fact] = await authentication.by_claims(ctx, claims)
     if known.session is None:
         raise tokens.refusal()
     ctx.access_cache.last_used.note((access_cache.USED_SESSION, claims.jti), now=ctx.clock())

@@ -1,4 +1,4 @@
-"""Login tokens (JSON Web Tokens, RFC 7519), and other values that a browser keeps for us: signed, not secret."""
+"""Login tokens (JSON Web Tokens, RFC 7519), other values that a browser keeps for us, and secrets that work once."""
 
 import base64
 import binascii
@@ -11,6 +11,7 @@ import jwt
 import msgspec
 
 from postroad import context, errors
+from postroad.keys import installation_keys
 from postroad.model.units import identifiers, times
 from postroad.storage.people import users
 
@@ -104,6 +105,22 @@ def has_form(text: str) -> bool:
     """Whether a text looks like a token, whatever it says."""
     return text.count(".") == _DOTS
 
+
+# Secrets that work once, such as that of a password link: unguessable, and the database has only their hash.
+#
+# 43 characters of 62 are 256 bits; a verifier of PKCE must have at least as many (RFC 7636 section 4.1).
+SECRET_CHARACTERS: Final = 43
+
+
+def new_secret() -> str:
+    return installation_keys.random_text(SECRET_CHARACTERS)
+
+
+def hash_secret(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode(errors="replace")).digest()
+
+
+# Values that a browser keeps for us: signed, not secret.
 
 ValueT = TypeVar("ValueT", bound=msgspec.Struct)
 

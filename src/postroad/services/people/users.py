@@ -9,6 +9,7 @@ Changes to users lock the account's row, so that two owners who remove each othe
 an owner who can log in. Only an operator can disable that one.
 """
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -16,15 +17,15 @@ from typing import Final
 from postroad import context, errors
 from postroad.keys import installation_keys
 from postroad.mail import notice_kinds, notice_outbox
-from postroad.model.people import callers
+from postroad.model.people import callers, grants
 from postroad.model.units import identifiers, times
 from postroad.protocol.mime import address
 from postroad.services import audit_log, usage_limits
-from postroad.services.people import credentials, grants, password_links, passwords
+from postroad.services.people import credentials, password_links, passwords
 from postroad.services.people import logins as auth_logins
 from postroad.storage.engine import store
 from postroad.storage.operations import notices
-from postroad.storage.people import accounts, sessions, users
+from postroad.storage.people import accounts, sessions, sso, users
 from postroad.storage.people import credentials as stored_credentials
 
 # 20 characters of 62 are 119 bits.
@@ -377,3 +378,89 @@ def _plain_address(email: str) -> address.Mailbox:
 
 def _not_found() -> errors.NotFound:
     return errors.NotFound("no such user in this account")
+
+
+# Operators: the people who manage the installation, whichever account they belong to.
+#
+# An operator is a user with one more role, so that there is one login for everything. The first one comes from
+# `postroad init` or `postroad operator add`; operators invite others. Whoever is no longer one loses the console, and
+# with it the API keys with the scope `operator` that they created, in every process within one second.
+
+
+async def operators(ctx: context.Context) -> list[users.User]:
+    async with ctx.store.reading() as tx:
+        return await users.operators(tx)
+
+
+async def add_operator(ctx: context.Context, email: str, *, account_id: str | None = None) -> users.User:
+    """Make a user an operator; no change for one who is.
+
+    Refused if the user belongs to another account than is given: owners can create users with anybody's address, and
+    they have the links that set their passwords. For the same reason links that were made before end.
+    """
+    grants.check_operator(ctx.actor)
+    async with ctx.store.transaction() as tx:
+        await stored_credentials.bump_access_version(tx)
+        found = await users.by_email(tx, auth_logins.email_key(email) or "")
+        user = the_only(found, email, account_id=account_id)
+        if user is None and found:
+            raise errors.Conflict(
+                f"user {email!r} belongs to account {found[0].account_id}; its owners could log in as this user. "
+                "If you trust them, name this account as account_id"
+            )
+        if user is None:
+            raise errors.NotFound(f"user {email!r} does not exist; create or invite the user first")
+        if user.operator_since is None and user.joined_at is None:
+            raise errors.Conflict(
+                f"user {email!r} has not joined yet, and whoever invited this user has the link; wait until they have "
+                "set a password"
+            )
+        if user.login_id is not None and await sso.is_of_account(tx, user.login_id):
+            raise errors.Conflict(
+                f"user {email!r} comes by the single sign-on of their account, whose owners could log in as this user; "
+                "use another user"
+            )
+        since = user.operator_since or ctx.clock()
+        await _set_operator(ctx, tx, user, since=since)
+        await sessions.remove_link(tx, user.id)
+    ctx.access_cache.invalidate()
+    return dataclasses.replace(user, operator_since=since)
+
+
+async def invite_operator(
+    ctx: context.Context, account_id: str, *, email: str, role: callers.Role = callers.Role.READ_ONLY
+) -> NewInvitation:
+    """Create a user of this account, make them an operator, and return their link."""
+    grants.check_operator(ctx.actor)
+    invited = await invite(ctx, account_id, email=email, role=role)
+    since = ctx.clock()
+    async with ctx.store.transaction() as tx:
+        await stored_credentials.bump_access_version(tx)
+        await _set_operator(ctx, tx, invited.user, since=since)
+    ctx.access_cache.invalidate()
+    return dataclasses.replace(invited, user=dataclasses.replace(invited.user, operator_since=since))
+
+
+async def remove_operator(ctx: context.Context, user_id: str) -> users.User:
+    """Withdraw the role; the user stays a user of their account. One operator who can log in stays."""
+    async with ctx.store.transaction() as tx:
+        await stored_credentials.bump_access_version(tx)
+        found = await users.operators(tx)
+        user = next((one for one in found if one.id == user_id), None)
+        if user is None:
+            raise errors.NotFound("no such operator")
+        able = [one.id for one in await users.operators_who_can_log_in(tx)]
+        # At the command line, the next one can be added at once.
+        if able == [user.id] and ctx.actor is not callers.OPERATOR:
+            raise errors.Conflict("this is the last active operator; make another user an operator first")
+        await _set_operator(ctx, tx, user, since=None)
+    ctx.access_cache.invalidate()
+    return user
+
+
+async def _set_operator(ctx: context.Context, tx: store.Transaction, user: users.User, *, since: int | None) -> None:
+    if since == user.operator_since:
+        return
+    await users.set_operator(tx, user.id, since=since)
+    action = "operator.added" if since is not None else "operator.removed"
+    await audit_log.write(ctx, tx, audit_log.INSTALLATION, action, user.email)

@@ -14,8 +14,8 @@ import msgspec
 from postroad import context, errors
 from postroad.mail.accept import rendering
 from postroad.model.mail import limits
+from postroad.model.people import grants
 from postroad.services import audit_log
-from postroad.services.people import grants
 from postroad.services.templates import templates
 from postroad.storage.mail import templates as stored
 from postroad.storage.people import accounts

@@ -12,10 +12,10 @@ from typing import Any, Final, TypeVar
 from postroad import context, errors
 from postroad.mail.accept import rendering, validation
 from postroad.model.mail import statuses
+from postroad.model.people import grants
 from postroad.model.units import identifiers
 from postroad.protocol.text import mustache, placeholders
 from postroad.services import audit_log, usage_limits
-from postroad.services.people import grants
 from postroad.storage.engine import store
 from postroad.storage.mail import templates
 from postroad.storage.people import accounts

@@ -3,7 +3,7 @@
 import pytest
 
 from postroad import context
-from postroad.services.people import operators
+from postroad.services.people import users as people_users
 from postroad.storage.people import users
 from tests.contexts import Clock
 from tests.services.operations.checks import setups
@@ -18,7 +18,7 @@ async def test_an_operator_with_only_a_password_is_a_warning(
     given = setups.given(store=ctx.store)
     fine = [("ok", "no operator can log in with a password alone", "")]
     assert await setups.told("operators", given) == fine
-    await operators.add(ctx, owner.email)
+    await people_users.add_operator(ctx, owner.email)
     assert await setups.told("operators", given) == [
         ("warning", "operators who can log in with a password alone: 1", ADVICE)
     ]

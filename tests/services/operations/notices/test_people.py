@@ -10,7 +10,7 @@ from postroad.keys import installation_keys
 from postroad.mail import notice_kinds, notice_outbox
 from postroad.model.people import callers
 from postroad.services.operations.notices import sender
-from postroad.services.people import authentication, operators, password_links, users
+from postroad.services.people import logins, password_links, users
 from postroad.storage.people import accounts
 from postroad.storage.people import users as stored_users
 from tests import webhook_server
@@ -93,7 +93,7 @@ async def test_a_login_from_a_new_network_is_told_to_the_user(
 ) -> None:
     for address in ("192.0.2.1", "192.0.2.9", "198.51.100.7", "198.51.100.8"):
         clock.pass_seconds(1)
-        await authentication.log_in(ctx, owner.email, PASSWORD, client_address=address)
+        await logins.log_in(ctx, owner.email, PASSWORD, client_address=address)
     await sender.send_due(ctx, log=LOG)
     ((to, message),) = await told_mail.queued(ctx)
     assert (to, str(message["Subject"])) == (owner.email, "New login to your account Shop")
@@ -109,9 +109,9 @@ async def test_logins_of_one_user_do_not_hide_those_of_another(
     )
     for number in range(23):
         clock.pass_seconds(1)
-        await authentication.log_in(ctx, other.email, PASSWORD, client_address=f"10.{number}.0.1")
+        await logins.log_in(ctx, other.email, PASSWORD, client_address=f"10.{number}.0.1")
     for address in ("192.0.2.1", "198.51.100.7"):
-        await authentication.log_in(ctx, owner.email, PASSWORD, client_address=address)
+        await logins.log_in(ctx, owner.email, PASSWORD, client_address=address)
     await sender.send_due(ctx, log=LOG)
     told = [to for to, _ in await told_mail.queued(ctx)]
     assert (told.count(other.email), told.count(owner.email)) == (20, 1)
@@ -121,7 +121,7 @@ async def test_operators_are_also_told_over_the_webhook(
     ctx: context.Context, home: accounts.Account, clock: Clock
 ) -> None:
     user, _ = await users.create(ctx, home.id, email="root@example.net", password=PASSWORD, role=callers.Role.OWNER)
-    await operators.add(ctx, user.email)
+    await users.add_operator(ctx, user.email)
     values = {"check": "disk", "host": "<mx.example>", "found": "full", "advice": "", "page": "docs/doctor.md"}
     async with webhook_server.running(tls=False) as endpoint:
         changed = msgspec.structs.replace(ctx.settings.notices, webhook_url=endpoint.url)

@@ -18,7 +18,7 @@ from postroad.services import audit_log
 from postroad.services.accounts import account_registry
 from postroad.services.domains import domain_registry as domains
 from postroad.services.operations.notices import choices, sender
-from postroad.services.people import operators, users
+from postroad.services.people import users
 from postroad.storage.operations import notices
 from postroad.storage.people import accounts
 from postroad.storage.people import users as stored_users
@@ -58,7 +58,7 @@ async def test_a_suspension_is_told_to_owners_and_operators_once(
     ctx: context.Context, home: accounts.Account, account: accounts.Account, owner: stored_users.User
 ) -> None:
     await person(ctx, home.id, "root@example.net")
-    await operators.add(ctx, "root@example.net")
+    await users.add_operator(ctx, "root@example.net")
     await person(ctx, account.id, "reader@example.net", callers.Role.READ_ONLY)
     # An account can invite strangers: they get nothing but the invitation.
     await users.invite(ctx, account.id, email="stranger@example.org", role=callers.Role.OWNER)
@@ -259,12 +259,12 @@ async def test_whoever_is_no_longer_an_operator_or_wants_no_more_gets_no_digest(
 ) -> None:
     people = [await person(ctx, home.id, f"{name}@example.net") for name in ("root", "former", "quiet", "gone")]
     for one in people:
-        await operators.add(ctx, one.email)
+        await users.add_operator(ctx, one.email)
     values = {"check": "disk", "host": "mx", "found": "full", "advice": "", "page": "docs/doctor.md"}
     await tell(ctx, notice_outbox.NewNotice(kind=notice_kinds.CHECK_WARNING, subject="mx disk", values=values))
     await sender.send_due(ctx, log=LOG)
     _, former, quiet, gone = people
-    await operators.remove(ctx, former.id)
+    await users.remove_operator(ctx, former.id)
     await choices.choose(ctx, quiet, notice_kinds.CHECK_WARNING, notice_kinds.Choice.OFF)
     await users.disable(ctx, home.id, gone.id)
     clock.now = sender.next_digest(clock.now, hour=6)
@@ -276,7 +276,7 @@ async def test_what_a_tenant_writes_is_neither_a_header_nor_a_link_nor_html(
     ctx: context.Context, home: accounts.Account
 ) -> None:
     await person(ctx, home.id, "root@example.net")
-    await operators.add(ctx, "root@example.net")
+    await users.add_operator(ctx, "root@example.net")
     name = 'Log in at https://evil.example/<a href="x">&'
     tenant = await account_registry.create(ctx, name)
     told = notice_outbox.NewNotice(

@@ -12,7 +12,7 @@ from postroad.roles import composition
 from postroad.services.accounts import account_registry as accounts_registry
 from postroad.services.domains import domain_registry
 from postroad.services.people import logins as auth_login
-from postroad.services.people import operators, password_links, sessions, sso_connections, sso_flow
+from postroad.services.people import password_links, sessions, sso_connections, sso_flow
 from postroad.services.people import users as account_users
 from postroad.storage.people import accounts, users
 from tests import contexts, oidc_provider
@@ -214,11 +214,11 @@ async def test_switching_passwords_off_ends_the_sessions_that_began_with_one(
 async def test_one_operator_can_come_in_where_passwords_are_off_for_all(
     ctx: context.Context, account: accounts.Account, owner: users.User
 ) -> None:
-    await operators.add(ctx, owner.email)
+    await account_users.add_operator(ctx, owner.email)
     other, _ = await account_users.create(
         ctx, account.id, email="other@example.com", password=contexts.PASSWORD, role=callers.Role.OWNER
     )
-    await operators.add(ctx, other.email)
+    await account_users.add_operator(ctx, other.email)
     off = sso_setup.changed(ctx, issuer="https://x.example", client_id="x", passwords=False, break_glass=owner.email)
     visitor = sso_setup.visitor(off)
     for user, methods, is_admitted in (

@@ -7,7 +7,7 @@ from postroad.model.people import callers
 from postroad.services.accounts import account_registry as accounts_registry
 from postroad.services.domains import domain_registry
 from postroad.services.people import logins as auth_login
-from postroad.services.people import operators, password_links, sso_flow
+from postroad.services.people import password_links, sso_flow
 from postroad.services.people import users as account_users
 from postroad.storage.people import accounts, users
 from tests import contexts, oidc_provider
@@ -272,7 +272,7 @@ async def test_an_operator_cannot_be_impersonated_by_the_provider_of_their_accou
     ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
 ) -> None:
     await member(ctx, account.id)
-    await operators.add(ctx, JO)
+    await account_users.add_operator(ctx, JO)
     await sso_setup.connect(ctx, account.id, provider)
     with pytest.raises(errors.Forbidden, match="operators of the installation"):
         await sso_setup.enter(ctx, account.id, provider)
@@ -284,7 +284,7 @@ async def test_nobody_becomes_an_operator_whom_the_provider_of_an_account_opens(
     await sso_setup.connect(ctx, account.id, provider)
     await sso_setup.log_in(ctx, account.id, provider)
     with pytest.raises(errors.Conflict, match="single sign-on"):
-        await operators.add(ctx, JO)
+        await account_users.add_operator(ctx, JO)
 
 
 async def test_a_domain_that_is_no_longer_verified_opens_nothing(
@@ -349,7 +349,7 @@ async def test_a_newcomer_of_the_installation_joins_its_account(
 async def test_groups_make_operators_and_end_it(
     ctx: context.Context, account: accounts.Account, owner: users.User, provider: oidc_provider.Provider
 ) -> None:
-    await operators.add(ctx, owner.email)
+    await account_users.add_operator(ctx, owner.email)
     installed = of_installation(ctx, provider, account=account.id, groups={"mail": "operator", "staff": "developer"})
     provider.claims = {"groups": ["mail", "staff"]}
     begun = await sso_setup.log_in(installed, sso_flow.INSTALLATION, provider)
