@@ -61,7 +61,6 @@ RETRY_DELAYS: Final = (
 
 
 def renew_at(*, issued_at: int, expires_at: int) -> int:
-    """When a certificate is renewed."""
     return expires_at - (expires_at - issued_at) // 3
 
 

@@ -69,7 +69,6 @@ def on_day(state: State | None, *, day: int, caps: Sequence[int]) -> State:
 
 
 def at(state: State | None, *, now: int, caps: Sequence[int]) -> State:
-    """The state at a time."""
     return on_day(state, day=times.day_of(now), caps=caps)
 
 
@@ -85,12 +84,10 @@ def has_room(state: State, recipients: int, *, caps: Sequence[int]) -> bool:
 
 
 def use(state: State, recipients: int) -> State:
-    """The state after this many more recipients."""
     return State(state.day, state.step, state.used + recipients)
 
 
 def view(state: State, caps: Sequence[int]) -> View:
-    """A state for display."""
     tomorrow = State(state.day + 1, _next_step(state, caps), 0)
     return View(state.used, cap(state, caps), cap(tomorrow, caps), tomorrow.day * times.DAY)
 

@@ -34,7 +34,6 @@ class KeyLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_counted(self) -> bool:
-        """Whether what the key sends is counted."""
         return self.recipients_per_day is not None or self.credit_budget is not None
 
 
@@ -66,7 +65,6 @@ def usage_on_day(usage: KeyUsage, *, now: int) -> KeyUsage:
 
 
 def use_key(usage: KeyUsage, *, recipients: int, credits: int) -> KeyUsage:
-    """The usage after this much more."""
     return KeyUsage(usage.day, usage.recipients + recipients, usage.credits + credits)
 
 

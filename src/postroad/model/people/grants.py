@@ -29,7 +29,11 @@ def check_key(
         _check_limits(key, scopes, limits, is_itself=key.id == key_id)
     elif callers.Scope.OPERATOR in scopes and actor.who is not None and not may_operate(actor.who):
         raise errors.Forbidden("scopes: only an operator of this installation can give a key the scope 'operator'")
-    elif actor.kind is callers.ActorKind.PERSON and callers.Scope.TEAM in scopes and not _may_manage(actor):
+    elif (
+        actor.kind is callers.ActorKind.PERSON
+        and callers.Scope.TEAM in scopes
+        and not (actor.who is not None and callers.Permission.MANAGE in actor.who.permissions)
+    ):
         raise errors.Forbidden(
             "scopes: only an owner or an admin of this account can give a key the scope 'team' or '*'"
         )
@@ -126,7 +130,3 @@ def _check_unlimited(key: callers.ApiKey, *, what: str) -> None:
 
 def _key_of(actor: callers.Actor) -> callers.ApiKey | None:
     return None if actor.who is None or actor.kind is callers.ActorKind.OPERATOR else actor.who.key
-
-
-def _may_manage(actor: callers.Actor) -> bool:
-    return actor.who is not None and callers.Permission.MANAGE in actor.who.permissions

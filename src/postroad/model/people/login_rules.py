@@ -66,7 +66,6 @@ IPV6_NETWORKS: Final = {
 
 
 def of_user(name: str, client_address: str, *, is_known: bool) -> Counters:
-    """The counters of a user's login."""
     here = {Counter(network_of(client_address), name): NAME}
     return here if is_known else {**here, Counter(None, name): ANYWHERE, **of_network(client_address)}
 
@@ -83,7 +82,6 @@ def of_newcomer(name: str, client_address: str) -> Counters:
 
 
 def of_credential(name: str, client_address: str, *, is_known: bool) -> Counters:
-    """The counters of an SMTP credential."""
     here = Counter(network_of(client_address), name)
     return {here: APPLICATION} if is_known else {here: NAME, **of_network(client_address)}
 
@@ -125,7 +123,6 @@ def wait(counters: Counters, clear_at: Mapping[Counter, int], *, now: int) -> in
 
 
 def count(counters: Counters, clear_at: Mapping[Counter, int], *, now: int) -> dict[Counter, int]:
-    """The counters after one more failure."""
     return {
         counter: max(_credible(limit, clear_at.get(counter, 0), now=now), now) + limit.interval
         for counter, limit in counters.items()

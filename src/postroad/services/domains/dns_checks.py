@@ -42,7 +42,6 @@ class RecordStatus:
 
     @property
     def required(self) -> bool:
-        """Whether mail delivery depends on it."""
         return self.record.purpose in domain_records.REQUIRED
 
     @property
@@ -52,8 +51,6 @@ class RecordStatus:
 
 
 class CheckResult(msgspec.Struct, frozen=True):
-    """A domain after a check, and what the check changed."""
-
     domain: domains.Domain
     change: domain_records.VerificationChange
 
@@ -179,7 +176,13 @@ async def _conclude(
             return_path_domain=after.return_path_domain,
         ):
             await domains.remove_checks(tx, *place)  # a key may have another purpose than at the last check
-            await domains.put_checks(tx, [_row(place, purpose, finding, now) for purpose, finding in found.items()])
+            await domains.put_checks(
+                tx,
+                [
+                    domains.Check(*place, purpose, finding.state, finding.detail, "\n".join(finding.found), now)
+                    for purpose, finding in found.items()
+                ],
+            )
     if after.return_path_domain != domain.return_path_domain:
         ctx.access_cache.invalidate()
     return CheckResult(after, change)
@@ -252,12 +255,6 @@ def _record_status(
         found=found if needed_until is not None else finding.detail,
         needed_until=needed_until,
     )
-
-
-def _row(
-    place: tuple[str, str], purpose: domain_records.RecordPurpose, finding: domain_records.Finding, now: int
-) -> domains.Check:
-    return domains.Check(*place, purpose, finding.state, finding.detail, "\n".join(finding.found), now)
 
 
 # The monitor of sender domains: due domains are checked again, a bounded number at a time.

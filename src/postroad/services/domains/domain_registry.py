@@ -71,7 +71,6 @@ async def add(ctx: context.Context, account_id: str, name: str, *, verified: boo
 async def of_account(
     ctx: context.Context, account_id: str, *, after: str = "", limit: int = domains.MAX_ROWS
 ) -> list[domains.Domain]:
-    """An account's domains, oldest first."""
     async with ctx.store.scanning(account_id) as tx:
         return await domains.of_account(tx, account_id, after=after, limit=limit)
 

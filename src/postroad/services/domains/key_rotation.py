@@ -101,7 +101,6 @@ def _has_next(found: Sequence[domains.DkimKey]) -> bool:
 def _changed(
     ctx: context.Context, found: Sequence[domains.DkimKey], states: Mapping[str, domain_records.RecordState]
 ) -> list[domains.DkimKey]:
-    """The keys as they should be."""
     now = ctx.clock()
     is_next_published = any(
         key.status == domains.DkimStatus.NEXT
@@ -115,7 +114,6 @@ def _changed(
 
 
 def _advanced(key: domains.DkimKey, now: int) -> domains.DkimKey:
-    """A key after the switch to the next generation."""
     match key.status:
         case domains.DkimStatus.NEXT:
             return dataclasses.replace(key, status=domains.DkimStatus.CURRENT)

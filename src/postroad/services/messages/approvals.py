@@ -94,7 +94,6 @@ async def _get(ctx: context.Context, account_id: str, approval_id: str) -> appro
 
 
 async def _find(ctx: context.Context, account_id: str, approval_id: str) -> approvals.Approval:
-    """One that can still be decided."""
     found = await _get(ctx, account_id, approval_id)
     if found.state in _DECIDED:
         raise _decided()

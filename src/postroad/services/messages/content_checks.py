@@ -314,7 +314,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def origin_of(ctx: context.Context, account_id: str, message_id: str) -> Origin:
-    """How a message of an account is sent."""
     async with ctx.store.reading() as tx:
         found = await stored.outgoing(tx, [(account_id, message_id)])
     if not found:
@@ -354,7 +353,7 @@ def check(preview: previews.Preview, origin: Origin) -> Report:
     usage = html_usage.scan(preview.html or "", feature_keys())
     return Report(
         headers=check_header(preview.headers, origin),
-        content=_content(preview, usage),
+        content=[*_size(preview), *_parts(preview), *_images(usage), *_unsubscribe_link(preview, usage)],
         features=limited_features(usage),
         links=sorted(map(check_links, usage.links), key=lambda checked: not checked.problems),
         more_links=usage.more_links,
@@ -362,10 +361,6 @@ def check(preview: previews.Preview, origin: Origin) -> Report:
         truncated=preview.truncated,
         data_updated=features_updated(),
     )
-
-
-def _content(preview: previews.Preview, usage: html_usage.Usage) -> list[CheckFinding]:
-    return [*_size(preview), *_parts(preview), *_images(usage), *_unsubscribe_link(preview, usage)]
 
 
 def _size(preview: previews.Preview) -> list[CheckFinding]:

@@ -135,7 +135,6 @@ async def of_html(ctx: context.Context, account_id: str, html: str, *, is_dark: 
 
 
 def attachment_of(raw: bytes, index: int) -> Download:
-    """A part of a message, by its index in the preview."""
     reading = preview_parser.read(raw)
     if not 0 <= index < len(reading.parts):
         raise errors.NotFound("no such attachment in this message")
@@ -306,7 +305,6 @@ _SAFE: Final = "%/:?&=~+!$,;'@()*[]"
 
 
 def image_urls(html: str) -> list[str]:
-    """The images that can be fetched, up to the limit."""
     return html_preview.remote_images(html)[:MAX_IMAGES]
 
 

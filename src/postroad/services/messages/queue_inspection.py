@@ -89,8 +89,6 @@ class QueueEntry(msgspec.Struct, frozen=True):
 
 
 class Overview(msgspec.Struct, frozen=True):
-    """The oldest recipients of a selection, and its size."""
-
     now: int
     entries: list[QueueEntry]
     counts: Mapping[str, queue_views.Count]
@@ -208,7 +206,6 @@ async def count(ctx: context.Context, choices: Sequence[queue_views.Filter]) -> 
 
 
 async def retry(ctx: context.Context, choices: Sequence[queue_views.Filter]) -> QueueChange:
-    """Make waiting recipients due now."""
     held = (await count(ctx, choices)).held
     changed: Counter[str] = Counter()
     for account_id, chosen in await _by_account(ctx, choices):

@@ -64,8 +64,6 @@ class CheckedResend(validation.CheckedMessage, frozen=True, kw_only=True):
 
 
 class Original(msgspec.Struct, frozen=True):
-    """The message that is sent again."""
-
     message: messages.Message
     receipt: model_receipt.Receipt
     chosen: tuple[address.Mailbox, ...]

@@ -64,7 +64,6 @@ async def send(
 async def send_rendered(
     ctx: context.Context, who: callers.Caller, content: rendering.Rendered, *, sender: str, to: str, request_id: str
 ) -> transaction.Accepted:
-    """Send a rendered template, to see it in a mailbox."""
     request = send_request.SendRequest(
         sender=sender, to=to, subject=content.subject, text=content.text, html=content.html
     )

@@ -53,7 +53,6 @@ class RemovalResult(msgspec.Struct, frozen=True):
 
 
 async def remove_bodies(ctx: context.Context, *, now: int) -> RemovalResult:
-    """Remove expired contents, as far as the time permits."""
     ended = await partitions.window(ctx, partitions.content(ctx.settings), now=now)
     done = await _remove(ctx, retention.remove_bodies, ended)
     if done.has_more:
@@ -278,7 +277,6 @@ async def _sweep_removed(endpoint: webhooks.RemovedEndpoint, tx: store.Transacti
 
 
 async def _sweep_days(ctx: context.Context, tx: store.Transaction) -> int:
-    """Delete days that the bounce guard no longer counts."""
     today = times.day_of(ctx.clock())
     days = ctx.settings.bounce_guard.days
     return await mail_counts.sweep_guard_days(

@@ -40,7 +40,6 @@ class Destination(msgspec.Struct, frozen=True):
 
     @property
     def is_paused(self) -> bool:
-        """Whether an operator has paused it."""
         return self.override is not None and bool(self.override.paused)
 
     @property
@@ -64,7 +63,6 @@ async def find(ctx: context.Context, name: str) -> Destination:
 
 
 async def _read(ctx: context.Context) -> tuple[delivery_controls.Overrides, Sequence[processes.QueueStatus]]:
-    """The changes in force, and what workers report."""
     now = ctx.clock()
     async with ctx.store.reading() as tx:
         changes = delivery_controls.overrides_in_force(await delivery_controls.listed_overrides(tx), now=now)
@@ -118,7 +116,6 @@ async def restore(ctx: context.Context, name: str) -> Destination:
 
 
 async def _end(ctx: context.Context, name: str, action: str, left: delivery_controls.Override | None) -> Destination:
-    """End a change, and keep what is left of it."""
     async with ctx.store.transaction() as tx:
         if left is not None and left.has_limits:
             await delivery_controls.put_override(

@@ -43,8 +43,6 @@ Client address: {client_address}
 
 
 class ForwardResult(StrEnum):
-    """What became of a message to the operator."""
-
     FORWARDED = "forwarded"
     TOO_LARGE = "too_large"
     LOOP = "loop"

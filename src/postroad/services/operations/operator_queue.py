@@ -29,7 +29,6 @@ _KINDS: Final = (identifiers.ACCOUNT, identifiers.MESSAGE, identifiers.RECIPIENT
 async def page(
     ctx: context.Context, chosen: queue_views.Selection, *, state: str, cursor: str | None, limit: int
 ) -> identifiers.Page[queue_inspection.QueueEntry]:
-    """A page in order of account and message."""
     after = queue_views.WALK_START if cursor is None else _cursor_key(cursor)
     now = ctx.clock()
     async with ctx.store.scanning() as tx:

@@ -49,13 +49,10 @@ class Health(msgspec.Struct, frozen=True):
     certificates: Sequence[operations_certificates.ListenerCertificate]
 
     def is_alive(self, process: stored_processes.Process) -> bool:
-        """Whether a process has reported itself lately."""
         return process.seen_at >= self.now - findings.ALIVE
 
 
 class CheckRun(msgspec.Struct, frozen=True):
-    """The results of a run of the checks, and when it was."""
-
     at: int
     results: Sequence[table.Result]
 
@@ -89,7 +86,6 @@ class Checks:
         self._last: CheckRun | None = None
 
     async def read(self, ctx: context.Context) -> CheckRun:
-        """The results of the last run, or of a new one."""
         if self._last is not None and ctx.clock() - self._last.at < CHECKS_VALID:
             return self._last
         return await self._flights.join("checks", lambda: self._run(ctx))

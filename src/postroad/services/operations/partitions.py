@@ -37,7 +37,6 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def length(self) -> int:
-        """The length of a partition, whole days."""
         return -(-self.days // PARTS) * times.DAY
 
     @property

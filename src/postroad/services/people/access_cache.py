@@ -43,8 +43,6 @@ class _FailureChange(enum.Enum):
 
 
 class _FailureItem(msgspec.Struct, frozen=True):
-    """A change of counters at a time."""
-
     change: _FailureChange
     counters: login_rules.Counters
     now: int

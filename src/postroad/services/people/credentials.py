@@ -57,7 +57,9 @@ async def settle_secrets(
     created = await _created(tx, user)
     revoked = created
     if secrets is SecretsAction.HAND_OVER:
-        revoked = CreatedSecrets([one for one in created.api_keys if _operates(one)], [])
+        revoked = CreatedSecrets(
+            [one for one in created.api_keys if (callers.Scope.OPERATOR in callers.scopes_of(one.scopes))], []
+        )
     for key in revoked.api_keys:
         await stored_api_keys.revoke_key(tx, user.account_id, key.id, now=ctx.clock())
         await audit_log.write(ctx, tx, user.account_id, "api_key.revoked", key.name)
@@ -82,10 +84,6 @@ async def _hand_over(ctx: context.Context, tx: store.Transaction, user: users.Us
     await stored_api_keys.hand_over(tx, user.account_id, user.id, to=to)
     action = "user.secrets_kept" if taker is None else "user.secrets_handed_over"
     await audit_log.write(ctx, tx, user.account_id, action, user.email)
-
-
-def _operates(key: stored_api_keys.ApiKey) -> bool:
-    return callers.Scope.OPERATOR in callers.scopes_of(key.scopes)
 
 
 async def _created(tx: store.Transaction, user: users.User) -> CreatedSecrets:
@@ -152,7 +150,6 @@ async def find(ctx: context.Context, account_id: str, credential_id: str) -> sto
 
 
 async def revoke(ctx: context.Context, account_id: str, credential_id: str) -> None:
-    """Revoke a credential and its API keys."""
     _check_id(credential_id)
     async with ctx.store.transaction() as tx:
         await stored_api_keys.bump_access_version(tx)

@@ -85,7 +85,6 @@ def read_challenge(ctx: context.Context, text: str | None, ceremony: Ceremony, s
 
 
 async def use_challenge(ctx: context.Context, tx: store.Transaction, challenge: Challenge) -> None:
-    """Use a challenge up, with the answer that it got."""
     expires_at = challenge.until * times.SECOND
     if not await second_factors.use_challenge(tx, challenge.hash, expires_at=expires_at, now=ctx.clock()):
         raise challenge_expired()
@@ -162,7 +161,6 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 async def of_login(ctx: context.Context, login_id: str) -> list[stored_second_factors.Passkey]:
-    """The passkeys of a login, oldest first."""
     async with ctx.store.reading() as tx:
         return await stored_second_factors.passkeys(tx, login_id)
 

@@ -206,7 +206,6 @@ async def remove_all(ctx: context.Context, tx: store.Transaction, login_id: str)
 
 
 async def tell_added(ctx: context.Context, tx: store.Transaction, login: users.Login, factor: str) -> None:
-    """Record a new factor, and tell its person."""
     await _audit(ctx, tx, login, "user.second_factor_added", factor)
     await _notice(ctx, tx, login, notice_kinds.FACTOR_ADDED, factor)
 
@@ -351,7 +350,6 @@ TOTP_SET_UP: Final = times.HOUR
 
 
 def is_totp_code(text: str) -> bool:
-    """Whether a text looks like a code."""
     return len(text) == TOTP_DIGITS and text.isascii() and text.isdigit()
 
 
@@ -366,7 +364,6 @@ def matching_totp_step(secret: str, code: str, *, now: int, after: int) -> int |
 
 
 def totp_uri(secret: str, *, email: str) -> str:
-    """What an authenticator app reads from a QR code."""
     return pyotp.TOTP(secret, digits=TOTP_DIGITS).provisioning_uri(email, issuer_name=TOTP_ISSUER)
 
 
@@ -379,7 +376,6 @@ async def _store_totp(ctx: context.Context, tx: store.Transaction, login_id: str
 
 
 async def _unconfirmed_totp(ctx: context.Context, tx: store.Transaction, login_id: str) -> str | None:
-    """The secret that waits for its first code."""
     found = await second_factors.totp(tx, login_id)
     return None if found is None or found.confirmed_at is not None else _totp_secret(ctx, login_id, found)
 

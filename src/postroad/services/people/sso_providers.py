@@ -359,7 +359,6 @@ class Providers:
         return self._trusted if registration.is_trusted else self._guarded
 
     def _is_web_url(self, registration: identity_providers.Registration, url: str) -> bool:
-        """Whether a browser may be sent there."""
         scheme = parse.urlsplit(url).scheme
         return url.isascii() and url.isprintable() and scheme in {"https", parse.urlsplit(registration.issuer).scheme}
 

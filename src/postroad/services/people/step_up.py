@@ -60,14 +60,12 @@ async def ask_for_passkey(ctx: context.Context, who: callers.Caller) -> passkeys
 
 
 async def confirm_by_passkey(ctx: context.Context, who: callers.Caller, answer: passkeys.Answer) -> None:
-    """Confirm a session with a passkey of its login."""
     user, login = await person(ctx, who)
     await passkeys.check(ctx, answer, Ceremony.CONFIRM, login_id=login.id, subject=who.token_id or "")
     await _confirm(ctx, who, user, method=second_factors.PASSKEY)
 
 
 async def person(ctx: context.Context, who: callers.Caller) -> tuple[users.User, users.Login]:
-    """The user of a session, and the login behind it."""
     async with ctx.store.reading() as tx:
         user = await users.by_id(tx, who.user_id) if who.user_id is not None else None
         login = await users.login_by_id(tx, user.login_id) if user is not None and user.login_id is not None else None

@@ -72,12 +72,10 @@ async def invite(ctx: context.Context, account_id: str, *, email: str, role: cal
 
 
 def check_new(email: str) -> None:
-    """Refuse an email that nobody can be invited with."""
     _plain_address(email)
 
 
 async def of_account(ctx: context.Context, account_id: str) -> list[users.User]:
-    """The users of an account, oldest first."""
     async with ctx.store.scanning(account_id) as tx:
         return await users.of_account(tx, account_id)
 
@@ -147,7 +145,6 @@ async def create_password_link(
 
 
 async def change_role(ctx: context.Context, account_id: str, user_id: str, *, role: callers.Role) -> users.User:
-    """Change a user's role, from their next request on."""
     return await change(ctx, account_id, user_id, role=role)
 
 
@@ -351,7 +348,11 @@ def _member(members: Sequence[users.User], user_id: str) -> users.User:
 
 def _refuse_last_owner(members: Sequence[users.User], user: users.User) -> None:
     """Refuse to remove, disable or demote the only active owner."""
-    able = [one.id for one in members if one.role == callers.Role.OWNER and _can_log_in(one)]
+    able = [
+        one.id
+        for one in members
+        if one.role == callers.Role.OWNER and (one.disabled_at is None and one.joined_at is not None)
+    ]
     if able == [user.id]:
         raise errors.Conflict("this is the last active owner; make another user an owner first")
 
@@ -360,10 +361,6 @@ def _refuse_operator(ctx: context.Context, user: users.User) -> None:
     """Refuse to change an operator, unless it is an operator who does: a password link would give the role away."""
     if user.operator_since is not None and ctx.actor.kind is not callers.ActorKind.OPERATOR:
         raise errors.Forbidden("this user operates the installation; only an operator can change this user")
-
-
-def _can_log_in(user: users.User) -> bool:
-    return user.disabled_at is None and user.joined_at is not None
 
 
 def _plain_address(email: str) -> address.Mailbox:

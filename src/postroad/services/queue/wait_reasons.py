@@ -87,7 +87,6 @@ class WaitReason:
 
     @property
     def sentence(self) -> str:
-        """All of it in one sentence, with the time in UTC."""
         parts = [self.text]
         if self.next_attempt_at is not None:
             parts.append(f"next attempt at {_in_utc(self.next_attempt_at)}")
@@ -133,7 +132,6 @@ def detail(
 
 
 def ahead_in_words(number: int) -> str:
-    """How many are before a recipient."""
     if number > MAX_AHEAD:
         return f"more than {MAX_AHEAD:,} recipients ahead"
     return "1 recipient ahead" if number == 1 else f"{number:,} recipients ahead"

@@ -67,7 +67,7 @@ async def save(ctx: context.Context, account_id: str, alias: str, content: templ
 async def restore(ctx: context.Context, account_id: str, alias: str, number: int) -> stored.Version:
     """Save an old version again, as a draft."""
     version = await find(ctx, account_id, alias, number)
-    return await save(ctx, account_id, alias, _content(version))
+    return await save(ctx, account_id, alias, dataclasses.replace(templates.content_of(version), sample=version.sample))
 
 
 async def duplicate(ctx: context.Context, account_id: str, alias: str) -> stored.Template:
@@ -84,7 +84,6 @@ async def duplicate(ctx: context.Context, account_id: str, alias: str) -> stored
 
 
 async def history(ctx: context.Context, account_id: str, alias: str) -> list[stored.VersionSummary]:
-    """The versions of a template, the latest first."""
     template = await templates.find(ctx, account_id, alias)
     async with ctx.store.reading() as tx:
         return await stored.versions(tx, template.id, limit=templates.MAX_VERSIONS + 1)
@@ -122,10 +121,6 @@ def _lines(old: str, new: str) -> Iterator[str]:
     changes = difflib.unified_diff(was, now, lineterm="", n=CONTEXT_LINES)
     # The names of the files, of which there are none.
     yield from (line for line in changes if line not in ("--- ", "+++ "))
-
-
-def _content(version: stored.Version) -> templates.Content:
-    return dataclasses.replace(templates.content_of(version), sample=version.sample)
 
 
 def _no_version() -> errors.NotFound:

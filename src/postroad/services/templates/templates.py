@@ -71,7 +71,6 @@ async def record_version(
 
 
 def _kept_version(content: Content) -> int:
-    """How many versions of this size are kept."""
     size = sum(len(text or "") for text in (content.subject, content.text, content.html, content.sample))
     return min(MAX_VERSIONS, KEPT_CHARACTERS // max(1, size))
 

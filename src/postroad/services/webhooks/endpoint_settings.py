@@ -106,7 +106,6 @@ def _format_events(wanted: Sequence[str], of_format: str) -> list[str]:
 
 
 def lines(text: str) -> list[str]:
-    """The entries of a stored filter."""
     return text.split("\n") if text else []
 
 

@@ -35,14 +35,11 @@ MAX_OLD_SECRETS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class SavedEndpoint:
-    """An endpoint, and its secret when it is new."""
-
     webhook: webhooks.Webhook
     secret: str | None = field(default=None, repr=False)
 
 
 async def of_account(ctx: context.Context, account_id: str) -> list[webhooks.Webhook]:
-    """All endpoints of an account, the first one first."""
     async with ctx.store.reading() as tx:
         return await webhooks.of_account(tx, account_id)
 
@@ -259,7 +256,6 @@ def _apply(
 
 
 def _origin(url: str) -> str:
-    """Scheme, host and port of a normalized URL."""
     return _PATH.sub("", url)
 
 
@@ -286,7 +282,6 @@ async def _add_secret(
 
 
 def _refuse_too_many(good: Sequence[webhooks.Secret]) -> None:
-    """Refuse one more old secret than allowed."""
     if len(good) <= MAX_OLD_SECRETS:
         return
     first = min(secret.expires_at for secret in good if secret.expires_at is not None)

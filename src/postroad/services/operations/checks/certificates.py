@@ -127,7 +127,6 @@ def _evaluate(given: findings.Subject, section: str, certificate: x509.Certifica
 
 
 def _expected_name(given: findings.Subject, section: str) -> str:
-    """The name that clients connect to."""
     url = given.settings.http.base_url
     return (parse.urlsplit(url).hostname if section == "http" and url else None) or given.hostname
 

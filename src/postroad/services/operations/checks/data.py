@@ -185,7 +185,6 @@ async def daily_growth(known: store.Store, host: str, folder: str, *, free: int,
 
 
 async def sample(given: findings.Subject) -> None:
-    """Measure the free space, to know the growth later."""
     if given.store is None:
         return
     now = given.clock()

@@ -108,11 +108,11 @@ class Subject:
     @property
     def public_sources(self) -> Sequence[config.Source]:
         """The source addresses that destinations see."""
-        return [one for one in self.settings.sources if not _is_translated(one.address)]
-
-
-def _is_translated(address: str) -> bool:
-    return any(ipaddress.ip_address(address) in network for network in _TRANSLATED)
+        return [
+            one
+            for one in self.settings.sources
+            if not any(ipaddress.ip_address(one.address) in network for network in _TRANSLATED)
+        ]
 
 
 async def of_context(ctx: context.Context) -> Subject:

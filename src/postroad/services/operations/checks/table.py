@@ -30,8 +30,6 @@ class Scope(Enum):
 
 
 class Check(msgspec.Struct, frozen=True):
-    """A check: what it does, and whose result it is."""
-
     run: Callable[[findings.Subject], Awaitable[Sequence[check_findings.Finding]]]
     scope: Scope = Scope.HOST
 
@@ -85,7 +83,6 @@ async def run(given: findings.Subject, *, scopes: Sequence[Scope] = tuple(Scope)
 
 
 async def run_one(name: str, check: Check, given: findings.Subject) -> Result:
-    """Run one check within its time."""
     # The service itself serves its documentation.
     page = f"{config.public_url(given.settings) or config.local_url(given.settings)}/{PAGE}#{name}"
     try:

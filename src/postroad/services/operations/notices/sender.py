@@ -74,7 +74,6 @@ def render_digest(items: Sequence[tuple[str, Mapping[str, str]]], *, link: str, 
 
 
 def summary(kind: str, values: Mapping[str, str]) -> str:
-    """A notice in one line: its subject."""
     return mustache.parse(_template(kind)[0]).render(cleaned(kind, values), escape_html=False)
 
 
@@ -166,7 +165,6 @@ def next_digest(now: int, *, hour: int) -> int:
 
 
 async def _mails(ctx: context.Context, tx: store.Transaction, notice: notices.Notice) -> list[notices.Mail]:
-    """Who gets a notice, and when."""
     kind, now = notice_kinds.KINDS[notice.kind], ctx.clock()
     mails = []
     if kind.audience is notice_kinds.Audience.OPERATORS and ctx.settings.notices.webhook_url:
@@ -245,7 +243,6 @@ async def _postpone(ctx: context.Context, together: Sequence[notices.Mail], *, d
 
 
 async def _values(tx: store.Transaction, notice: notices.Notice) -> dict[str, str]:
-    """The values of a notice, with its account."""
     values = msgspec.json.decode(notice.content, type=dict[str, str])
     account = await accounts.by_id(tx, notice.account_id) if notice.account_id else None
     return {"account": account.name if account else "", "account_id": notice.account_id, **values}
