@@ -225,3 +225,127 @@ def test_an_address_is_near_the_networks_of_its_neighbours(
     address: str, networks: list[str], *, expected: bool
 ) -> None:
     assert login_rules.is_near(address, networks) is expected
+
+
+# Short names of devices.
+
+MAC = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/"
+
+
+@pytest.mark.parametrize(
+    "user_agent, name",
+    [
+        ("Mozilla/5.0 (X11; Linux x86_64; rv:131.0) Gecko/20100101 Firefox/131.0", "Firefox on Linux"),
+        (
+            "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/130.0.0.0 Safari/537.36",
+            "Chrome on Windows",
+        ),
+        (f"{MAC}605.1.15 (KHTML, like Gecko) Version/17.6 Safari/605.1.15", "Safari on macOS"),
+        (f"{MAC}537.36 (KHTML, like Gecko) Chrome/130.0.0.0 Safari/537.36 Edg/130.0.0.0", "Edge on macOS"),
+        (
+            "Mozilla/5.0 (iPhone; CPU iPhone OS 17_6 like Mac OS X) Version/17.6 Mobile Safari/604.1",
+            "Safari on iPhone",
+        ),
+        (
+            "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 Chrome/130.0.0.0 Mobile Safari/537.36",
+            "Chrome on Android",
+        ),
+        ("curl/8.5.0", "curl/8.5.0"),
+        ("python-httpx/0.28.1", "python-httpx/0.28.1"),
+        ("<script>", "Unknown device"),
+        ("", "Unknown device"),
+        ("x" * 1_000, "x" * 40),
+    ],
+)
+def test_a_device_has_a_short_name(user_agent: str, name: str) -> None:
+    assert login_rules.device_name(user_agent) == name
+
+
+# Weak passwords: common ones and what people do to them, patterns, and one's own address.
+
+COMMON = {"password", "dragon", "letmein", "iloveyou", "q1w2e3r4t5"}
+
+
+@pytest.mark.parametrize(
+    "password",
+    [
+        "password",
+        "PASSWORD",
+        "password123",
+        "2024Password!",
+        "P@ssw0rd2024",
+        "Passw0rd!!",
+        "p455w0rd",
+        "passwordpassword",
+        "Dragon-12345",
+        "!letmein!",
+        "1l0vey0u99",
+        "Q1w2e3r4t5",
+        "aaaaaaaaaa",
+        "1212121212",
+        "abcabcabcabc",
+        "kq.1xkq.1x",
+        "xyz.!xyz.!xy",
+        "1234567890",
+        "0987654321",
+        "qwertyuiop",
+        "QWERTZuiop12",
+        "azertyuiop",
+        "poiuytrewq",
+        "1qaz2wsx3edc",
+        "qweasdzxc123",
+        "abcdefghij1!",
+        "12345678abc",
+        "12345678xk2",
+    ],
+)
+def test_what_is_common_or_a_pattern(password: str) -> None:
+    assert login_rules.is_common_password(password, COMMON)
+
+
+@pytest.mark.parametrize(
+    "password",
+    [
+        "correct horse battery",
+        "kX9#vLw2Qz",
+        "dragon8471936",  # seven more characters
+        "my dragon is red",
+        "mango-tree-17",
+        "hqbtkahqbtka",
+        "horsesixhorse",
+        "1234 is not enough",
+        "пароль из слов",
+        "p4 and more p4",
+    ],
+)
+def test_what_is_neither(password: str) -> None:
+    assert not login_rules.is_common_password(password, COMMON)
+
+
+@pytest.mark.parametrize(
+    "password",
+    [
+        "jo.smith@example.com",
+        "JO.SMITH@EXAMPLE.COM1",
+        "smith12345",
+        "Jo.Smith2024",
+        "example-2024",
+        "smithexample",
+        "12smith345",
+    ],
+)
+def test_what_is_little_more_than_the_address(password: str) -> None:
+    assert login_rules.is_own_address(password, "jo.smith@example.com")
+
+
+@pytest.mark.parametrize(
+    "password", ["the horse of jo.smith", "smith-and-sons", "jojojojojo", "come on then", "comcomcomcom"]
+)
+def test_a_part_of_the_address_may_be_a_part_of_the_password(password: str) -> None:
+    assert not login_rules.is_own_address(password, "jo.smith@example.com")
+
+
+@given(st.text(max_size=256), st.text(max_size=64))
+def test_any_text_has_an_answer(password: str, email: str) -> None:
+    login_rules.is_common_password(password, COMMON)
+    login_rules.is_own_address(password, email)

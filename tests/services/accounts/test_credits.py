@@ -1,13 +1,25 @@
 """Credits are given with a ledger entry, and the ledger always sums to the balances."""
 
+import csv
+import datetime as dt
+import io
+import zoneinfo
+
+import msgspec
 import pytest
 
-from postroad import context, errors
+from postroad import config, context, errors
+from postroad.model.bounces import disposition
+from postroad.model.units import times
+from postroad.roles import composition
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits
-from postroad.services.operations import operator_jobs
+from postroad.services.operations import gauges, operator_jobs
+from postroad.storage.mail import messages
 from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail, contexts
+from tests.contexts import Clock
+from tests.services import audit_entries, claimed_mail
 
 
 async def test_given_credits_are_available_and_in_the_ledger(
@@ -90,3 +102,253 @@ async def test_a_tampered_cursor_is_refused(
 ) -> None:
     with pytest.raises(errors.InvalidRequest, match=r"^before: "):
         await credits.ledger(ctx, account.id, before, 10)
+
+
+# The ledger as a file: all of it, oldest first, with balances that agree with the account.
+
+HEAD = b"created_at,kind,available,reserved,available_after,reserved_after,message_id,note,id\r\n"
+
+
+async def exported(ctx: context.Context, account_id: str) -> bytes:
+    return b"".join([part async for part in credits.export_ledger(ctx, account_id)])
+
+
+async def rows(ctx: context.Context, account_id: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO((await exported(ctx, account_id)).decode(), newline=""), strict=True))
+
+
+async def test_an_empty_ledger_is_a_file_with_a_head(ctx: context.Context, account: stored_accounts.Account) -> None:
+    assert await exported(ctx, account.id) == HEAD
+
+
+async def test_every_entry_is_there_with_the_balances_after_it(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    other = await accounts.create(ctx, "Other")
+    await credits.add(ctx, other.id, 99, "theirs")
+    await accepted_mail.allow_sending(ctx, account.id, amount=10)
+    clock.pass_seconds(1)
+    message_id = await accepted_mail.accept(ctx, account.id, to=("a@example.net", "b@example.net"))
+    clock.pass_seconds(1)
+    await credits.add(ctx, account.id, 5, "=HYPERLINK(1)")
+    first, second, third = await rows(ctx, account.id)
+    assert (first["created_at"], first["kind"], first["available"]) == ("2027-01-15T08:00:00.000Z", "grant", "10")
+    assert (second["kind"], second["available"], second["reserved"]) == ("reserve", "-2", "2")
+    assert (second["available_after"], second["reserved_after"], second["message_id"]) == ("8", "2", message_id)
+    assert (third["available_after"], third["note"]) == ("13", "'=HYPERLINK(1)")
+    now = await accounts.find(ctx, account.id)
+    assert (third["available_after"], third["reserved_after"]) == (str(now.available), str(now.reserved))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
+async def test_a_file_is_written_page_by_page(
+    ctx: context.Context,
+    account: stored_accounts.Account,
+    clock: contexts.Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    count: int,
+) -> None:
+    monkeypatch.setattr(credits, "LEDGER_PAGE_ROWS", 2)
+    for _ in range(count):
+        await credits.add(ctx, account.id, 1, None)
+        clock.pass_seconds(1)
+    parts = [part async for part in credits.export_ledger(ctx, account.id)]
+    assert all(parts)
+    assert len(parts) == (count + 1) // 2
+    assert [row["available_after"] for row in await rows(ctx, account.id)] == [str(n + 1) for n in range(count)]
+
+
+# Mail that costs nothing: no reservation, no ledger entry, and books that still agree.
+
+BOUNCED, DELIVERED = disposition.Verdict.BOUNCED, disposition.Verdict.DELIVERED
+
+
+async def entries(ctx: context.Context, account_id: str) -> list[tuple[str, int, int]]:
+    async with ctx.store.reading() as tx:
+        found = await stored_accounts.entries_from(tx, account_id, after="", limit=99)
+    return sorted((entry.kind, entry.available, entry.reserved) for entry in found)
+
+
+async def balance(ctx: context.Context, account_id: str) -> tuple[int, int]:
+    account = await accounts.find(ctx, account_id)
+    return account.available, account.reserved
+
+
+async def end(ctx: context.Context, verdicts: dict[str, disposition.Verdict]) -> None:
+    claims = await claimed_mail.claim_all(ctx, claimed_mail.WORKER)
+    await ctx.outcome_commits.submit(
+        [claimed_mail.outcome(ctx, one, verdicts[one.email_key], recipient_count=0, code=550) for one in claims]
+    )
+
+
+async def test_an_unlimited_account_is_not_charged_and_its_earlier_mail_keeps_its_price(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id, amount=2)
+    await accepted_mail.accept(ctx, account.id, to=("paid@example.net",))
+    changed = await credits.set_unlimited(ctx, account.id, unlimited=True)
+    assert changed.unlimited == 1
+    free = await accepted_mail.accept(ctx, account.id, to=("a@example.net", "b@example.net", "c@example.net"))
+    assert await balance(ctx, account.id) == (1, 1)
+    async with ctx.store.reading() as tx:
+        message = await messages.by_id(tx, account.id, free)
+    assert message is not None
+    assert (message.recipient_count, message.credits_reserved) == (3, 0)
+    assert (await operator_jobs.check_consistency(ctx)).findings == []
+
+    await end(
+        ctx,
+        {"paid@example.net": BOUNCED, "a@example.net": BOUNCED, "b@example.net": DELIVERED, "c@example.net": DELIVERED},
+    )
+    assert await balance(ctx, account.id) == (2, 0)
+    assert await entries(ctx, account.id) == [("grant", 2, 0), ("release", 1, -1), ("reserve", -1, 1)]
+    assert (await operator_jobs.check_consistency(ctx)).findings == []
+
+    await credits.set_unlimited(ctx, account.id, unlimited=False)
+    await accepted_mail.accept(ctx, account.id, to=("d@example.net",))
+    await end(ctx, {"d@example.net": DELIVERED})
+    assert await balance(ctx, account.id) == (1, 0)
+    with pytest.raises(errors.InsufficientCredits):
+        await accepted_mail.accept(ctx, account.id, to=("e@example.net", "f@example.net"))
+    assert (await operator_jobs.check_consistency(ctx)).findings == []
+    changes = [change for change in await audit_entries.summaries(ctx, account.id) if "limited" in change[0]]
+    assert changes == [("credits.limited", "Shop", ""), ("credits.unlimited", "Shop", "")]
+
+
+async def test_an_installation_without_credits_charges_nobody(
+    ctx: context.Context, settings: config.Settings, clock: Clock
+) -> None:
+    shop = await accounts.create(ctx, "Free")
+    await accepted_mail.allow_sending(ctx, shop.id, amount=1)
+    off = msgspec.structs.replace(settings, credits=msgspec.structs.replace(settings.credits, enabled=False))
+    async with composition.open_context(off, clock=clock) as without:
+        for refused in (
+            credits.add(without, shop.id, 5, None),
+            credits.set_unlimited(without, shop.id, unlimited=True),
+        ):
+            with pytest.raises(errors.Conflict, match="credits are off"):
+                await refused
+        await accepted_mail.accept(without, shop.id, to=("a@example.net", "b@example.net"))
+        await end(without, {"a@example.net": DELIVERED, "b@example.net": BOUNCED})
+        assert await balance(without, shop.id) == (1, 0)
+        assert await entries(without, shop.id) == [("grant", 1, 0)]
+        assert (await operator_jobs.check_consistency(without)).findings == []
+        await gauges.Gauges().refresh(without)
+        assert without.metrics.low_credits.values == {(): 0}
+
+
+async def test_accounts_with_credits_for_less_than_three_days_are_counted(
+    ctx: context.Context, account: stored_accounts.Account, clock: Clock
+) -> None:
+    async def shown() -> dict[tuple[str, ...], float]:
+        await gauges.Gauges().refresh(ctx)
+        return dict(ctx.metrics.low_credits.values)
+
+    await accepted_mail.allow_sending(ctx, account.id, amount=2)
+    assert await shown() == {(): 0}
+    await accepted_mail.accept(ctx, account.id, to=("a@example.net",))
+    assert await shown() == {(): 0}  # one used, one left
+    await accepted_mail.accept(ctx, account.id, to=("b@example.net",))
+    assert await shown() == {(): 1}
+    await credits.set_unlimited(ctx, account.id, unlimited=True)
+    assert await shown() == {(): 0}
+    await credits.set_unlimited(ctx, account.id, unlimited=False)
+    clock.pass_seconds(4 * 24 * 3600)
+    assert await shown() == {(): 0}
+
+
+# Where credits went: one line a message, with the balance after it, and recipients by day and by tag.
+
+IS_DELIVERED, HAS_BOUNCED, _, _ = disposition.Verdict
+
+
+@pytest.fixture
+async def shop(ctx: context.Context, account: stored_accounts.Account) -> str:
+    """An account that may send."""
+    await accepted_mail.allow_sending(ctx, account.id, amount=100)
+    return account.id
+
+
+async def lines(ctx: context.Context, account_id: str, *, limit: int = 50) -> list[tuple[str, int, int | None]]:
+    """The whole ledger, page by page: kind, change and balance, newest first."""
+    found: list[tuple[str, int, int | None]] = []
+    cursor: str | None = None
+    for _ in range(20):
+        page = await credits.statement(ctx, account_id, before=cursor, limit=limit)
+        found += [(line.entry.kind, line.entry.available, line.balance) for line in page.rows]
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+    raise AssertionError("the ledger does not end")
+
+
+async def test_a_message_is_one_line_and_a_refund_another(ctx: context.Context, shop: str, clock: Clock) -> None:
+    for verdict in (IS_DELIVERED, HAS_BOUNCED):
+        clock.pass_seconds(1)
+        _, (claimed,) = await claimed_mail.another(ctx, shop, f"{verdict}@example.net")
+        clock.pass_seconds(1)
+        await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, verdict)])
+    clock.pass_seconds(1)
+    await accepted_mail.accept(ctx, shop, to=("a@example.net", "b@example.net"))
+    expected = [
+        ("reserve", -2, 98 - 1),
+        ("release", 1, 99),
+        ("reserve", -1, 98),
+        ("reserve", -1, 99),
+        ("grant", 100, 100),
+    ]
+    assert await lines(ctx, shop) == expected
+    assert await lines(ctx, shop, limit=2) == expected
+    page = await credits.statement(ctx, shop, before=None, limit=50)
+    assert [line.billing for line in page.rows] == ["reserved", None, "released", "settled", None]
+
+
+async def test_entries_without_a_line_are_passed_over(
+    ctx: context.Context, shop: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock.pass_seconds(1)
+    _, (claimed,) = await claimed_mail.another(ctx, shop, "ada@example.net")
+    clock.pass_seconds(1)
+    await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, IS_DELIVERED)])
+    monkeypatch.setattr(credits, "ENTRIES_PER_PAGE", 1)
+    first = await credits.statement(ctx, shop, before=None, limit=50)
+    assert first.rows == []
+    assert first.next_cursor is not None
+    assert await lines(ctx, shop) == [("reserve", -1, 99), ("grant", 100, 100)]
+
+
+async def test_a_balance_too_far_back_is_not_shown(
+    ctx: context.Context, shop: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        clock.pass_seconds(1)
+        await credits.add(ctx, shop, 1, None)
+    monkeypatch.setattr(credits, "MAX_ENTRIES", 2)
+    assert [balance for _, _, balance in await lines(ctx, shop, limit=1)] == [103, 102, None, None]
+
+
+async def test_a_foreign_cursor_is_refused(ctx: context.Context, shop: str) -> None:
+    with pytest.raises(errors.InvalidRequest, match="before: "):
+        await credits.statement(ctx, shop, before="em_1", limit=9)
+
+
+async def test_recipients_are_counted_by_day_of_the_person_and_by_tag(
+    ctx: context.Context, shop: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 2027-01-15 08:00 UTC is 21:00 in Auckland; four hours later it is the next day there.
+    await accepted_mail.accept(ctx, shop, to=("a@example.net", "b@example.net"), tags=("order", "news"))
+    clock.pass_seconds(4 * 3600)
+    await accepted_mail.accept(ctx, shop, tags=("news",))
+    await accepted_mail.accept(ctx, shop, tags=("test",), is_test=True)
+    auckland = await credits.recent_usage(ctx, shop, zoneinfo.ZoneInfo("Pacific/Auckland"))
+    assert len(auckland.days) == credits.USAGE_DAYS
+    assert auckland.days[-2:] == [(dt.date(2027, 1, 15), 2), (dt.date(2027, 1, 16), 1)]
+    here = await credits.recent_usage(ctx, shop, times.UTC)
+    assert here.days[-1] == (dt.date(2027, 1, 15), 3)
+    assert sum(count for _, count in here.days) == 3
+    assert [(one.tag, one.messages, one.recipients) for one in here.tags] == [("news", 2, 3), ("order", 1, 2)]
+    assert here.counted_from is None
+    monkeypatch.setattr(credits, "MAX_MESSAGES", 2)
+    newest = await credits.recent_usage(ctx, shop, times.UTC)
+    assert newest.counted_from is not None
+    assert [(one.tag, one.recipients) for one in newest.tags] == [("news", 1)]

@@ -1,5 +1,6 @@
 """A sweep removes what has expired and nothing else, in transactions of a bounded size."""
 
+import types
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from postroad import context
 from postroad.model.mail import limits
 from postroad.model.units import identifiers
 from postroad.protocol.reports import tls_report
+from postroad.services import throttled_batches
 from postroad.services.operations import cleanup, operator_jobs
 from postroad.services.queue import holds
 from postroad.storage.engine import store
@@ -246,3 +248,28 @@ async def test_hours_go_that_no_chart_shows_any_more(ctx: context.Context, clock
     assert await samples.count(ctx.store, "hourly_counts") == 2
     clock.pass_seconds(3600)
     assert (await cleanup.sweep(ctx)).failure_counts == 1
+
+
+# Long work leaves the store to others for half of the time.
+
+
+@pytest.mark.parametrize("took, rested", [(0.25, 0.25), (30.0, 1.0)])
+async def test_a_part_is_committed_and_then_rests_as_long_as_it_took_within_a_bound(
+    ctx: context.Context, monkeypatch: pytest.MonkeyPatch, took: float, rested: float
+) -> None:
+    now = [0.0]
+    rests: list[tuple[float, int]] = []
+
+    async def work(tx: store.Transaction) -> str:
+        await sessions.insert(tx, samples.session())
+        now[0] += took
+        return "done"
+
+    async def sleep(seconds: float) -> None:
+        rests.append((seconds, await samples.count(ctx.store, "sessions")))
+
+    loop = types.SimpleNamespace(time=lambda: now[0])
+    world = types.SimpleNamespace(get_running_loop=lambda: loop, sleep=sleep)
+    monkeypatch.setattr(throttled_batches, "asyncio", world)
+    assert await throttled_batches.run_batch(ctx, work) == "done"
+    assert rests == [(rested, 1)]

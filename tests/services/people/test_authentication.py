@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 from collections.abc import AsyncIterator
 
 import argon2
@@ -10,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from postroad import config, context, errors
+from postroad.model.delivery import throttle
 from postroad.model.people import callers, login_rules
 from postroad.model.units import times
 from postroad.roles import composition
@@ -276,8 +278,9 @@ async def test_a_network_that_the_user_logged_in_from_stays_open_during_an_attac
     ctx: context.Context, owner: users.User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(login_rules, "NEWCOMERS", login_rules.FailureLimit(free=1, interval=times.HOUR))
+    monkeypatch.setattr(login_rules, "ANYWHERE", login_rules.FailureLimit(free=5, interval=times.HOUR))
     await log_in(ctx)
-    for number in range(1 + 50):
+    for number in range(1 + 5):
         with pytest.raises(errors.Unauthorized):
             await logins.log_in(ctx, owner.email, "wrong horse", client_address=f"198.18.{number}.1")
     with pytest.raises(errors.RateLimited):
@@ -386,3 +389,57 @@ async def test_of_two_changes_at_once_one_wins(
 async def test_only_a_user_has_a_password_to_change(ctx: context.Context) -> None:
     with pytest.raises(errors.Unauthorized, match="requires a login token"):
         await logins.change_password(ctx, PASSWORD_CALLER, current_password=PASSWORD, new_password=NEW_PASSWORD)
+
+
+# The rate of management: by user and by account, and no limit for sending and reading mail.
+
+EVERYTHING = frozenset(callers.Permission)
+
+
+def user(user_id: str, account_id: str = "acc_1") -> callers.Caller:
+    return callers.Caller(account_id, "cred_1", callers.Scheme.TOKEN, EVERYTHING, user_id=user_id)
+
+
+def allowed(rate: authentication.ManagementRate, who: callers.Caller, permission: callers.Permission) -> int:
+    """How many of 200 requests at once are allowed."""
+    count = 0
+    for _ in range(200):
+        with contextlib.suppress(errors.RateLimited):
+            rate.require(who, permission)
+            count += 1
+    return count
+
+
+@pytest.fixture
+def rate(clock: Clock) -> authentication.ManagementRate:
+    return authentication.ManagementRate(throttle.RateLimit(rate=50, burst=100), clock=clock)
+
+
+@pytest.mark.parametrize("permission", [callers.Permission.VIEW, callers.Permission.CHANGE, callers.Permission.MANAGE])
+def test_a_user_has_half_of_what_the_account_has(
+    rate: authentication.ManagementRate, clock: Clock, permission: callers.Permission
+) -> None:
+    assert allowed(rate, user("usr_1"), permission) == 50
+    assert allowed(rate, user("usr_2"), permission) == 50
+    with pytest.raises(errors.RateLimited, match=r"^too many management requests: more than 50 per second$") as refusal:
+        rate.require(user("usr_3"), permission)
+    assert refusal.value.retry_after == 1
+    assert allowed(rate, user("usr_4", "acc_2"), permission) == 50
+    clock.pass_seconds(1)
+    assert allowed(rate, user("usr_1"), permission) == 25
+    assert allowed(rate, user("usr_2"), permission) == 25
+
+
+@pytest.mark.parametrize("permission", [callers.Permission.SEND, callers.Permission.READ])
+def test_sending_and_reading_mail_are_not_counted(
+    rate: authentication.ManagementRate, permission: callers.Permission
+) -> None:
+    assert allowed(rate, user("usr_1"), permission) == 200
+
+
+def test_a_caller_without_the_permission_is_refused_first(rate: authentication.ManagementRate) -> None:
+    key = callers.Caller("acc_1", "cred_1", callers.Scheme.API_KEY, callers.PASSWORD_PERMISSIONS)
+    for _ in range(200):
+        with pytest.raises(errors.Unauthorized):
+            rate.require(key, callers.Permission.VIEW)
+    assert allowed(rate, user("usr_1"), callers.Permission.VIEW) == 50

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import jwt
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad import errors
+from postroad import context, errors
 from postroad.model.units import identifiers
 from postroad.services.people import tokens
 from postroad.storage.people import users
@@ -236,3 +237,29 @@ def test_no_odd_claim_does_anything_but_pass_or_be_refused(changes: dict[str, ob
         return
     assert claims.exp > NOW // SECOND
     assert claims.sub == USER.id
+
+
+# What a browser keeps for us is read only if we wrote it, for this purpose.
+
+
+class Value(msgspec.Struct, frozen=True):
+    name: str
+
+
+class Other(msgspec.Struct, frozen=True):
+    number: int
+
+
+async def test_a_value_is_read_for_its_purpose_only(ctx: context.Context) -> None:
+    text = tokens.write_value(ctx, Value("ä"), purpose="view")
+    assert tokens.read_value(ctx, text, Value, purpose="view") == Value("ä")
+    assert tokens.read_value(ctx, text, Value, purpose="passkey") is None
+    # Of another version of the service.
+    assert tokens.read_value(ctx, text, Other, purpose="view") is None
+
+
+async def test_what_we_did_not_write_is_not_read(ctx: context.Context) -> None:
+    text = tokens.write_value(ctx, Value("mine"), purpose="view")
+    theirs = tokens.write_value(ctx, Value("theirs"), purpose="view")
+    for forged in ("", ".", "é.é", text[:-1], text.upper(), theirs.partition(".")[0] + "." + text.partition(".")[2]):
+        assert tokens.read_value(ctx, forged, Value, purpose="view") is None

@@ -1,17 +1,23 @@
-"""Codes of authenticator apps: those of RFC 6238, around their time, and each once."""
+"""Codes of second factors: those of RFC 6238, around their time, each once; recovery codes; and logins that wait."""
 
 import base64
+import re
 from urllib import parse
 
 import pytest
 
-from postroad import context
+from postroad import context, errors
 from postroad.keys import encryption
 from postroad.model.units import times
+from postroad.services.operations import cleanup
+from postroad.services.people import logins, password_links
 from postroad.services.people import second_factors as people_second_factors
-from postroad.storage.people import second_factors
+from postroad.services.people import users as account_users
+from postroad.storage.people import second_factors, users
 from tests.contexts import Clock
+from tests.services.audit_entries import ADDRESS
 from tests.services.people import authenticator
+from tests.storage import samples
 
 LOGIN = "lgn_" + "1" * 28
 # RFC 6238 appendix B: the secret of the SHA-1 rows, and the last six of their eight digits.
@@ -108,3 +114,101 @@ async def test_an_app_is_set_up_within_an_hour(ctx: context.Context, clock: Cloc
                 await people_second_factors._confirm_totp_code(ctx, tx, LOGIN, authenticator.code(secret, clock))
                 == is_set_up
             )
+
+
+# Recovery codes: ten at a time, for one login, each once, however they are typed.
+
+OWN_LOGIN, OTHER = "lgn_" + "1" * 28, "lgn_" + "2" * 28
+
+
+async def test_ten_codes_work_once_each(ctx: context.Context) -> None:
+    async with ctx.store.transaction() as tx:
+        await users.insert_login(tx, users.Login(OWN_LOGIN, "jo@example.com", "jo@example.com", "hash", 1, 1))
+        codes = await people_second_factors.renew_recovery_codes(tx, OWN_LOGIN)
+        assert len(set(codes)) == 10
+        assert all(re.fullmatch(r"([2-9a-z]{4}-){3}[2-9a-z]{4}", code) for code in codes)
+        assert not await people_second_factors.use_recovery_code(tx, OTHER, codes[0])
+        assert [
+            await people_second_factors.use_recovery_code(tx, OWN_LOGIN, code)
+            for code in (codes[0], codes[0], codes[1])
+        ] == [
+            True,
+            False,
+            True,
+        ]
+        assert (await second_factors.of_login(tx, OWN_LOGIN)).recovery_codes == 8
+
+
+async def test_new_codes_replace_all_earlier_ones(ctx: context.Context) -> None:
+    async with ctx.store.transaction() as tx:
+        earlier = await people_second_factors.renew_recovery_codes(tx, OWN_LOGIN)
+        later = await people_second_factors.renew_recovery_codes(tx, OWN_LOGIN)
+        assert not set(earlier) & set(later)
+        assert not await people_second_factors.use_recovery_code(tx, OWN_LOGIN, earlier[0])
+        assert await people_second_factors.use_recovery_code(tx, OWN_LOGIN, later[0])
+
+
+async def test_a_code_is_the_same_in_capitals_and_without_hyphens(ctx: context.Context) -> None:
+    async with ctx.store.transaction() as tx:
+        first, second, *_ = await people_second_factors.renew_recovery_codes(tx, OWN_LOGIN)
+        assert await people_second_factors.use_recovery_code(tx, OWN_LOGIN, first.upper().replace("-", " "))
+        assert await people_second_factors.use_recovery_code(tx, OWN_LOGIN, second.replace("-", ""))
+
+
+@pytest.mark.parametrize("text", ["", "123456", "abcd-abcd-abcd-abc", "abcd-abcd-abcd-abcd-a", "abcd-abcd-abcd-abc0"])
+def test_other_texts_do_not_look_like_a_code(text: str) -> None:
+    assert not people_second_factors.is_recovery_code(text)
+    assert people_second_factors.is_recovery_code("abcd-ABCD abcdabcd")
+
+
+# Logins that wait for their second factor: for five minutes, once, and only as they were.
+
+
+@pytest.fixture
+async def token(ctx: context.Context, owner: users.User) -> str:
+    return await people_second_factors.begin_pending(ctx, await authenticator.login_of(ctx, owner), methods="password")
+
+
+async def refused(ctx: context.Context, token: str | None) -> None:
+    for attempt in (people_second_factors.find_pending(ctx, token), people_second_factors.consume_pending(ctx, token)):
+        with pytest.raises(errors.Unauthorized, match="log in again"):
+            await attempt
+
+
+async def test_a_pending_login_is_completed_once(ctx: context.Context, owner: users.User, token: str) -> None:
+    for _ in range(2):
+        assert (await people_second_factors.find_pending(ctx, token)).login.id == owner.login_id
+    found = await people_second_factors.consume_pending(ctx, token)
+    assert (found.login.id, found.methods, found.invitation) == (owner.login_id, "password", None)
+    await refused(ctx, token)
+
+
+async def test_forged_and_missing_tokens_are_refused(ctx: context.Context, token: str) -> None:
+    for forged in (None, "", "x", token[:-1], token[:-1] + "!", "0" * 43, "\ud800"):
+        await refused(ctx, forged)
+    await people_second_factors.consume_pending(ctx, token)
+
+
+async def test_it_lasts_for_five_minutes(ctx: context.Context, token: str, clock: Clock) -> None:
+    clock.pass_seconds(299)
+    await people_second_factors.find_pending(ctx, token)
+    clock.pass_seconds(1)
+    with pytest.raises(errors.Unauthorized):
+        await people_second_factors.find_pending(ctx, token)
+    swept = await cleanup.sweep(ctx)
+    assert swept.pending_logins == 1
+    assert await samples.count(ctx.store, "pending_logins") == 0
+
+
+async def test_a_new_password_ends_it(ctx: context.Context, owner: users.User, token: str) -> None:
+    made = await account_users.create_password_link(ctx, owner.account_id, owner.id)
+    acting = logins.acting(ctx, client_address=ADDRESS)
+    await password_links.redeem(acting, made.token, password="another good one")
+    await refused(ctx, token)
+
+
+async def test_the_database_does_not_have_the_token(ctx: context.Context, token: str) -> None:
+    assert len(token) == 43
+    async with ctx.store.reading() as tx:
+        (row,) = await tx.fetch_composed("SELECT token_hash FROM pending_logins")
+    assert token.encode() not in bytes(row[0])

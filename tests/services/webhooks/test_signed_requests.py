@@ -5,12 +5,15 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pytest
 import pytest_asyncio
 import resend
 import stripe
+from postroad.storage.webhook import webhooks
 
 from postroad import config, context, errors
+from postroad.keys import encryption
 from postroad.network.http import guarded_client as webhook_client
 from postroad.protocol.signatures import webhook_signature
 from postroad.roles import composition
@@ -205,3 +208,33 @@ async def test_the_log_keeps_why_there_was_no_answer(harness: AttemptHarness) ->
     assert (entry.status_code, entry.response_body) == (None, None)
     assert entry.error is not None
     assert entry.error.startswith("blocked_destination: ")
+
+
+# Signing secrets of webhooks: unguessable, shown once, and of no use to who has the database.
+
+
+def stored(secret: bytes, *, webhook_id: str = "whk_1") -> webhooks.Secret:
+    return webhooks.Secret("acc_1", webhook_id, 1, secret, 0, None)
+
+
+def test_a_secret_is_new_every_time_and_says_what_it_is() -> None:
+    made = {webhook_attempt.new_secret() for _ in range(100)}
+    assert len(made) == 100
+    assert {(secret[:6], len(secret), secret[6:].isalnum()) for secret in made} == {("whsec_", 50, True)}
+
+
+def test_a_hint_shows_the_end_only() -> None:
+    assert webhook_attempt.secret_hint("whsec_abcdefghijkl") == "whsec_…ijkl"
+
+
+async def test_a_sealed_secret_opens_for_its_endpoint_alone(ctx: context.Context) -> None:
+    secret = webhook_attempt.new_secret()
+    sealed = webhook_attempt.encrypt_secret(ctx, secret, webhook_id="whk_1")
+    assert secret[6:].encode() not in sealed
+    assert webhook_attempt.decrypt_secret(ctx, stored(sealed)) == secret
+    assert webhook_attempt.encrypt_secret(ctx, secret, webhook_id="whk_1") != sealed
+    with pytest.raises(encryption.DecryptionError):
+        webhook_attempt.decrypt_secret(ctx, stored(sealed, webhook_id="whk_2"))
+    changed = msgspec.structs.replace(stored(sealed), secret=sealed[:-1] + bytes([sealed[-1] ^ 1]))
+    with pytest.raises(encryption.DecryptionError):
+        webhook_attempt.decrypt_secret(ctx, changed)
