@@ -62,7 +62,6 @@ class Batcher(abc.ABC, Generic[Item, Result]):
         self._is_closing = False
 
     async def submit(self, item: Item, *, party: str = "", size: int = 0, count: int = 1) -> Result:
-        """Process the item and return its result."""
         return await self.start(item, party=party, size=size, count=count)
 
     def start(self, item: Item, *, party: str = "", size: int = 0, count: int = 1) -> asyncio.Future[Result]:
@@ -158,5 +157,4 @@ def refuse(calls: Iterable[Call[Item, Result]], trouble: errors.PostroadError) -
 
 
 def stopping() -> errors.ServiceUnavailable:
-    """The refusal of a call during shutdown."""
     return errors.ServiceUnavailable("the service is stopping; try again with the same key", retry_after=5)

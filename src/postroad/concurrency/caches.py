@@ -93,7 +93,6 @@ class SingleFlight:
         await self._wait()
 
     async def cancel(self) -> None:
-        """Cancel work in progress."""
         for flight in self._pending.values():
             flight.cancel()
         await self._wait()
@@ -132,7 +131,6 @@ class TtlCache(Generic[Value]):
         return self._values.get(name)
 
     def put(self, name: str, value: Value) -> None:
-        """Store a value."""
         self._values.put(name, value)
 
     async def get_or_fetch(self, name: str, find: Callable[[str], Awaitable[Value]]) -> Value:
@@ -143,7 +141,6 @@ class TtlCache(Generic[Value]):
         return await self._flights.join(name, functools.partial(self._fetch, name, find))
 
     async def close(self) -> None:
-        """Cancel running fetches."""
         await self._flights.cancel()
 
     async def _fetch(self, name: str, find: Callable[[str], Awaitable[Value]]) -> Value:
@@ -161,7 +158,6 @@ class LazyValue(Generic[T]):
         self._turn = asyncio.Lock()
 
     async def get(self) -> T:
-        """The value."""
         if not self._made:
             async with self._turn:
                 if not self._made:

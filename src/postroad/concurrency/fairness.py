@@ -28,7 +28,6 @@ class FairSemaphore:
 
     @property
     def is_contended(self) -> bool:
-        """Whether somebody waits."""
         return bool(self._waiting)
 
     @contextlib.asynccontextmanager
@@ -61,7 +60,6 @@ class FairSemaphore:
             raise
 
     def release(self, parties: Parties) -> None:
-        """Return a unit."""
         self._shares.give_back(parties)
         self._hand_out()
 
@@ -101,7 +99,6 @@ class FairSemaphore:
         self._shares.count(party, change)
 
     def _hand_out(self) -> None:
-        """Give what is free to those that wait."""
         while (parties := self._waiting.first()) is not None:
             turn = self._waiting.pop(parties)
             if turn.cancelled():  # a moment ago: its task has not seen it yet
@@ -275,7 +272,6 @@ class ResponseDelays:
         self._begun: set[str] = set()
 
     def note_account(self, account_id: str) -> None:
-        """A request of this account."""
         if account_id == self._account_id:
             return
         if self._account_id is not None:

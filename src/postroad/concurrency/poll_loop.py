@@ -21,7 +21,6 @@ class GracePeriod:
 
     @property
     def remaining(self) -> float:
-        """Seconds left."""
         return max(0.0, self._until - self._loop.time())
 
     @property
@@ -50,6 +49,5 @@ async def stop(walk: asyncio.Task[None], grace: GracePeriod) -> None:
 
 
 async def cancel(task: asyncio.Task[object]) -> None:
-    """Cancel a task and wait for its end."""
     task.cancel()
     await asyncio.wait([task])

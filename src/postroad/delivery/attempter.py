@@ -97,16 +97,13 @@ class Job:
 
     @property
     def expires_at(self) -> int | None:
-        """When its time is over."""
         return self.claims[0].expires_at
 
     def has_expired(self, now: int) -> bool:
-        """Whether its time is over."""
         return self.expires_at is not None and self.expires_at <= now
 
     @property
     def account_id(self) -> str:
-        """The account that sends."""
         return self.claims[0].account_id
 
     @property
@@ -117,7 +114,6 @@ class Job:
 
     @property
     def message(self) -> tuple[str, str]:
-        """Account and id of the message."""
         return self.claims[0].account_id, self.claims[0].message_id
 
     @property
@@ -326,7 +322,6 @@ class ConnectionSlot(msgspec.Struct, eq=False):
         )
 
     def is_exhausted(self, *, max_deliveries: int) -> bool:
-        """Whether the connection has reached its message limit."""
         return self.connection is not None and self.connection.deliveries >= max_deliveries
 
     def abort(self) -> None:
@@ -390,7 +385,6 @@ class JobResult(msgspec.Struct, frozen=True):
 
     @property
     def had_no_effect(self) -> bool:
-        """Whether the server has neither accepted nor refused anything."""
         return all(result.reply is None and not result.in_doubt and not result.permanent for result in self.results)
 
     @property

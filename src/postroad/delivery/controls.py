@@ -55,7 +55,6 @@ class HoldCache:
         self._overrides = delivery_controls.overrides_in_force(changes, now=self._ctx.clock())
 
     def covers(self, queue_key: str) -> bool:
-        """Whether a scheduled queue is held."""
         return delivery_controls.holds_covering(self._in_force, queue_key) is not None
 
     def was_released_since(self, queue_key: str, since: int) -> bool:
@@ -64,7 +63,6 @@ class HoldCache:
         return delivery_controls.holds_covering(recent, queue_key) is not None
 
     def is_paused(self, provider_queue: str) -> bool:
-        """Whether an operator has paused a provider queue."""
         override = delivery_controls.overrides_covering(self._overrides, provider_queue)
         return override is not None and bool(override.paused)
 
@@ -184,11 +182,9 @@ class SourceTable:
         self._refused.put((source, provider_queue), self._clock() + REFUSED_SECONDS)
 
     def note_delivery(self, source: str, provider_queue: str) -> None:
-        """A provider queue has accepted mail from an address."""
         self._refused.discard((source, provider_queue))
 
     def is_refused(self, source: str, provider_queue: str) -> bool:
-        """Whether a provider queue has recently refused an address."""
         return (self._refused.get((source, provider_queue)) or 0.0) > self._clock()
 
     def has_other(self, source: str, provider_queue: str) -> bool:

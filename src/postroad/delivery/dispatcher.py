@@ -252,7 +252,6 @@ class Dispatcher:
 
     @property
     def is_round_over(self) -> bool:
-        """Whether the next step begins a new round."""
         return not self._cursor
 
     async def step(self) -> bool:

@@ -159,5 +159,4 @@ class Engine:
 
 
 async def open_engine(ctx: context.Context, *, log: logs.Logger) -> Engine:
-    """An engine that is ready to run."""
     return Engine(ctx, hello_name=ctx.settings.delivery.hostname or await hostname.name(), log=log)

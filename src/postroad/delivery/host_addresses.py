@@ -60,7 +60,6 @@ class HostAddresses:
         self._known: caches.TtlCache[Addresses] = caches.TtlCache(max_entries=MAX_HOSTS, clock=clock)
 
     async def find(self, host: str) -> Addresses:
-        """The addresses of a host."""
         return await self._known.get_or_fetch(host, self._look_up)
 
     def of_literals(self, addresses: tuple[str, ...]) -> Addresses:
@@ -87,7 +86,6 @@ class HostAddresses:
         return self._filter(found.published, valid_until=found.valid_until, is_trusted=True)
 
     async def close(self) -> None:
-        """Cancel the lookups under way."""
         await self._known.close()
 
     async def _look_up(self, host: str) -> Addresses:

@@ -26,7 +26,6 @@ ALL_SLOW: Final = fair_shares.Party("slow", 8.0)
 
 
 def slow_of(account_id: str) -> fair_shares.Party:
-    """The slow connections of an account."""
     return fair_shares.Party(("slow", account_id), SLOW_ALPHA)
 
 
@@ -73,7 +72,6 @@ class Permits:
             end_wait()
 
     def watch(self, permit: "Permit") -> None:
-        """An attempt begins."""
         loop = asyncio.get_running_loop()
         self._working[permit] = loop.time()
         if self._alarm is None:
@@ -134,7 +132,6 @@ class Permit:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether an account that waits could have it."""
         return self._permits.semaphore.is_wanted(self.parties)
 
     def idle(self, end_wait: Callable[[], None]) -> None:

@@ -75,7 +75,6 @@ class JobCapacity:
 
     @property
     def has_urgent(self) -> bool:
-        """Whether there are urgent jobs."""
         return bool(self._urgent)
 
     def left(self, queued: int) -> int:
@@ -100,7 +99,6 @@ class JobCapacity:
             self._urgent[job.account_id] += 1
 
     def cancel_reserved(self, job: delivery_attempter.Job) -> None:
-        """Release reserved capacity."""
         self.reserved -= 1
         self.end(job)
 
@@ -203,7 +201,6 @@ class ProviderQueue:
         return min(left, self._services.sources.room(self.source, self.name))
 
     def add(self, job: delivery_attempter.Job) -> None:
-        """Queue a job for which capacity was reserved."""
         self.capacity.reserved -= 1
         self.used_at = self._services.clock()
         if not job.is_large:
@@ -327,7 +324,6 @@ class ProviderQueue:
         return left
 
     async def finish(self) -> None:
-        """Wait for deliveries under way."""
         if tasks := self._workers | self._large_tasks:
             await asyncio.wait(tasks)
 
@@ -469,7 +465,6 @@ class ProviderQueue:
         return True
 
     def _apply_feedback(self, job_result: delivery_attempter.JobResult, *, is_responsive: bool) -> None:
-        """Adapt the rate to the results."""
         now = self._services.clock()
         self._is_responsive = is_responsive and not job_result.is_unresponsive
         for result, disposition in zip(job_result.results, job_result.dispositions, strict=True):
@@ -587,7 +582,6 @@ class StatusReporter:
             }
 
     async def close(self) -> None:
-        """Remove all reports of this worker."""
         try:
             async with self._ctx.store.transaction() as tx:
                 await processes.remove_queues_of(tx, self._worker)

@@ -31,7 +31,7 @@ from postroad.telemetry import logs
 RENEWALS_PER_LEASE: Final = 3
 # Leases renewed or released in one transaction, which stays short.
 BATCH_LEASES: Final = 500
-# Enough to keep 1,000 connections busy (`job_capacity`).
+# Enough to keep 1,000 connections busy.
 MAX_LEASES: Final = 20_000
 # An account alone gets four fifths of them, and a few more for urgent mail.
 URGENT_ALPHA: Final = 2 * fair_shares.ALPHA
@@ -104,7 +104,6 @@ class Leases:
         return all(self._held.get(key, 0) > soon for key in keys)
 
     def drop(self, keys: Iterable[queue.Key]) -> None:
-        """Drop claims whose result is recorded."""
         for key in keys:
             if self._held.pop(key, None) is not None:
                 self._shares.give_back((fair_shares.Party(key[0]),))
@@ -178,7 +177,6 @@ class SourceGuard:
                 task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Wait for pauses that are being stored."""
         if self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -258,7 +256,6 @@ class Recorder:
         )
 
     async def record_simulated(self, attempted: Sequence[Simulated], *, started_at: int) -> None:
-        """Record attempts that the simulator has decided."""
         now = self._ctx.clock()
         await self.record(
             [

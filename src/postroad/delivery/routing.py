@@ -90,7 +90,6 @@ class Route:
 
     @property
     def is_upstream(self) -> bool:
-        """Whether the operator has chosen the hosts."""
         return self.provider.startswith(providers.UPSTREAM_PREFIX)
 
 
@@ -165,14 +164,12 @@ class Router:
         return self._routes.get(name) or self._stale(name)
 
     async def route(self, name: str) -> Route | NoRoute:
-        """The route to a domain or an upstream."""
         if name in self._upstreams:
             return await self._routes.get_or_fetch(name, self._to_upstream)
         find = self._to_literal if name.startswith("[") else self._to_domain
         return await self._routes.get_or_fetch(name, find)
 
     async def close(self) -> None:
-        """Cancel the lookups under way."""
         await self._routes.close()
         await self._addresses.close()
         if self._policies is not None:

@@ -236,7 +236,6 @@ class PolicyCache:
         self._failed: caches.TtlCache[_FailedFetch] = caches.TtlCache(max_entries=MAX_POLICIES, clock=clock)
 
     async def close(self) -> None:
-        """Cancel the reads under way."""
         await self._cached.close()
 
     async def announced(self, domain: str) -> str | None:

@@ -38,7 +38,6 @@ class TlsResults:
         self._counts: dict[tuple[int, str], dict[tls_report.Result, int]] = {}
 
     def add(self, domain: str, result: tls_report.Result) -> None:
-        """Count a session to a domain."""
         key = times.day_of(self._ctx.clock()), domain
         counted = self._counts.get(key)
         if counted is None:
@@ -49,7 +48,6 @@ class TlsResults:
             counted[result] = counted.get(result, 0) + 1
 
     def connected(self, host: routing.Host, connection: smtp_connection.SmtpConnection) -> None:
-        """Count a session that was established."""
         self._add_session(host, connection.tls_failure, connection.source_address)
 
     def failed(self, host: routing.Host, problem: smtp_connection.ConnectFailed) -> None:
@@ -73,7 +71,6 @@ class TlsResults:
             await self.flush()
 
     async def flush(self) -> None:
-        """Store the counts."""
         counts, self._counts = self._counts, {}
         days: dict[int, dict[str, Mapping[tls_report.Result, int]]] = {}
         for (day, domain), results in counts.items():

@@ -68,6 +68,5 @@ class FrameProtocol(asyncio.Protocol):
 
 
 async def connect(end: SocketEnd, received: Callable[[memoryview], None], lost: Callable[[], None]) -> FrameProtocol:
-    """Speak over one end of a pair of sockets."""
     _, frames = await asyncio.get_running_loop().create_unix_connection(lambda: FrameProtocol(received, lost), sock=end)
     return frames

@@ -154,7 +154,6 @@ class Listener:
 
     @property
     def address(self) -> tuple[str, int]:
-        """The host and the port that are bound."""
         if self._address is None:
             raise RuntimeError("the listener is not started")
         return self._address

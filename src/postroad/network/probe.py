@@ -39,7 +39,6 @@ class SmtpAnswer(msgspec.Struct, frozen=True):
 
 
 def can_bind(address: str) -> bool:
-    """Whether this host has the address."""
     family = socket.AF_INET6 if ipaddress.ip_address(address).version == 6 else socket.AF_INET  # noqa: PLR2004
     with socket.socket(family, socket.SOCK_STREAM) as one:
         try:
@@ -92,7 +91,6 @@ async def certificate(endpoint: config.Endpoint, *, server_name: str) -> bytes:
 
 
 async def http_status(endpoint: config.Endpoint, path: str, *, is_tls: bool) -> int:
-    """The status of a GET."""
     context = client_tls.context(verifies=False) if is_tls else None
     try:
         async with asyncio.timeout(CONNECT_SECONDS):

@@ -119,7 +119,6 @@ class WriterConnection:
         self._last_number = 0
 
     async def connect(self, channel: framing.SocketEnd) -> None:
-        """Open the channel."""
         self._channel = writer_protocol.Channel(await framing.connect(channel, self._on_frame, self._on_disconnect))
 
     async def wait_for_start(self) -> None:
@@ -135,7 +134,6 @@ class WriterConnection:
         return self._remote_commits
 
     def send(self, what: writer_protocol.WireMessage) -> None:
-        """Send a message to the writer."""
         if self._channel is not None:
             self._channel.send(what)
 
@@ -163,13 +161,11 @@ class WriterConnection:
             del self._pending_metrics[number]
 
     async def report_metrics_forever(self, ctx: services_context.Context) -> None:
-        """Send the metrics of this process to the writer periodically."""
         while True:
             self.send(writer_protocol.MetricsSnapshot(ctx.metrics.snapshot()))
             await asyncio.sleep(METRICS_INTERVAL_SECONDS)
 
     async def forward_wakeups_forever(self, ctx: services_context.Context) -> None:
-        """Notify the writer of queued mail and events."""
         while True:
             waits = [asyncio.create_task(event.wait()) for event in (ctx.mail_wakeup, ctx.webhook_wakeup)]
             try:

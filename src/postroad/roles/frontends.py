@@ -96,7 +96,6 @@ def start(
 
 
 def _cores() -> int:
-    """The number of CPU cores available to this process."""
     affinity = getattr(os, "sched_getaffinity", None)  # Linux only
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
@@ -200,7 +199,6 @@ class FrontendConnection:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def connect(self) -> None:
-        """Open the channel and let the frontend start."""
         self._channel = writer_protocol.Channel(
             await framing.connect(self.child.channel, self._on_frame, self._on_disconnect)
         )
@@ -282,7 +280,6 @@ class FrontendConnection:
             self.send(writer_protocol.ProbeOk(number))
 
     def send(self, what: writer_protocol.WireMessage) -> None:
-        """Send a message to the frontend."""
         if self._channel is not None:
             self._channel.send(what)
 

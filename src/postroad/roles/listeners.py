@@ -238,7 +238,6 @@ async def _listen(
 
 
 def is_set(settings: config.Settings, setting: str) -> bool:
-    """Whether the setting has a listen address."""
     section, _, key = setting.partition(".")
     return bool(getattr(getattr(settings, section), key))
 
@@ -314,7 +313,6 @@ async def start_submission(role_context: role.RoleContext) -> role.Started:
 
 
 def _open_spool(role_context: role.RoleContext) -> content_spool.ContentSpool:
-    """The room for large messages that are still arriving."""
     settings = role_context.context.settings
 
     def failed(problem: OSError) -> None:

@@ -40,8 +40,6 @@ class WrongClock(Exception):
 
 
 async def start_maintenance(role_context: role.RoleContext) -> role.Started:
-    """Start the maintenance tasks."""
-
     async def work() -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(_clean_up_forever(role_context))

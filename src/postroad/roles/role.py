@@ -56,7 +56,6 @@ class RoleContext(msgspec.Struct, frozen=True):
     mail: dev_inbox.Inbox | None = None
 
     def is_draining(self) -> bool:
-        """Whether new connections should go elsewhere."""
         return self.draining.is_set() or self.stopping.is_set()
 
 

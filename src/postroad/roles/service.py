@@ -28,7 +28,6 @@ from postroad.webhooks import engine as webhooks_engine
 
 
 async def start_delivery(role_context: role.RoleContext) -> role.Started:
-    """Start the delivery engine."""
     delivery_engine = await engine.open_engine(role_context.context, log=role_context.log)
 
     async def work() -> None:
@@ -38,7 +37,6 @@ async def start_delivery(role_context: role.RoleContext) -> role.Started:
 
 
 async def start_webhooks(role_context: role.RoleContext) -> role.Started:
-    """Start the webhook engine."""
     webhook_engine = webhooks_engine.Engine(role_context.context, log=role_context.log)
 
     async def work() -> None:

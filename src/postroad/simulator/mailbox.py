@@ -45,7 +45,6 @@ class MailboxPolicy(smtp_server.SessionPolicy):
         self._outcomes: set[simulated_outcomes.SimulatedOutcome] = set()
 
     def mail(self, sender: str, parameters: server_commands.Parameters) -> smtp_server.PolicyDecision:
-        """Accept any sender."""
         self._sender = sender
         self._outcomes.clear()
         return super().mail(sender, parameters)

@@ -121,7 +121,6 @@ class Recorder:
     def record_attempt(
         self, claimed: webhooks.Claimed, webhook: webhooks.Webhook, attempted: webhook_attempt.AttemptResult
     ) -> None:
-        """Submit the record of an attempt that has just ended."""
         now = self._ctx.clock()
         state, wait = self._next_state(claimed, attempted)
         result = webhooks.DeliveryUpdate(

@@ -58,7 +58,6 @@ class ProcessedReport(msgspec.Struct, frozen=True):
 
 
 def is_ours(ctx: context.Context, recipient: str) -> bool:
-    """Whether this is the address for complaints."""
     domain = ctx.settings.delivery.return_path_domain
     return bool(domain) and recipient.lower() == f"{LOCAL_PART}@{domain}".lower()
 

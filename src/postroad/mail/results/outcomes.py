@@ -286,7 +286,6 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_released(self) -> bool:
-        """Whether the credit is returned."""
         return statuses.BILLING[self.status] is statuses.BillingStatus.RELEASED
 
 
@@ -301,7 +300,6 @@ RecordOperation = group_commit.Operation[Sequence[Outcome], RecordResult]
 
 
 def recording(settings: config.Settings, outbox: context.Outbox) -> RecordOperation:
-    """The operation of the group commit that records results."""
     read: sections.BounceGuard | None = None
     rules: bounce_guard.Rules | None = None
 

@@ -156,7 +156,6 @@ async def lock(tx: store.Transaction, domain: domains.Domain) -> list[domains.Dk
 
 
 async def generate_rsa(ctx: context.Context, domain: domains.Domain) -> tuple[bytes, bytes]:
-    """A private key and its public key."""
     return await ctx.key_threads.run(domain.account_id, _generate)
 
 
@@ -186,7 +185,6 @@ async def insert_generation(
 
 
 def next_selector(ctx: context.Context, found: Sequence[domains.DkimKey]) -> str:
-    """The selector for the next RSA key of a domain."""
     return _alternate(_signing(found).selector) if ctx.settings.domains.key_zone else new_selector(ctx)
 
 
@@ -267,7 +265,6 @@ def _dns_record(ctx: context.Context, domain: domains.Domain, key: domains.DkimK
 
 
 def _reserved(ctx: context.Context, domain: domains.Domain, key: domains.DkimKey) -> domain_records.Record:
-    """The alias for the key that will follow this one."""
     following = dataclasses.replace(key, selector=_alternate(key.selector), status=domains.DkimStatus.NEXT)
     return dataclasses.replace(_dns_record(ctx, domain, following), selector="", text="")
 

@@ -78,7 +78,6 @@ def load(private_key: bytes) -> Signer:
 
 
 def main() -> None:
-    """Serve the parent process."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     os.nice(NICENESS)

@@ -77,21 +77,17 @@ class Counts(msgspec.Struct, frozen=True):
 
     @property
     def has_faults(self) -> bool:
-        """Whether there are bounces or complaints."""
         return self.bounces > 0 or self.complaints > 0
 
     def of(self, trigger: Trigger) -> int:
-        """The count of bounces or of complaints."""
         return self.bounces if trigger is Trigger.BOUNCES else self.complaints
 
     def plus(self, other: "Counts") -> "Counts":
-        """The sum."""
         return Counts(
             self.recipients + other.recipients, self.bounces + other.bounces, self.complaints + other.complaints
         )
 
     def minus(self, other: "Counts") -> "Counts":
-        """The difference."""
         return self.plus(Counts(-other.recipients, -other.bounces, -other.complaints))
 
 
@@ -122,7 +118,6 @@ class Rules(msgspec.Struct, frozen=True):
         return suspended_at + self.cooldown if self.cooldown else None
 
     def thresholds(self, trigger: Trigger) -> Thresholds:
-        """The thresholds of bounces or of complaints."""
         return self.bounces if trigger is Trigger.BOUNCES else self.complaints
 
 

@@ -130,7 +130,6 @@ def _label(cause: str) -> str:
 
 
 def search_terms(cause: str) -> str:
-    """The search for recipients with this cause."""
     match cause:
         case "suppressed" | "expired":
             return f"outcome:{cause}"
@@ -142,5 +141,4 @@ def search_terms(cause: str) -> str:
 
 
 def provider_term(provider: str) -> str:
-    """The search for recipients at a provider."""
     return f"provider:{provider}" if provider else ""

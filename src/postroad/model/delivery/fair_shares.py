@@ -44,7 +44,6 @@ class FairShares:
         self._units = units
 
     def held(self, party: Party) -> int:
-        """How much the party holds."""
         return self._held.get(party.name, 0)
 
     def has_share(self, party: Party) -> bool:
@@ -69,7 +68,6 @@ class FairShares:
             self.count(party, units)
 
     def give_back(self, parties: Sequence[Party], units: int = 1) -> None:
-        """Return units."""
         self.free += units
         for party in parties:
             self.count(party, -units)
@@ -183,7 +181,6 @@ class Turns(Generic[PartyName, Item]):
         self._count += 1
 
     def has_urgent(self, party: PartyName) -> bool:
-        """Whether the party has an urgent item."""
         return party in self._urgent
 
     def parties(self) -> Iterator[PartyName]:
@@ -195,7 +192,6 @@ class Turns(Generic[PartyName, Item]):
         yield from (party for party, is_used in self._used.items() if is_used and self._has_items(party))
 
     def take(self, party: PartyName) -> Item:
-        """The next item of a party that has one."""
         is_ahead = party in self._urgent and not self._used[party] and next(iter(self._used)) != party
         items = self._urgent if party in self._urgent else self._plain
         queued = items.pop(party)

@@ -75,7 +75,6 @@ def of_hosts(names: Iterable[str]) -> str:
 
 
 def upstream_queue(name: str) -> str:
-    """The provider queue of an upstream."""
     return f"{UPSTREAM_PREFIX}{name}"
 
 
@@ -165,7 +164,6 @@ class RouteConditions(msgspec.Struct, frozen=True):
 
     @property
     def are_any(self) -> bool:
-        """Whether anything of a message makes a difference."""
         return bool(self.sender_domains or self.tags)
 
     def of_message(self, sender_domain: str, tags: Sequence[str]) -> tuple[str, str]:
@@ -175,7 +173,6 @@ class RouteConditions(msgspec.Struct, frozen=True):
 
 
 def route_conditions(rules: Iterable[RouteRule]) -> RouteConditions:
-    """What the rules ask for of a message."""
     rules = tuple(rules)
     return RouteConditions(
         frozenset(domain for rule in rules for domain in rule.sender_domains),

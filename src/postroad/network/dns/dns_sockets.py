@@ -26,7 +26,6 @@ class Backend:
         self._plain: Any = dns.asyncbackend.get_backend("asyncio")
 
     async def make_socket(self, family: int, kind: int, *args: object) -> "_Datagrams | _Stream":
-        """A socket for one question."""
         plain = await self._plain.make_socket(family, kind, *args)
         return _Datagrams(plain) if kind == socket.SOCK_DGRAM else _Stream(plain)
 
@@ -35,7 +34,6 @@ class Backend:
         await self._plain.sleep(seconds)
 
     def datagram_connection_required(self) -> bool:
-        """Whether a datagram socket needs its destination in advance."""
         return bool(self._plain.datagram_connection_required())
 
 

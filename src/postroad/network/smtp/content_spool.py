@@ -77,13 +77,11 @@ class SpooledContent:
         return True
 
     def read(self) -> bytes:
-        """Everything that was written."""
         self._file.seek(0)
         content: bytes = self._file.read()
         return content
 
     def close(self) -> None:
-        """Delete the file and give its room back."""
         if self._file is not None:
             self._file.close()
         for _ in range(self._units):

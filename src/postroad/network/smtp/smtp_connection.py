@@ -174,7 +174,6 @@ class SmtpConnection(asyncio.Protocol):
 
     @property
     def source_address(self) -> str:
-        """The local address of the connection."""
         name = self._transport.get_extra_info("sockname") if self._transport is not None else None
         return str(name[0]) if name else ""
 
@@ -293,7 +292,6 @@ class SmtpConnection(asyncio.Protocol):
         self._fail(values.Cause.CONNECTION_LOST, "the destination closed the connection")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is closed."""
         self._gone.set()
         # TCP gives up when segments stay unacknowledged: the host stopped answering.
         is_timeout = isinstance(exc, OSError) and exc.errno == errno.ETIMEDOUT

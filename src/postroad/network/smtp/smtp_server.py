@@ -38,7 +38,6 @@ class SessionPolicy(abc.ABC):
         return None
 
     def hello(self, name: str) -> PolicyDecision:
-        """EHLO or HELO."""
         return values.Reply(250, f"Hello {name}")
 
     def authenticate(self, username: str, password: str) -> PolicyDecision:  # noqa: ARG002 - used by overrides
@@ -50,7 +49,6 @@ class SessionPolicy(abc.ABC):
         return values.Reply(250, "Sender OK", "2.1.0")
 
     def recipient(self, address: str, parameters: server_commands.Parameters) -> PolicyDecision:  # noqa: ARG002
-        """RCPT."""
         return values.Reply(250, "Recipient OK", "2.1.5")
 
     def data(self) -> PolicyDecision:
@@ -142,7 +140,6 @@ class SmtpListenerState:
     changed: asyncio.Event | None = None
 
     def __post_init__(self) -> None:
-        """Count connections."""
         self.connections = listener.OpenConnections(
             total=self.limits.connections, per_address=self.limits.connections_per_address
         )
@@ -224,7 +221,6 @@ class SmtpSession(asyncio.Protocol):
         self._server.close()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of commands and content."""
         self._server.receive(data)
         self._content_octets += len(data)
         if not self._is_busy:
@@ -541,6 +537,5 @@ class SmtpListener(listener.Listener):
         self._refresh = refresh
 
     def on_sweep(self) -> None:
-        """Check for a renewed certificate."""
         if self._refresh is not None:
             self._refresh()

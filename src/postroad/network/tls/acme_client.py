@@ -104,8 +104,6 @@ def _load(key: bytes) -> ec.EllipticCurvePrivateKey:
 
 
 def _explained(call: Callable[P, T]) -> Callable[P, T]:
-    """Turn every error of the library into a sentence."""
-
     @functools.wraps(call)
     def explained(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
@@ -184,7 +182,6 @@ class AcmeClient:
 
     @_explained
     def answer(self, order: Order) -> None:
-        """Have the authority check the challenges."""
         for body, response in order.answers:
             self._client.answer_challenge(body, response)
 

@@ -75,7 +75,6 @@ def check(connection: ssl.SSLObject, policy: tls_policy.TlsPolicy, *, host: str)
 
 
 def failure_of(problem: BaseException) -> tls_report.FailureType:
-    """How a handshake that failed is reported."""
     if not isinstance(problem, ssl.SSLCertVerificationError):
         return tls_report.FailureType.VALIDATION_FAILURE
     if problem.verify_code == _CERTIFICATE_EXPIRED:

@@ -200,7 +200,6 @@ class AlpnChallenges:
 
     @property
     def is_pending(self) -> bool:
-        """Whether there is a challenge."""
         return bool(self._contexts)
 
     def replace(self, authorizations: Mapping[str, str]) -> None:
@@ -323,7 +322,6 @@ class TlsAccept(asyncio.Protocol):
             self._shared.state.changed.set()
 
     def evict(self) -> None:
-        """Cancel the handshake."""
         self.shutdown()
 
     def shutdown(self) -> None:

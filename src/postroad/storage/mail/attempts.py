@@ -71,12 +71,10 @@ class RefusalExample(msgspec.Struct, frozen=True):
 
 
 async def insert(tx: store.Transaction, attempts: Sequence[Attempt]) -> None:
-    """Store attempts."""
     await tx.execute_later("attempts.insert", [msgspec.structs.astuple(attempt) for attempt in attempts])
 
 
 async def insert_conversations(tx: store.Transaction, said: Sequence[tuple[Attempt, str]]) -> None:
-    """Store what was said in attempts."""
     rows = [(one.account_id, one.message_id, one.recipient_id, one.started_at, text) for one, text in said]
     await tx.execute_later("attempts.insert_conversations", rows)
 
@@ -143,7 +141,6 @@ async def addressees(tx: store.Transaction, account_id: str, message_id: str) ->
 
 
 async def insert_async_bounces(tx: store.Transaction, bounces: Sequence[AsyncBounce]) -> None:
-    """Store reports."""
     await tx.execute_many("async_bounces.insert", [msgspec.structs.astuple(bounce) for bounce in bounces])
 
 

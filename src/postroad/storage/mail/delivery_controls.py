@@ -49,7 +49,6 @@ def hold_by_key(found: Iterable[Hold], *, in_force: bool) -> Holds:
 
 
 def holds_covering(found: Holds, queue_key: str) -> Hold | None:
-    """The widest of the holds that covers a scheduled queue."""
     if not found:
         return None
     domain, account_id, *_ = queue.parts_of(queue_key)
@@ -62,7 +61,6 @@ async def listed_holds(tx: store.Transaction) -> list[Hold]: ...
 
 
 async def holds_in_force(tx: store.Transaction) -> Holds:
-    """The holds in force."""
     return hold_by_key(await listed_holds(tx), in_force=True)
 
 
@@ -117,7 +115,6 @@ class Override(msgspec.Struct, frozen=True):
 
     @property
     def has_limits(self) -> bool:
-        """Whether a limit is changed."""
         return any((self.connections, self.messages_per_second, self.messages_per_connection))
 
     def at(self, now: int) -> "Override | None":
@@ -130,11 +127,9 @@ class Override(msgspec.Struct, frozen=True):
         return found if found.paused or found.has_limits else None
 
     def without_pause(self) -> "Override":
-        """The changed limits alone."""
         return msgspec.structs.replace(self, paused=0, pause_reason="", pause_until=None)
 
     def without_limits(self) -> "Override":
-        """The pause alone."""
         return msgspec.structs.replace(
             self,
             connections=None,

@@ -112,7 +112,6 @@ class Check(msgspec.Struct, frozen=True):
 
 
 async def put_checks(tx: store.Transaction, checks: Sequence[Check]) -> None:
-    """Store the results of a check."""
     await tx.execute_many("domain_checks.put", [msgspec.structs.astuple(check) for check in checks])
 
 
@@ -169,7 +168,6 @@ class DkimKey:
 
 
 async def insert_dkim_keys(tx: store.Transaction, key: DkimKey) -> None:
-    """Store a key."""
     row = (key.account_id, key.domain_id, key.selector, key.private_key, key.public_key, key.created_at)
     await tx.execute("dkim_keys.insert", *row, key.algorithm, key.status, key.published_at, key.retired_at)
 
@@ -197,7 +195,6 @@ async def update_dkim_key(tx: store.Transaction, key: DkimKey) -> None:
 
 
 async def remove_dkim_key(tx: store.Transaction, key: DkimKey) -> None:
-    """Delete a key."""
     await tx.execute("dkim_keys.remove_one", key.account_id, key.domain_id, key.selector)
 
 
@@ -216,7 +213,6 @@ async def warmups(tx: store.Transaction, keys: Collection[WarmupKey]) -> Mapping
 
 
 async def put_warmups(tx: store.Transaction, states: Mapping[WarmupKey, warmup.State]) -> None:
-    """Store states."""
     rows = [(*key, state.day, state.step, state.used) for key, state in sorted(states.items())]
     if rows:
         await tx.execute_later("warmups.put", rows)

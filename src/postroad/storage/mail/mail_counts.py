@@ -66,7 +66,6 @@ def hour_of(time: int) -> int:
 
 
 async def add_hourly(tx: store.Transaction, rows: Sequence[CountIncrement]) -> None:
-    """Add to the counts."""
     await tx.execute_later("hourly_counts.add", _merged(rows))
 
 
@@ -179,7 +178,6 @@ class SourceCount(msgspec.Struct, frozen=True):
 
     @property
     def attempts(self) -> int:
-        """All attempts."""
         return self.delivered + self.deferred + self.refused
 
 

@@ -161,7 +161,6 @@ class Arguments:
         self.values = list(first)
 
     def add(self, value: object) -> str:
-        """The placeholder of one more argument."""
         self.values.append(value)
         return f"${len(self.values)}"
 
@@ -182,7 +181,6 @@ def is_of_recipient(clause: Clause) -> bool:
 
 
 def of_message(clause: Clause, message_id: str, arguments: Arguments) -> str:
-    """The test of a message for a clause."""
     return " OR ".join(f"({_test(one, message_id, arguments)})" for one in clause)
 
 

@@ -302,7 +302,6 @@ class Tally(msgspec.Struct, frozen=True):
 
 
 async def insert_recipients(tx: store.Transaction, recipients: Sequence[NewRecipient]) -> None:
-    """Store the recipients of accepted messages."""
     rows = [msgspec.structs.astuple(recipient) for recipient in recipients]
     await tx.execute_later("recipients.insert", rows)
 
@@ -378,7 +377,6 @@ async def idempotency_keys(
 
 
 async def insert_idempotency_keys(tx: store.Transaction, keys: Sequence[NewIdempotencyKey]) -> None:
-    """Store the keys of accepted messages."""
     await tx.execute_later("idempotency.insert", [msgspec.structs.astuple(key) for key in keys])
 
 

@@ -52,7 +52,6 @@ class Claimed(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> Key:
-        """The primary key."""
         return self.account_id, self.message_id, self.recipient_id
 
     @property
@@ -122,12 +121,10 @@ def queue_key_of(domain: str, account_id: str, sender_domain: str = "", tag: str
 
 
 def domain_of(queue_key: str) -> str:
-    """The recipient domain of a scheduled queue."""
     return queue_key.partition(" ")[0]
 
 
 def account_of(queue_key: str) -> str:
-    """The account of a scheduled queue."""
     return parts_of(queue_key)[1]
 
 
@@ -140,7 +137,6 @@ def parts_of(queue_key: str) -> tuple[str, str, str, str]:
 
 
 def simulated_queue_key(account_id: str, simulation: str) -> str:
-    """The key of a scheduled queue of test mail."""
     return queue_key_of(SIMULATOR_DOMAIN, account_id, SIMULATOR_MARK + simulation)
 
 
@@ -183,7 +179,6 @@ async def insert(
 
 
 def _place(recipient: messages.NewRecipient, routed: tuple[str, str], simulation: str | None) -> tuple[str, str]:
-    """The scheduled queue and the envelope address of a recipient."""
     if simulation is not None:
         return simulated_queue_key(recipient.account_id, simulation), recipient.email + UNREACHABLE_SUFFIX
     return queue_key_of(recipient.domain, recipient.account_id, *routed), recipient.email
@@ -275,5 +270,4 @@ async def postpone(
 
 
 async def remove(tx: store.Transaction, keys: Sequence[Key]) -> None:
-    """Delete recipients that are final."""
     await tx.execute_later("queue.remove", keys)

@@ -72,7 +72,6 @@ class UnleasedRecipient(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> queue.Key:
-        """The primary key."""
         return self.account_id, self.message_id, self.recipient_id
 
 
@@ -100,7 +99,6 @@ async def ahead(tx: store.Transaction, account_id: str, message_id: str, *, limi
 
 
 async def counts(tx: store.Transaction, chosen: Filter) -> dict[str, Count]:
-    """The counts by state."""
     rows = await tx.fetch("queue_views.counts", *msgspec.structs.astuple(chosen))
     return {row[0]: Count(*row) for row in rows}
 
@@ -112,7 +110,6 @@ async def domains(tx: store.Transaction, chosen: Filter, *, limit: int) -> list[
 
 
 async def accounts(tx: store.Transaction, chosen: Filter) -> list[str]:
-    """The accounts with queued mail."""
     return [str(row[0]) for row in await tx.fetch("queue_views.accounts", *msgspec.structs.astuple(chosen))]
 
 

@@ -91,7 +91,6 @@ async def summaries(tx: store.Transaction, account_id: str, *, after: str, limit
 
 
 async def aliases(tx: store.Transaction, account_id: str, *, beginning: str) -> set[str]:
-    """The aliases that begin like this."""
     rows = await tx.fetch("templates.aliases", account_id, f"{_escaped(beginning)}%")
     return {str(row[0]) for row in rows}
 
@@ -103,13 +102,11 @@ async def remove_versions(tx: store.Transaction, template_id: str) -> None: ...
 
 
 async def user_of(tx: store.Transaction, account_id: str, alias: str) -> str | None:
-    """The alias of a template that uses another."""
     row = await tx.fetch_one("templates.user_of", account_id, f"% {_escaped(alias)} %")
     return str(row[0]) if row else None
 
 
 async def add_version(tx: store.Transaction, version: Version) -> None:
-    """Store a version."""
     await tx.execute("templates.add_version", *astuple(version))
 
 
@@ -118,12 +115,10 @@ async def publish_version(tx: store.Transaction, template_id: str, number: int, 
 
 
 async def keep_sample(tx: store.Transaction, version: Version, sample: str | None) -> None:
-    """Replace the sample values of a version."""
     await tx.execute("templates.keep_sample", version.template_id, version.number, sample)
 
 
 async def version(tx: store.Transaction, template: Template, number: int) -> Version | None:
-    """One version of a template."""
     row = await tx.fetch_one("templates.version", template.id, number, template.account_id)
     return Version(*row) if row else None
 

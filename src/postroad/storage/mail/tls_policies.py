@@ -25,7 +25,6 @@ class StoredPolicy(msgspec.Struct, frozen=True):
 
 
 async def put_policy(tx: store.Transaction, policy: StoredPolicy) -> None:
-    """Store a policy that was fetched."""
     await tx.execute("mta_sts_policies.put", *msgspec.structs.astuple(policy))
 
 
@@ -108,7 +107,6 @@ async def claim_due_report(tx: store.Transaction, *, now: int, until: int, limit
 
 
 async def sessions(tx: store.Transaction, report: DueReport) -> dict[tls_report.Result, int]:
-    """The results of a report."""
     rows = await tx.fetch("tls_reports.sessions", report.day, report.domain)
     return {_DECODER.decode(row[0]): int(row[1]) for row in rows}
 

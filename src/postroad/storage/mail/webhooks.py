@@ -97,13 +97,11 @@ async def of_account(tx: store.Transaction, account_id: str) -> list[Webhook]:
 
 
 async def by_id(tx: store.Transaction, account_id: str, webhook_id: str) -> Webhook | None:
-    """An endpoint of an account."""
     row = await tx.fetch_one("webhooks.by_id", account_id, webhook_id)
     return Webhook(*row) if row else None
 
 
 async def count(tx: store.Transaction, account_id: str) -> int:
-    """How many endpoints an account has."""
     return len(await of_account(tx, account_id))
 
 
@@ -176,17 +174,14 @@ async def secrets(tx: store.Transaction, webhook_ids: Sequence[str], *, now: int
 
 
 async def retire_secret(tx: store.Transaction, webhook_id: str, *, expires_at: int) -> None:
-    """Set the expiry of the current secret."""
     await tx.execute("webhooks.retire_secret", webhook_id, expires_at)
 
 
 async def remove_secrets(tx: store.Transaction, webhook_id: str) -> None:
-    """Delete all secrets of an endpoint."""
     await tx.execute("webhooks.remove_secrets", webhook_id)
 
 
 async def sweep_secrets(tx: store.Transaction, *, now: int) -> int:
-    """Delete expired secrets."""
     return await tx.execute("webhooks.sweep_secrets", now)
 
 
@@ -230,7 +225,6 @@ async def attempts_of_deliveries(
 
 
 async def remove_attempts(tx: store.Transaction, deliveries: Sequence[tuple[str, str, str]]) -> None:
-    """Delete the attempts of deliveries."""
     await tx.execute_many("webhook_attempts.remove", deliveries)
 
 
@@ -272,7 +266,6 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> Key:
-        """The primary key."""
         return self.account_id, self.webhook_id, self.id
 
 
@@ -294,7 +287,6 @@ class Claimed(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> Key:
-        """The primary key."""
         return self.account_id, self.webhook_id, self.id
 
 
@@ -330,12 +322,10 @@ class Promoted(msgspec.Struct, frozen=True):
 
 
 async def insert_deliveries(tx: store.Transaction, deliveries: Sequence[Delivery]) -> None:
-    """Store new deliveries."""
     await tx.execute_later("webhook_deliveries.insert", [msgspec.structs.astuple(one) for one in deliveries])
 
 
 async def is_due(tx: store.Transaction, *, now: int, leases_until: int | None = None) -> bool:
-    """Whether there is anything to promote."""
     over = now if leases_until is None else leases_until
     return await tx.fetch_one("webhook_deliveries.is_due", now, over) is not None
 
@@ -375,7 +365,6 @@ async def ready(tx: store.Transaction, account_id: str, webhook_id: str, *, limi
 
 
 async def acknowledge(tx: store.Transaction, account_id: str, webhook_id: str, ids: Sequence[str]) -> None:
-    """Delete ready deliveries of an endpoint."""
     await tx.execute_many("webhook_deliveries.acknowledge", [(account_id, webhook_id, one) for one in ids])
 
 

@@ -43,7 +43,6 @@ def key_of(directory: str, names: Iterable[str]) -> Key:
 
 
 async def find(tx: store.Transaction, key: Key) -> StoredCertificate | None:
-    """The certificate of a set of names."""
     row = await tx.fetch_one("certificates.find", *key)
     return None if row is None else StoredCertificate(*row)
 

@@ -56,14 +56,12 @@ async def findings(tx: store.Transaction) -> list[Finding]:
 
 
 async def findings_of(tx: store.Transaction, check: str) -> list[Finding]:
-    """The inconsistencies that one check finds."""
     await tx.fetch("consistency.hold")
     rows = await tx.fetch(f"consistency.{check}", MAX_FINDINGS)
     return [Finding(check, CHECKS[check].format(*row)) for row in rows]
 
 
 async def counts(tx: store.Transaction) -> Counts:
-    """How many rows there are."""
     await tx.fetch("consistency.hold")
     (row,) = await tx.fetch("consistency.counts")
     return Counts(*row)

@@ -30,7 +30,6 @@ async def previous(tx: store.Transaction) -> list[PreviousKey]: ...
 
 
 async def add_previous(tx: store.Transaction, key: PreviousKey) -> None:
-    """Keep a key that is replaced."""
     await tx.execute("installation_key.add_previous", key.fingerprint, key.installation_key, key.replaced_at)
 
 

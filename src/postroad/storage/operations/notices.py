@@ -71,7 +71,6 @@ async def mark_sent(tx: store.Transaction, mail: Mail, *, now: int) -> None:
 
 
 async def postpone(tx: store.Transaction, mail: Mail, *, due_at: int, is_digest: bool) -> None:
-    """Set another time."""
     await tx.execute("notices.postpone", mail.user_id, mail.notice.id, due_at, int(is_digest))
 
 

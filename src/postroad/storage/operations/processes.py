@@ -23,7 +23,6 @@ class Process(msgspec.Struct, frozen=True):
 
 
 async def put(tx: store.Transaction, process: Process) -> None:
-    """Store that a process runs."""
     name, host, number, roles, *rest = msgspec.structs.astuple(process)
     await tx.execute("processes.put", name, host, number, " ".join(roles), *rest)
 
@@ -59,7 +58,6 @@ class QueueStatus(msgspec.Struct, frozen=True):
 
     @property
     def provider_queue(self) -> str:
-        """The name of the provider queue."""
         return self.name.partition(" ")[0]
 
     @property
@@ -69,7 +67,6 @@ class QueueStatus(msgspec.Struct, frozen=True):
 
 
 async def put_queues(tx: store.Transaction, statuses: Sequence[QueueStatus]) -> None:
-    """Store the status of provider queues."""
     await tx.execute_many("provider_queues.put", [msgspec.structs.astuple(status) for status in statuses])
 
 
@@ -108,7 +105,6 @@ class Job(msgspec.Struct, frozen=True):
 
 
 async def insert_job(tx: store.Transaction, job: Job) -> None:
-    """Store a job that begins."""
     await tx.execute("operator_jobs.insert", *msgspec.structs.astuple(job))
 
 

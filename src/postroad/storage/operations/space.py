@@ -27,7 +27,6 @@ class Space(msgspec.Struct, frozen=True):
 
 
 async def read(tx: store.Transaction) -> Space:
-    """The space at present."""
     row = await tx.fetch_one("space.read")
     return Space(*row) if row else Space(0, None)
 

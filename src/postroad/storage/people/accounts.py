@@ -97,7 +97,6 @@ async def lock(tx: store.Transaction, account_ids: Iterable[str]) -> Mapping[str
 
 
 async def rename(tx: store.Transaction, account_id: str, name: str) -> None:
-    """Give an account another name."""
     await tx.execute("accounts.rename", account_id, name, name_key(name))
 
 
@@ -162,7 +161,6 @@ class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def record_entries(tx: store.Transaction, entries: Sequence[LedgerEntry]) -> None:
-    """Store entries and change the balances by their sums."""
     sums: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0])
     for entry in entries:
         sums[entry.account_id][0] += entry.available

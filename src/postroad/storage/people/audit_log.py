@@ -26,7 +26,6 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 async def insert(tx: store.Transaction, entry: Entry) -> None:
-    """Store an entry."""
     await tx.execute("audit_log.insert", *msgspec.structs.astuple(entry))
 
 

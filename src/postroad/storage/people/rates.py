@@ -24,7 +24,6 @@ async def find(tx: store.Transaction, names: Collection[str]) -> Mapping[str, th
 
 
 async def put(tx: store.Transaction, rates: Collection[Rate]) -> None:
-    """Store buckets."""
     rows = [(rate.name, rate.account_id, rate.bucket.full_at, rate.bucket.seen_at) for rate in rates]
     if rows:
         await tx.execute_later("rates.put", sorted(rows))
@@ -48,7 +47,6 @@ async def lock_failures(tx: store.Transaction, counters: Collection[bytes]) -> M
 
 
 async def put_failures(tx: store.Transaction, clear_at: Mapping[bytes, int]) -> None:
-    """Store counters."""
     if clear_at:
         await tx.execute_many("login_failures.put", sorted(clear_at.items()))
 
@@ -69,7 +67,6 @@ MAX_CREDENTIAL_NETWORKS: Final = 256
 
 
 async def is_known_network(tx: store.Transaction, user_id: str, network: str) -> bool:
-    """Whether the user logged in from this network."""
     return await last_login(tx, user_id, network) is not None
 
 

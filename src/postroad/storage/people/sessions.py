@@ -41,7 +41,6 @@ class Session:
 
 
 async def insert(tx: store.Transaction, session: Session) -> None:
-    """Begin a session."""
     await tx.execute("sessions.insert", *astuple(session))
 
 
@@ -97,7 +96,6 @@ class PendingLogin:
 
 
 async def insert_pending(tx: store.Transaction, token_hash: bytes, pending: PendingLogin) -> None:
-    """Store a login whose password was right."""
     await tx.execute("pending_logins.insert", token_hash, *astuple(pending))
 
 

@@ -89,5 +89,4 @@ async def is_of_account(tx: store.Transaction, login_id: str) -> bool:
 
 
 async def put_identity(tx: store.Transaction, identity: Identity) -> None:
-    """Bind a subject to a login."""
     await tx.execute("sso_identities.put", *astuple(identity))

@@ -54,7 +54,6 @@ class CreatedByUser:
 
     @property
     def created_by(self) -> str | None:
-        """The id of the user."""
         return None if self.creator is None else self.creator.id
 
     @property
@@ -160,7 +159,6 @@ class Login:
 
 
 async def insert_login(tx: store.Transaction, login: Login) -> None:
-    """Create a login."""
     row = (login.id, login.email, login.email_key, login.password_hash, login.tokens_valid_from, login.created_at)
     await tx.execute("logins.insert", *row)
 
