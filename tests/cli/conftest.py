@@ -1,4 +1,8 @@
-"""Commands are tested on real installations, on both engines."""
+"""Commands are tested on real installations.
+
+What they do to the store is tested with the services, on both engines. Here it is SQLite, except in a module that takes
+`empty` from `both_engines.py`.
+"""
 
 from pathlib import Path
 
@@ -11,9 +15,9 @@ __all__ = ["database_url"]
 
 
 @pytest.fixture
-def empty(tmp_path: Path, database_url: str) -> cli_runner.Installation:
+def empty(tmp_path: Path, clean_sqlite_url: str) -> cli_runner.Installation:
     """An installation whose schema is there, and nothing else."""
-    return cli_runner.Installation.at(tmp_path, url=database_url)
+    return cli_runner.Installation.at(tmp_path, url=clean_sqlite_url)
 
 
 @pytest.fixture

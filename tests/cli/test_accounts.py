@@ -5,7 +5,10 @@ import pytest
 from postroad import context
 from postroad.model.units import identifiers
 from tests import accepted_mail
+from tests.cli.both_engines import empty
 from tests.cli.cli_runner import Installation
+
+__all__ = ["empty"]
 
 
 def test_a_new_account_is_active_and_has_no_credits(empty: Installation) -> None:

@@ -1,4 +1,4 @@
-"""`postroad apikey`, on both engines."""
+"""`postroad apikey`."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`postroad audit-log`, on both engines."""
+"""`postroad audit-log`."""
 
 import dataclasses
 

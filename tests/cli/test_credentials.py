@@ -1,4 +1,4 @@
-"""`postroad credential`, on both engines."""
+"""`postroad credential`."""
 
 import base64
 

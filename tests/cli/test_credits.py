@@ -1,4 +1,4 @@
-"""`postroad credits`, on both engines."""
+"""`postroad credits`."""
 
 from postroad.services.accounts import credits as services_credits
 from tests.cli.cli_runner import Installation

@@ -1,4 +1,4 @@
-"""`postroad domain`, on both engines."""
+"""`postroad domain`."""
 
 import asyncio
 import threading

@@ -3,10 +3,11 @@
 import pytest
 
 from postroad.services.queue import holds
+from tests.cli.both_engines import empty
 from tests.cli.cli_runner import Installation
 from tests.cli.test_queue import send, shop
 
-__all__ = ["shop"]
+__all__ = ["empty", "shop"]
 
 
 @pytest.fixture

@@ -11,7 +11,10 @@ from postroad.cli.installation import keys
 from postroad.mail.signing import domain_keys
 from postroad.services.operations import key_replacement
 from tests.cli import cli_runner
+from tests.cli.both_engines import empty
 from tests.cli.cli_runner import Installation
+
+__all__ = ["empty"]
 
 OLD = cli_runner.SECRET_KEY
 NEW = "of an operator: Zs9Lr2Xd5Kf8Hb1Vc6Jm3Pg7Yq0wT4n"

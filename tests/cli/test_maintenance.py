@@ -11,8 +11,11 @@ import pytest
 from postroad import config, context
 from postroad.storage.engine import migrations
 from tests.cli import cli_runner
+from tests.cli.both_engines import empty
 from tests.cli.cli_runner import Installation
 from tests.services.operations.checks import setups
+
+__all__ = ["empty"]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -1,4 +1,4 @@
-"""`postroad operator`, on both engines."""
+"""`postroad operator`."""
 
 import re
 

@@ -5,7 +5,10 @@ import pytest
 from postroad import context
 from postroad.storage.mail import queue
 from tests import queue_steps
+from tests.cli.both_engines import empty
 from tests.cli.cli_runner import Installation
+
+__all__ = ["empty"]
 
 SEND = ("send", "--from", "shop@example.com", "--subject", "Hello", "--text", "Hi")
 

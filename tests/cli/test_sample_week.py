@@ -164,7 +164,7 @@ def test_the_same_mail_is_written_every_time_with_days_and_nights() -> None:
     assert max(one.at for one in week) < NOW
     hours = collections.Counter(one.at // times.HOUR % 24 for one in week)
     assert hours[9] > 5 * hours[3]
-    assert {one.kind.sender for one in week} == {one.sender for one in sample_data.KINDS}
+    assert {one.kind.sender for one in week} == {one.sender for one in sample_data.WEEK.kinds}
     assert len({tag for one in week for tag in one.kind.tags}) == 6
 
 

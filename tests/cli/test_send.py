@@ -1,4 +1,4 @@
-"""`postroad send`, on both engines: everything a message can have, by the only way in, and its result."""
+"""`postroad send`: everything a message can have, by the only way in, and its result."""
 
 import email
 import email.policy

@@ -10,7 +10,10 @@ import pytest
 
 from postroad import context
 from tests.cli import cli_runner
+from tests.cli.both_engines import empty
 from tests.cli.cli_runner import Installation, Service
+
+__all__ = ["empty"]
 
 
 def serving(installation: Installation, *words: str, grace_seconds: int = 20) -> Service:

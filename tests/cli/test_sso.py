@@ -1,4 +1,4 @@
-"""`postroad sso`, on both engines."""
+"""`postroad sso`."""
 
 from postroad import context
 from postroad.services.accounts import account_registry as accounts_registry

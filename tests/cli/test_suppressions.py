@@ -1,4 +1,4 @@
-"""`postroad suppression`, on both engines."""
+"""`postroad suppression`."""
 
 from pathlib import Path
 

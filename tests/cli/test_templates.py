@@ -1,4 +1,4 @@
-"""`postroad template`, on both engines."""
+"""`postroad template`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`postroad user` and `postroad token`, on both engines."""
+"""`postroad user` and `postroad token`."""
 
 import re
 
