@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from postroad.api.v1 import messages
-from postroad.cli.server import queue_texts
+from postroad.cli.server import queue as queue_commands
 from postroad.services.messages import lookup, queue_inspection
 from postroad.services.queue import sources
 from tests import accepted_mail, smtp_peers
@@ -204,8 +204,10 @@ async def test_the_source_address_of_an_attempt_is_shown(url: str) -> None:
         message_id = await harness.send()
         await harness.settle(message_id)
         traced = await queue_inspection.trace(harness.ctx, message_id)
-        assert ", to mx.example.net [127.0.0.1], from out1, provider queue mx.example.net" in queue_texts.trace(traced)
-        view: Any = queue_texts.trace_view(traced)
+        assert ", to mx.example.net [127.0.0.1], from out1, provider queue mx.example.net" in queue_commands.trace(
+            traced
+        )
+        view: Any = queue_commands.trace_view(traced)
         assert view["recipients"][0]["attempts"][0]["source"] == "out1"
         who = accepted_mail.caller_of(harness.account_id)
         details = await lookup.details(harness.ctx, who.account_id, message_id)

@@ -190,13 +190,13 @@ def _lines(
             lines.append("; ".join([f"  {one.name}: {state}", *one.notes]))
             if one.secret:
                 lines.append(f"    secret:  {one.secret}\n    {output.SHOWN_ONCE}")
-            lines += [f"    {domain_texts.zone_line(each)}" for each in records.get(one.name, ()) if _is_to_set(each)]
+            lines += [
+                f"    {domain_texts.zone_line(each)}"
+                for each in records.get(one.name, ())
+                if (each["value"] is not None and each["state"] != "ok" and (not each["managed"]))
+            ]
         if section.stopped:
             lines.append(f"  Stopped: {section.stopped}.")
     if not report.is_complete:
         lines.append(f"Not everything at {vendor} was read. Run the command again: it continues where it stopped.")
     return lines
-
-
-def _is_to_set(record: dict[str, Any]) -> bool:
-    return record["value"] is not None and record["state"] != "ok" and not record["managed"]

@@ -87,7 +87,6 @@ async def _store_template(ctx: context.Context, account_id: str) -> None:
 
 
 async def _smtp(ctx: context.Context, account_id: str, before: data_folder.Smtp | None) -> tuple[data_folder.Smtp, str]:
-    """The SMTP credential and its id."""
     if before:
         pair = base64.b64encode(f"{before.username}:{before.password}".encode()).decode()
         known = await _caller(ctx, account_id, f"Basic {pair}")

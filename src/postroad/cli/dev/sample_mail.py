@@ -66,13 +66,12 @@ class Writer:
     suppressed: dict[str, str] = field(default_factory=dict)
 
     def draft(self, at: int, *, waits: bool = False) -> Draft:
-        """What is sent at this time."""
-        kind = self.rng.choices(sample_data.KINDS, [one.weight for one in sample_data.KINDS])[0]
-        destinations = sample_data.DESTINATIONS
+        kind = self.rng.choices(sample_data.WEEK.kinds, [one.weight for one in sample_data.WEEK.kinds])[0]
+        destinations = sample_data.WEEK.destinations
         destination = self.rng.choices(destinations, [one.weight for one in destinations])[0]
         behaviours = [self._one_of(sample_data.DEFERRED)] if waits else list(self._behaviours(destination))
         is_unknown = behaviours == [Behaviour.UNKNOWN_USER]
-        mailbox = self._mistyped() if is_unknown else self._mailbox(destination)
+        mailbox = self.rng.choice(sample_data.WEEK.mistyped) if is_unknown else self._mailbox(destination)
         email = f"{mailbox}@{destination.domain}"
         if email in self.suppressed:
             behaviours = []
@@ -93,14 +92,10 @@ class Writer:
         return Draft(at, kind, destination, request, behaviours, waits)
 
     def _mailbox(self, destination: sample_data.Destination) -> str:
-        """Somebody who gets mail."""
         while True:
-            first, last = self.rng.choice(sample_data.FIRST_NAMES), self.rng.choice(sample_data.LAST_NAMES)
+            first, last = self.rng.choice(sample_data.WEEK.first_names), self.rng.choice(sample_data.WEEK.last_names)
             if f"{first}.{last}@{destination.domain}" not in self.suppressed:
                 return f"{first}.{last}"
-
-    def _mistyped(self) -> str:
-        return self.rng.choice(sample_data.MISTYPED)
 
     def _behaviours(self, destination: sample_data.Destination) -> Iterator[Behaviour]:
         """What the destination does, attempt by attempt."""
@@ -143,7 +138,7 @@ class Writer:
         now = self.ctx.clock()
         async with self.ctx.store.transaction() as tx:
             await queue.promote(tx, now=now, limit=10_000)
-            keys = [queue.queue_key_of(one.domain, self.who.account_id) for one in sample_data.DESTINATIONS]
+            keys = [queue.queue_key_of(one.domain, self.who.account_id) for one in sample_data.WEEK.destinations]
             wanted = [queue.ClaimRequest(key, 10_000) for key in keys]
             claimed = await queue.claim(tx, wanted, lease_until=now + times.DAY, worker=WORKER)
             others = [one.key for one in claimed if one.message_id not in found]
@@ -250,7 +245,6 @@ class Writer:
 
 
 def _play(destination: sample_data.Destination, behaviour: Behaviour) -> values.RecipientResult:
-    """What the destination replies."""
     played = simulated_outcomes.provider_attempt(
         simulated_outcomes.provider_of(destination.provider, behaviour), attempts=0
     )
@@ -269,7 +263,7 @@ def moments(rng: random.Random, *, count: int, now: int) -> list[int]:
     ]
     found: list[int] = []
     while len(found) < count:
-        day, hour = rng.choices(days, weights)[0], rng.choices(range(24), sample_data.HOURS)[0]
+        day, hour = rng.choices(days, weights)[0], rng.choices(range(24), sample_data.WEEK.hours)[0]
         at = day * times.DAY + hour * times.HOUR + rng.randrange(times.HOUR)
         if at < now - 2 * times.HOUR:
             found.append(at)

@@ -52,7 +52,7 @@ FAILS_EVERY: Final = 60
 # The SMTP credential of the mail. Its use is written last, and tells that the week is complete.
 MARK: Final = "Shop, production"
 OLD: Final = "Old server"
-SOURCES: Final = frozenset(kind.source for kind in sample_data.KINDS)
+SOURCES: Final = frozenset(kind.source for kind in sample_data.WEEK.kinds)
 MAX_TEMPLATES: Final = 1_000
 SUPPRESSED: Final = (
     ("no-more-mail@gmail.com", "asked us by telephone", stored_suppressions.Source.ACCOUNT),
@@ -190,10 +190,10 @@ def _finding(
 async def _templates(began: context.Context, yesterday: context.Context, account_id: str) -> None:
     """Templates, one of them with a second version; those that a person has are theirs."""
     known = {one.alias for one in await templates.summaries(began, account_id, "", MAX_TEMPLATES)}
-    saved = [(began, one) for one in sample_data.TEMPLATES] + [(yesterday, sample_data.NEW_VERSION)]
-    for then, (alias, subject, text, html) in saved:
-        if alias not in known:
-            await templates.put(then, account_id, alias, subject=subject, text=text, html=html)
+    saved = [(began, one) for one in sample_data.WEEK.templates] + [(yesterday, sample_data.WEEK.new_version)]
+    for then, one in saved:
+        if one.alias not in known:
+            await templates.put(then, account_id, one.alias, subject=one.subject, text=one.text, html=one.html)
 
 
 async def _newest_mail(ctx: context.Context, account_id: str, messages: Sequence[str]) -> dict[str, int]:
@@ -295,18 +295,17 @@ async def _deliver_webhooks(ctx: context.Context, webhook: webhooks.Webhook) -> 
             if not claimed:
                 return max(failed)
             if not failed:
-                due = {one.id: _delivered_at(one) for one in claimed}
+                # A second after each was written, which its id says.
+                due = {
+                    one.id: (int(one.id.removeprefix(identifiers.WEBHOOK_DELIVERY)[:14], 16) + times.SECOND)
+                    for one in claimed
+                }
                 failed = set([one.id for one in claimed if due[one.id] < ended_before][::FAILS_EVERY])
             attempts = [_attempt(one, due[one.id], has_failed=one.id in failed) for one in claimed]
             results = [_result(made, one, schedule) for made, one in zip(attempts, claimed, strict=True)]
             await webhooks.insert_attempts(tx, attempts)
             await webhooks.record(tx, results)
             due = {result.key[2]: result.due_at for result in results}
-
-
-def _delivered_at(delivery: webhooks.Claimed) -> int:
-    """A second after it was written, which its id says."""
-    return int(delivery.id.removeprefix(identifiers.WEBHOOK_DELIVERY)[:14], 16) + times.SECOND
 
 
 def _attempt(delivery: webhooks.Claimed, at: int, *, has_failed: bool) -> webhooks.Attempt:

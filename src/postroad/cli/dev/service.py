@@ -73,7 +73,6 @@ Saved in {info}.
 
 
 def endpoint(_ctx: click.Context, parameter: click.Parameter, value: str) -> config.Endpoint:
-    """Validate an address option."""
     name = parameter.opts[0]
     try:
         return config.endpoint(value, name=name)
@@ -170,8 +169,6 @@ async def _run(
 async def _simulator(
     mail: dev_inbox.Inbox, where: config.Endpoint, *, log: logs.Logger
 ) -> AsyncIterator[config.Endpoint]:
-    """Run the mailbox simulator; yields its address."""
-
     def failed(problem: Exception) -> None:
         log.error("simulator_failed", exc_info=problem)
 

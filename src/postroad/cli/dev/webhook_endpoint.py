@@ -52,15 +52,11 @@ _DELETE: Final = "\x7f"
 
 
 class Data(msgspec.Struct, frozen=True):
-    """The fields of an event's data that are shown."""
-
     to: str = ""
     smtp_code: int | None = None
 
 
 class Event(msgspec.Struct, frozen=True):
-    """The fields of an event that are shown."""
-
     id: str
     type: str
     data: Data
@@ -81,8 +77,6 @@ class ReceivedWebhook:
 
 
 class WebhookListener:
-    """The ASGI application."""
-
     def __init__(
         self, *, secrets: Secrets, status: int, clock: Callable[[], int], report: Callable[[ReceivedWebhook], None]
     ) -> None:
@@ -93,7 +87,6 @@ class WebhookListener:
         self._seen: caches.LruCache[str, int] = caches.LruCache(MAX_REMEMBERED)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """One request."""
         try:
             received = await self._process(scope, receive)
             status, fields, content = _response(self._status, "ok")
@@ -141,7 +134,6 @@ def refusal(error: errors.PostroadError) -> tuple[int, list[tuple[bytes, bytes]]
 
 
 def line(received: ReceivedWebhook) -> str:
-    """A received webhook as text."""
     at = time.strftime("%H:%M:%S", time.localtime(received.at // times.SECOND))
     if received.event is None:
         return f"{at}  rejected with {received.status}: {_printable(received.problem or '')}"

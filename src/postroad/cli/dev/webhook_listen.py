@@ -146,7 +146,6 @@ def forward(url: str, body: str, secret: str) -> str:
 
 
 def line(event: Event, result: str | None) -> str:
-    """An event as text."""
     try:
         data = json.loads(str(event.get("body"))).get("data")
     except (ValueError, AttributeError, RecursionError):

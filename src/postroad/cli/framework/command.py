@@ -33,7 +33,6 @@ ACCOUNT: Final = server_command.OF_ACCOUNT
 
 
 async def named_account(context: services_context.Context, named: str | None) -> accounts.Account:
-    """The account that the option names."""
     if named is None:
         return await _only_account(context)
     if identifiers.is_identifier(named, identifiers.ACCOUNT):
@@ -73,7 +72,6 @@ def masked_address(url: str) -> str:
 
 
 def masked_settings(effective: config.Settings) -> dict[str, Any]:
-    """All settings by section and key, with secrets masked."""
     tables: dict[str, Any] = msgspec.to_builtins(effective)
     tables["database"]["url"] = masked_address(effective.database.url)
     if effective.security.secret_key:
@@ -160,7 +158,6 @@ class AccountCommand(StoreCommand):
 
 
 def load_settings(*, data: Path | None, file: Path | None) -> config.Settings:
-    """The settings of the installation that the options or the environment name."""
     if data and file:
         raise click.UsageError("--data and --config cannot be combined; use one of them.")
     if data:
@@ -182,7 +179,6 @@ def settings_file(given: Path | None) -> Path | None:
 
 @contextlib.contextmanager
 def report_errors() -> Iterator[None]:
-    """Report expected errors as one sentence with exit code 1."""
     try:
         yield
     except OPERATOR_ERRORS as problem:

@@ -67,15 +67,11 @@ class Smtp(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sink(msgspec.Struct, frozen=True):
-    """The address of the mailbox simulator."""
-
     host: str
     port: int
 
 
 class Login(msgspec.Struct, frozen=True):
-    """A user's login."""
-
     email: str
     password: str
 
@@ -101,7 +97,6 @@ class DataFolder:
 
     @property
     def database(self) -> Path:
-        """The SQLite file."""
         return self.path / "postroad.sqlite"
 
     @property
@@ -111,7 +106,6 @@ class DataFolder:
 
     @property
     def info_file(self) -> Path:
-        """Addresses and credentials, for users and tests."""
         return self.path / "dev.json"
 
     @property
@@ -188,7 +182,6 @@ class DataFolder:
                 self._backup.replace(self.info_file)
 
     def write_info(self, info: DevInfo) -> None:
-        """Replace `dev.json` atomically."""
         text = msgspec.json.format(msgspec.json.encode(info), indent=2).decode() + "\n"
         _write_new(self.info_file, text).replace(self.info_file)
         self._backup.unlink(missing_ok=True)

@@ -21,7 +21,6 @@ class LazyCommand(click.Command):
         self.where = where
 
     def load(self) -> click.Command:
-        """Import the command."""
         module, _, attribute = self.where.rpartition(".")
         command: click.Command = getattr(_import(module), attribute)
         return command
@@ -40,12 +39,9 @@ def _import(name: str) -> types.ModuleType:
 
 
 class LazyGroup(click.Group):
-    """A group of groups and lazy commands."""
-
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the arguments name, imported, and its arguments."""
         name, found, rest = super().resolve_command(ctx, args)
         return name, found.load() if isinstance(found, LazyCommand) else found, rest
 

@@ -55,12 +55,10 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str
 
 
 def printable_table(titles: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> str:
-    """A table of foreign text."""
     return table(titles, [[printable(_cell(value)) for value in row] for row in rows], empty=empty)
 
 
 def recipients(number: object) -> str:
-    """A number of recipients."""
     return f"{number} {'recipient' if number == 1 else 'recipients'}"
 
 
@@ -69,7 +67,6 @@ def _cell(value: object) -> str:
 
 
 def with_more(text: str, next_cursor: str | None) -> str:
-    """A page of a list, with the option for the next page."""
     return text if next_cursor is None else f"{text}\nMore rows: --after {next_cursor}"
 
 

@@ -31,7 +31,6 @@ CONFIG_TEXT: Final = f"Default: {CONFIG_VARIABLE}, or {CONFIG_FILE}."
 
 
 def file_to_write(environment: Mapping[str, str]) -> Path:
-    """The settings file of this machine, which may not exist yet."""
     return Path(environment.get(CONFIG_VARIABLE) or CONFIG_FILE)
 
 
@@ -105,7 +104,6 @@ class UnreachableError(CommandError):
 
 
 def error_of(problem: api_client.ServerError) -> CommandError:
-    """The error of a command for that of a server."""
     if problem.status is None:
         return UnreachableError(str(problem))
     return RefusedError(str(problem)) if problem.status == UNAUTHORIZED else CommandError(str(problem))
@@ -278,7 +276,6 @@ def pages(
 
 
 def rows(found: object, *names: str) -> list[list[Any]]:
-    """The members of a list of objects, as rows of a table."""
     return [[one.get(name) for name in names] for one in objects(found)]
 
 

@@ -30,7 +30,6 @@ class Logins:
     keys: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def added(self, url: str, key: str) -> "Logins":
-        """With one more server, which is the current one."""
         return Logins(url, {**self.keys, url: key})
 
     def removed(self, url: str) -> "Logins":

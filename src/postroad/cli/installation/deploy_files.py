@@ -42,7 +42,6 @@ def _source() -> Traversable:
 
 
 def _files(folder: Traversable) -> Iterator[tuple[str, Traversable]]:
-    """The files of a folder and its folders, by path."""
     for entry in sorted(folder.iterdir(), key=lambda one: one.name):
         if entry.is_dir():
             yield from ((f"{entry.name}/{name}", file) for name, file in _files(entry))

@@ -20,8 +20,6 @@ class Refused(click.ClickException):
 
 
 class DoctorCommand(command.SettingsCommand):
-    """A command whose exit codes are states."""
-
     def invoke(self, ctx: click.Context) -> None:
         """Run the checks and print them."""
         try:
@@ -54,7 +52,6 @@ async def doctor(settings: config.Settings) -> output.Report:
 
 
 def _lines(result: table.Result) -> Sequence[str]:
-    """A line for each finding."""
     return [
         f"{result.name}: {each.state}. {' '.join(_sentence(text) for text in (each.found, each.advice) if text)}"
         for each in result.findings

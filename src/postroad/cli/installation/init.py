@@ -61,7 +61,6 @@ def settings_text(chosen: Tables, *, suggested: Tables) -> str:
 
 
 def _comments(defaults: str) -> dict[tuple[str, str], list[str]]:
-    """The comment lines above each setting, by section and key."""
     return {(section, key): lines for section, key, lines in _settings(defaults)}
 
 
@@ -110,7 +109,6 @@ class Progress:
     texts: list[str] = field(default_factory=list)
 
     def note(self, what: str, *, is_new: bool) -> None:
-        """Add something to one of the two lists."""
         (self.created if is_new else self.existing).append(what)
 
 
@@ -208,7 +206,6 @@ def _new(file: Path, data: Path | None, wanted: dict[str, str | None], *, asks: 
 
 
 def _chosen(answers: dict[str, str], file: Path) -> Tables:
-    """What the file sets."""
     host, email = answers["hostname"], answers["email"]
     tables: dict[str, dict[str, object]] = {
         "database": {"url": answers["database"]},
@@ -242,7 +239,6 @@ def _submission_addresses() -> dict[str, object]:
 
 
 def _validated(text: str) -> config.Settings:
-    """The settings that a file with this text gives, together with the environment."""
     with tempfile.NamedTemporaryFile("w", suffix=".toml", encoding="utf-8") as draft:
         draft.write(text)
         draft.flush()
@@ -255,7 +251,6 @@ def _database_folder(settings: config.Settings) -> Path | None:
 
 
 def _carry_out(plan: Plan) -> output.Report:
-    """Create what is missing, and report everything."""
     done = Progress()
     folder = _database_folder(plan.settings)
     is_new = bool(plan.text) and not (folder and open_store.sqlite_path(plan.settings.database.url).exists())
@@ -353,7 +348,6 @@ async def _owner(ctx: services_context.Context, account: accounts.Account, email
 
 
 def _show_host(settings: config.Settings, done: Progress) -> None:
-    """The DNS records of the host."""
     delivery = settings.delivery
     addresses = [one.address for one in settings.sources] or network_hostname.outbound_addresses()
     shown = host_records.host_records(delivery.hostname, addresses, return_path_domain=delivery.return_path_domain)

@@ -32,8 +32,6 @@ Wanted = Mapping[str, str | None]
 
 
 def ask_path(question: str, default: Path, *, is_folder: bool) -> Path:
-    """Ask for a file, or for a folder, that this user can write."""
-
     def check(text: str) -> None:
         path = Path(text)
         if not path.is_absolute():
@@ -87,7 +85,6 @@ def check_writable(folder: Path, *, advice: str) -> None:
 
 
 def check_database(url: str) -> None:
-    """Raise an error for a URL that the service cannot use."""
     config.load(environment={}, overrides={"database": {"url": url}})
     parts = parse.urlsplit(url)
     if OWNER_ROLE in {parse.unquote(parts.username or ""), *parse.parse_qs(parts.query).get("user", [])}:

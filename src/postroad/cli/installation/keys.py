@@ -44,7 +44,6 @@ class KeyFile:
         return self.path.with_name(f"{self.path.name}.previous")
 
     def stage(self, text: str | None) -> None:
-        """Write the new key, or a generated one, to disk."""
         text = secrets.token_urlsafe(KEY_BYTES) if text is None else text.strip()
         try:
             _write(self.new, f"{text}\n", like=self.path)
@@ -113,12 +112,10 @@ async def rotate(settings: config.Settings, new_key: Path | None) -> output.Repo
 
 
 def _key(settings: config.Settings, file: Path) -> bytes:
-    """The key in a file, which must be a strong one."""
     return config.secret_key(msgspec.structs.replace(settings.security, secret_key="", secret_key_file=str(file)))
 
 
 async def _fits(settings: config.Settings, file: Path) -> bool:
-    """Whether the database is encrypted with the key in a file already."""
     keys = installation_keys.Keys.derive(_key(settings, file))
     database = await open_store.open_current(settings.database.url, connections=1, migrate=False)
     try:

@@ -55,7 +55,6 @@ async def migrate(settings: config.Settings, *, check: bool) -> output.Report:
 
 
 def _check(state: migrations.State) -> output.Report:
-    """What `migrate` would do."""
     if state.is_too_new:
         text = f"The schema is at version {state.version} and does not work with this version: use a newer Postroad."
         return output.Report(data={"version": state.version, "pending": []}, text=text, exit_code=2)

@@ -96,7 +96,6 @@ def _balances(context: services_context.Context, account: accounts.Account) -> d
 
 
 def _storage(context: services_context.Context, used: stored_space.AccountUsage) -> str:
-    """What is used of the storage quotas."""
     quotas = context.settings.quotas
     return (
         f"{used.live / stored_space.MEBIBYTE:,.1f} of {quotas.stored_megabytes:,} MiB, "
@@ -105,7 +104,6 @@ def _storage(context: services_context.Context, used: stored_space.AccountUsage)
 
 
 def _sending(sending: account_registry.Sending) -> str:
-    """The counts of the bounce guard as text."""
     if sending.state == "off":
         return "not monitored (bounce_guard.enabled is false)"
     return (
@@ -159,7 +157,6 @@ def limits(
 
 
 def report(account: accounts.Account, text: str) -> output.Report:
-    """An account after a change."""
     return output.Report(data={"account": _view(account)}, text=text)
 
 

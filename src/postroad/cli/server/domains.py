@@ -36,7 +36,6 @@ NAME: Final = click.argument("name", metavar="DOMAIN")
 
 
 def status(domain: Mapping[str, Any]) -> str:
-    """Whether the domain is verified."""
     failing_since = domain.get("failing_since")
     if not domain.get("verified"):
         state = "not verified" if failing_since is None else "no longer verified"
@@ -47,7 +46,6 @@ def status(domain: Mapping[str, Any]) -> str:
 
 
 def warmup_text(view: Mapping[str, Any] | None) -> str:
-    """The daily limit."""
     if view is None or view.get("cap") is None:
         return "Warm-up: not required."
     cap, tomorrow = view["cap"], view.get("tomorrow")
@@ -141,7 +139,6 @@ def check(server: api_client.Client, name: str) -> output.Report:
 
 
 def _find(server: api_client.Client, name: str) -> str:
-    """The id of a domain of the account."""
     wanted = name.strip().lower().rstrip(".")
     if not wanted.isascii():
         from postroad.protocol.mime import address  # noqa: PLC0415 - it takes longer than the request
@@ -212,7 +209,6 @@ def remove(server: "LocalServer", *, name: str, yes: bool) -> output.Report:
 
 
 def _named(server: "LocalServer", name: str) -> "domains.Domain":
-    """The domain of the account with this name, in any spelling."""
     from postroad.services.domains import domain_registry  # noqa: PLC0415
 
     return server.ask(lambda ctx: domain_registry.by_name(ctx, server.account.id, name))

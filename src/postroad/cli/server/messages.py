@@ -272,7 +272,6 @@ class Follower:
 
 
 def line(event: Event) -> str:
-    """An event as text."""
     if event["event"] == "accepted":
         rest = f"{event['from']}, {output.recipients(event['recipient_count'])}  {event['subject']}"
     else:
