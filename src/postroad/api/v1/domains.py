@@ -151,10 +151,11 @@ def record_view(shown: domain_checks.RecordStatus) -> DnsRecord:
     )
 
 
-async def _details(ctx: context.Context, request: routing.Request, row: stored.Domain) -> DomainDetails:
+async def details(ctx: context.Context, row: stored.Domain, *, for_operator: bool) -> DomainDetails:
+    """A domain with its records. An operator reads what to publish in the zone `domains.key_zone`."""
     known = await domain_keys.existing_records(ctx, [row])
     records = await domain_checks.records(ctx, row)
-    if callers.Permission.OPERATE in request.caller.permissions:
+    if for_operator:
         records = [*map(domain_checks.for_operator, records)]
     warmth = await domains.warmup_view(ctx, row)
     return _domain(
@@ -164,6 +165,10 @@ async def _details(ctx: context.Context, request: routing.Request, row: stored.D
         records=[*map(record_view, records)],
         warmup=None if warmth is None else resource.from_record(Warmup, warmth),
     )
+
+
+async def _shown(ctx: context.Context, request: routing.Request, row: stored.Domain) -> DomainDetails:
+    return await details(ctx, row, for_operator=callers.Permission.OPERATE in request.caller.permissions)
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -188,7 +193,7 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
     body: NewDomain = request.body
     made = await domains.add(ctx, request.caller.account_id, body.name, verified=False)
     await domain_keys.keys(ctx, made)
-    return routing.Response(201, DomainResponse(await _details(ctx, request, made), request_id=request.id))
+    return routing.Response(201, DomainResponse(await _shown(ctx, request, made), request_id=request.id))
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -197,20 +202,20 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     With the DNS records to publish, and what the last check found.
     """
     found = await domains.find(ctx, request.caller.account_id, request.path["id"])
-    return routing.Response(200, DomainResponse(await _details(ctx, request, found), request_id=request.id))
+    return routing.Response(200, DomainResponse(await _shown(ctx, request, found), request_id=request.id))
 
 
 async def check(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Check the DNS records of a sender domain."""
     checked = await domain_checks.check_now(ctx, request.caller.account_id, request.path["id"])
-    return routing.Response(200, DomainResponse(await _details(ctx, request, checked.domain), request_id=request.id))
+    return routing.Response(200, DomainResponse(await _shown(ctx, request, checked.domain), request_id=request.id))
 
 
 async def rotate_key(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Create a new DKIM key for a sender domain."""
     found = await domains.find(ctx, request.caller.account_id, request.path["id"])
     await key_rotation.rotate(ctx, found)
-    return routing.Response(200, DomainResponse(await _details(ctx, request, found), request_id=request.id))
+    return routing.Response(200, DomainResponse(await _shown(ctx, request, found), request_id=request.id))
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:

@@ -32,7 +32,7 @@ class LocalServer(api_client.Client):
         super().__init__(f"{url}, on this host", "", user_agent=f"postroad/{postroad.__version__}")
         self.settings = settings
         self._opened = contextlib.AsyncExitStack()
-        self._send: Callable[..., Coroutine[Any, Any, tuple[int, bytes]]] | None = None
+        self._api: Callable[..., Coroutine[Any, Any, tuple[int, bytes]]] | None = None
         # A count of the queue goes on between two requests.
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="api", daemon=True)
@@ -70,9 +70,9 @@ class LocalServer(api_client.Client):
         self._loop.close()
 
     def _exchange(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> api_client.Response:
-        if self._send is None:
-            self._send = self._application()
-        status, answer = self._wait(self._send(method, path, body=body or b"", headers=headers))
+        if self._api is None:
+            self._api = self._application()
+        status, answer = self._wait(self._api(method, path, body=body or b"", headers=headers))
         return api_client.Response(status, answer, None)
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:

@@ -15,15 +15,18 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
+import msgspec
 
 from postroad import config
 from postroad import context as services_context
+from postroad.api.v1 import domains as domain_views
 from postroad.cli.framework import command, data_folder, output, server_command
 from postroad.cli.installation import init_answers
 from postroad.cli.server import domains, users
+from postroad.mail.signing import domain_keys
 from postroad.model.domains import host_records
 from postroad.model.people import callers
 from postroad.network import hostname as network_hostname
@@ -296,9 +299,9 @@ async def _fill(plan: Plan, done: Progress) -> None:
             if plan.email:
                 await _owner(ctx, account, plan.email, done)
             _show_host(plan.settings, done)
-            reports = [await domains.domain_report(ctx, domain) for domain in found]
-            done.data["domains"] = [report.data["domain"] for report in reports]
-            done.texts += [report.text for report in reports]
+            shown = [await _domain_view(ctx, domain) for domain in found]
+            done.data["domains"] = shown
+            done.texts += map(domains.text_of, shown)
         else:
             _show_host(plan.settings, done)
 
@@ -329,6 +332,12 @@ async def _domains(
     known = [domain for domain in found if domain.name == normal]
     done.note(f"domain {normal}", is_new=not known)
     return known or [await services_domains.add(ctx, account.id, name, verified=False)]
+
+
+async def _domain_view(ctx: services_context.Context, domain: stored_domains.Domain) -> dict[str, Any]:
+    await domain_keys.keys(ctx, domain)
+    shown = await domain_views.details(ctx, domain, for_operator=True)
+    return {"id": domain.id, "account_id": domain.account_id, **msgspec.to_builtins(shown)}
 
 
 async def _owner(ctx: services_context.Context, account: accounts.Account, email: str, done: Progress) -> None:

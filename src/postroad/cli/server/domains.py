@@ -134,7 +134,7 @@ def check(server: api_client.Client, name: str) -> output.Report:
     is_open = any(
         one.get("required") and one.get("state") != OK for one in server_command.objects(domain.get("records"))
     )
-    text = "\n".join(map(output.printable, _text(domain, only_incomplete=True).splitlines()))
+    text = "\n".join(map(output.printable, text_of(domain, only_incomplete=True).splitlines()))
     return output.Report(data={"domain": domain}, text=text, exit_code=1 if is_open else 0)
 
 
@@ -236,10 +236,11 @@ def _report(server: "LocalServer", domain: "domains.Domain") -> output.Report:
 
     server.ask(lambda ctx: domain_keys.keys(ctx, domain))
     found = server.get(f"{PATH}/{domain.id}")["domain"]
-    return output.Report(data={"domain": server.owned(found)}, text=_text(found, only_incomplete=False))
+    return output.Report(data={"domain": server.owned(found)}, text=text_of(found))
 
 
-def _text(domain: Mapping[str, Any], *, only_incomplete: bool) -> str:
+def text_of(domain: Mapping[str, Any], *, only_incomplete: bool = False) -> str:
+    """A domain as the API shows it, for people."""
     records = server_command.objects(domain.get("records"))
     lines = [status(domain), warmup_text(domain.get("warmup")), "DNS records:"]
     return "\n".join([*lines, records_text(records, only_incomplete=only_incomplete)])
