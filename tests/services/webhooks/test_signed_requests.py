@@ -10,7 +10,6 @@ import pytest
 import pytest_asyncio
 import resend
 import stripe
-from postroad.storage.webhook import webhooks
 
 from postroad import config, context, errors
 from postroad.keys import encryption
@@ -18,6 +17,7 @@ from postroad.network.http import guarded_client as webhook_client
 from postroad.protocol.signatures import webhook_signature
 from postroad.roles import composition
 from postroad.services.webhooks import signed_requests as webhook_attempt
+from postroad.storage.mail import webhooks
 from tests import contexts, webhook_server
 from tests.storage import webhook_samples
 
