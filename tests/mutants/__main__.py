@@ -20,9 +20,9 @@ from tests.mutants import campaign, operators
 GROUPS: Final = {
     "model": ("model",),
     "protocol": ("protocol",),
-    "accepting": ("services/acceptance",),
-    "recording": ("services/results", "delivery/recorder.py"),
-    "webhooks": ("services/webhooks",),
+    "accepting": ("mail/accept",),
+    "recording": ("mail/results", "delivery/recorder.py"),
+    "webhooks": ("services/webhooks", "webhooks"),
 }
 # What many tests import and no mutant is in; the process of a mutant need not import it again.
 PRELOADED: Final = ("apsw", "asyncpg", "cryptography.x509", "httpx", "msgspec", "structlog")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.mutants import __main__ as command
 from tests.mutants import campaign, operators
 
 
@@ -75,3 +76,8 @@ def test_a_mutant_is_imported_in_place_of_its_module() -> None:
     assert spec.loader is substitute
     assert substitute.find_spec("postroad.model.units.times") is None
     assert "ANSWER" in substitute.get_code("postroad.model.delivery.retry").co_names
+
+
+def test_every_group_has_modules() -> None:
+    paths = [path for paths in command.GROUPS.values() for path in paths]
+    assert [path for path in paths if not (campaign.SOURCE / path).exists()] == []

@@ -126,7 +126,7 @@ CASES: Final[Mapping[str, Case]] = {
         "A token is good in its own time, which is written as it should be.",
         {
             "security/test_authentication.py": ("test_e6_a_token_outside_its_time_opens_nothing",),
-            "services/auth/test_tokens.py": ("test_a_token_lives_until_its_last_second",),
+            "services/people/test_tokens.py": ("test_a_token_lives_until_its_last_second",),
         },
     ),
     "E8": Case(
@@ -136,14 +136,14 @@ CASES: Final[Mapping[str, Case]] = {
                 "test_e8_whatever_takes_a_password_away_ends_both_kinds_of_sessions",
                 "test_e8_what_a_disabled_user_created_sends_no_more",
             ),
-            "services/auth/test_logins.py": ("test_a_password_that_changes_while_one_logs_in_begins_no_session",),
+            "services/people/test_logins.py": ("test_a_password_that_changes_while_one_logs_in_begins_no_session",),
         },
     ),
     "E9": Case(
         "A link for a password works once, and for a time.",
         {
             "security/test_authentication.py": ("test_e9_a_link_for_a_password_works_once_though_ten_use_it_at_once",),
-            "services/auth/test_password_links.py": ("test_a_newer_link_a_new_password_and_a_lock_out_end_a_link",),
+            "services/people/test_password_links.py": ("test_a_newer_link_a_new_password_and_a_lock_out_end_a_link",),
         },
     ),
     "E10": Case(
@@ -157,7 +157,7 @@ CASES: Final[Mapping[str, Case]] = {
         "Many log-ins at once share a few threads, and leave the others alone.",
         {
             "security/test_authentication.py": ("test_e13_fifty_log_ins_at_once_leave_the_others_alone",),
-            "services/auth/test_passwords.py": (
+            "services/people/test_passwords.py": (
                 "test_the_hash_is_argon2id_with_the_documented_cost_and_a_salt",
                 "test_a_full_queue_refuses_and_recovers",
             ),
@@ -173,22 +173,22 @@ CASES: Final[Mapping[str, Case]] = {
         "A key opens from one place alone; a mistyped one costs no look into the store.",
         {
             "security/test_authentication.py": ("test_e15_a_key_opens_from_no_other_place_and_not_when_it_is_revoked",),
-            "services/auth/test_schemes.py": ("test_an_api_key_with_a_wrong_checksum_is_refused_without_the_store",),
-            "services/auth/test_api_keys.py": ("test_a_key_of_another_account_does_not_exist",),
+            "services/people/test_schemes.py": ("test_an_api_key_with_a_wrong_checksum_is_refused_without_the_store",),
+            "services/people/test_api_keys.py": ("test_a_key_of_another_account_does_not_exist",),
         },
     ),
     "E16": Case(
         "Whoever steals the store has no secret of anybody.",
         {
             "security/test_stored_secrets.py": ("test_e16_a_dump_of_the_store_holds_no_secret",),
-            "services/auth/test_installation_keys.py": ("test_a_secret_holds_more_than_112_random_bits",),
+            "keys/test_installation_keys.py": ("test_a_secret_holds_more_than_112_random_bits",),
         },
     ),
     "E17": Case(
         "Secrets are looked up by hash or compared as a whole.",
         {
             "security/test_stored_secrets.py": ("test_e17_no_secret_is_compared_character_by_character",),
-            "services/auth/test_installation_keys.py": ("test_of_an_api_key_only_its_sha256_is_kept",),
+            "keys/test_installation_keys.py": ("test_of_an_api_key_only_its_sha256_is_kept",),
         },
     ),
     "E19": Case(

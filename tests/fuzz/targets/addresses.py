@@ -81,7 +81,7 @@ def _check_list(text: str) -> None:
 TARGET: Final = target.Target(
     name="address",
     open=target.plain(check),
-    watches=("protocol/address", "protocol/mime/header_fields.py", "protocol/mime/header_fields.py"),
+    watches=("protocol/mime/address", "protocol/mime/header_fields.py"),
     seeds=(
         b"user@example.com",
         b"Name <user@example.com>",

@@ -222,7 +222,7 @@ BODY: Final = target.Target(
 CONNECTION: Final = target.Target(
     name="api_connection",
     open=services.with_service(check_connection),
-    watches=("web/", "api/", "network/http_"),
+    watches=("web/", "api/", "network/http/"),
     seeds=(
         _request("/emails", method="POST", more="Idempotency-Key: k\r\n", body=json.dumps(PLAIN)),
         _request("/emails/em_" + "0" * 28) + _request("/v1/messages?limit=5&query=to%3Aada%40example.net"),

@@ -56,7 +56,7 @@ def _check_result(written: bytes, checked: mime_validation.CheckedMime) -> None:
 TARGET: Final = target.Target(
     name="message",
     open=target.plain(check),
-    watches=("services/raw_", "mail/accept/validation.py", "protocol/"),
+    watches=("mail/accept/submit_mime.py", "mail/accept/mime_validation.py", "mail/accept/validation.py", "protocol/"),
     seeds=(
         *mail_corpus.MAIL.values(),
         mime_messages.plain().content,

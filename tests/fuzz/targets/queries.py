@@ -41,7 +41,7 @@ TARGET: Final = target.Target(
         "model/search/search_values.py",
         "model/units/times.py",
         "model/mail/limits.py",
-        "protocol/address",
+        "protocol/mime/address",
     ),
     seeds=(
         b"to:ada@example.org status:failed after:2d invoice",

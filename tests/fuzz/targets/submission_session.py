@@ -86,8 +86,8 @@ TARGET: Final = target.Target(
     open=services.with_service(check),
     watches=(
         "submission/",
-        "services/submit",
-        "services/raw_",
+        "mail/accept/submit",
+        "mail/accept/mime_validation.py",
         "mail/accept/validation.py",
         "mail/accept/transaction.py",
         "protocol/",
