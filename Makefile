@@ -186,7 +186,7 @@ bench-cli: $(DEVELOPMENT) ## Measure how long help, version, a request and a lis
 bench-costs: $(DEVELOPMENT) ## Measure what a message costs, phase by phase
 	@$(BIN)/python -m benchmarks.costs $(ARGS)
 
-fairness: $(DEVELOPMENT) ## Attack the service as one account, and measure what another account notices; ARGS="--only batch" for one attack, ARGS=--write for docs/security.md
+fairness: $(DEVELOPMENT) ## Attack the service as one account, and measure what another account notices; ARGS="--only batch" for one attack, ARGS=--write for benchmarks/attacks/RESULTS.md
 	@$(BIN)/python -m benchmarks.attacks $(ARGS)
 
 simulate: $(DEVELOPMENT) ## Simulate days of delivery with the real scheduler in virtual time; ARGS="outage --seed 2" replays one

@@ -3,7 +3,7 @@
 A real service with the defaults of an installation (`scene.py`) has a victim, who goes on working (`victim.py`), and an
 attacker in a process of its own (`attacker.py`). For each attack of `table.py` the service starts anew; the victim is
 measured alone and then during the attack, and both are printed. `--write` also writes the table into
-docs/security.md.
+RESULTS.md.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import uvloop
 from benchmarks import machine, report
 from benchmarks.attacks import outside, scene, table, victim
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs" / "security.md"
+PAGE = pathlib.Path(__file__).parent / "RESULTS.md"
 BEGIN, END = "<!-- fairness: begin; written by make fairness -->", "<!-- fairness: end -->"
 PROGRAM = (sys.executable, "-m", "benchmarks.attacks.attacker")
 WARM_UP_SECONDS = 1.0
@@ -167,7 +167,7 @@ def _options() -> argparse.Namespace:
     names = [attack.name for attack in table.ALL]
     words = argparse.ArgumentParser(prog="python -m benchmarks.attacks", description=__doc__.splitlines()[0])
     words.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
-    words.add_argument("--write", action="store_true", help="also write the table into docs/security.md")
+    words.add_argument("--write", action="store_true", help="also write the table into RESULTS.md")
     words.add_argument("--seconds", type=float, default=7.0, help="how long the victim is measured in an attack (7)")
     words.add_argument("--folder", type=pathlib.Path, help="a folder on the disk to measure (the temporary one)")
     options = words.parse_args()

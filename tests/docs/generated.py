@@ -99,7 +99,10 @@ def reference() -> str:
 def _title(section: str) -> str:
     titles = {
         "": "Upstreams and source addresses",
+        "api_keys": "API keys",
+        "credentials": "SMTP credentials",
         "http": "HTTP",
+        "openapi": "OpenAPI document",
         "acme": "ACME",
         "sso": "Single sign-on",
         "tls": "TLS",
@@ -179,22 +182,23 @@ def all_metrics() -> str:
 
 
 def endpoints() -> str:
-    """Every endpoint below /v1 with its summary."""
+    """Every endpoint below /v1."""
     return _endpoints(openapi.document(api_routes.ROUTES, version=postroad.__version__)["paths"])
 
 
 def operator_endpoints() -> str:
-    """Every endpoint below /v1/operator with its summary."""
+    """Every endpoint below /v1/operator."""
     return _endpoints(openapi.document(operator_routes.ALL_ROUTES, version=postroad.__version__)["paths"])
 
 
 def _endpoints(paths: Mapping[str, Mapping[str, Mapping[str, str]]]) -> str:
-    return "".join(
-        f"- `{method.upper()} {path}`: {operation['summary']}\n"
-        for path, item in paths.items()
-        for method, operation in item.items()
-        if path.startswith("/v1/")
-    )
+    """The endpoints of each resource. What each does is in the OpenAPI document."""
+    resources: dict[str, list[str]] = {}
+    for path, item in paths.items():
+        if path.startswith("/v1/"):
+            resource = path.removeprefix("/v1/").removeprefix("operator/").split("/")[0].removesuffix(".json")
+            resources.setdefault(resource, []).extend(f"`{method.upper()} {path}`" for method in item)
+    return "".join(f"- {_title(name.replace('-', '_'))}: {', '.join(codes)}\n" for name, codes in resources.items())
 
 
 def permissions() -> str:
