@@ -37,7 +37,7 @@ COMMON_FROM: Final = 3
 
 
 def commands() -> str:
-    """Every command with its help, its arguments and its own options."""
+    """Every command with its help and the names of its arguments and own options, which its `--help` explains."""
     found = dict(_walk(cli.main, "postroad"))
     uses = collections.Counter(
         (option.opts[0], option.help)
@@ -59,29 +59,14 @@ def _walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Comman
 
 def _command(path: str, command: click.Command, common: set[tuple[str, str | None]]) -> str:
     context = click.Context(command, info_name=path)
-    parameters = command.get_params(context)
-    arguments = [parameter.make_metavar(context) for parameter in parameters if isinstance(parameter, click.Argument)]
-    options = [
-        parameter
-        for parameter in parameters
-        if isinstance(parameter, click.Option) and (parameter.opts[0], parameter.help) not in common
-    ]
+    words = []
+    for parameter in command.get_params(context):
+        if isinstance(parameter, click.Argument):
+            words.append(f"`{parameter.make_metavar(context)}`")
+        elif (parameter.opts[0], getattr(parameter, "help", None)) not in common:
+            words.append(f"`{parameter.opts[0]}`")
     lines = [f"### `{path}`", "", *_sentences(inspect.cleandoc(command.help or "")), ""]
-    if arguments:
-        lines += [f"Arguments: {', '.join(f'`{name}`' for name in arguments)}.", ""]
-    if options:
-        lines += [*(_option(option, context) for option in options), ""]
-    return "\n".join(lines)
-
-
-def _option(option: click.Option, context: click.Context) -> str:
-    written = option.get_help_record(context)
-    assert written is not None
-    name, text = written
-    name = re.sub(r" (TEXT|INTEGER|FLOAT)( RANGE)?$", "", name)
-    text = text.replace("  [required]", " Required.")
-    text = re.sub(r"  \[default: ([^;\]]+).*\]$", r" Default: \1.", text)
-    return f"- `{name}`: {re.sub(r'  .*', '', text)}"
+    return "\n".join([*lines, f"Takes {', '.join(words)}.", ""] if words else lines)
 
 
 def reference() -> str:
