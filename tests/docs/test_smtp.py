@@ -239,8 +239,8 @@ def test_the_numbers_are_those_of_the_code() -> None:
         f"a line {message_parser.LINE_OCTETS} bytes, the message {limits.MIME_BYTES // 1024**2} MiB",
         f"`X-Original-Message-ID`, up to {submit_mime.MAX_KEPT_OCTETS} bytes",
         f"more than {seven_bit.BOUNDS.parts} parts",
-        "Five failed logins end a connection",
-        "sends nothing for five minutes",
+        "Too many failed authentication attempts` | Five failed logins.",
+        "No complete command within five minutes",
     ):
         assert said in PAGE, said
     assert listeners.MAX_FAILED_LOGINS == 5
