@@ -1,1 +1,5 @@
-"""What runs for each message: it is accepted, signed, and its results are recorded and reported."""
+"""What runs for each message.
+
+It is accepted (`accept/submit.py`) and signed; its results are recorded (`results/outcomes.py`) and reported as events
+(`outbox.py`).
+"""

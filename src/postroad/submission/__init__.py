@@ -1,1 +1,4 @@
-"""Listener: mail that customers submit over SMTP (RFC 6409)."""
+"""Listener: mail that customers submit over SMTP (RFC 6409).
+
+`session.py` answers each verb.
+"""

@@ -1,1 +1,1 @@
-"""Logs and metrics."""
+"""Logs (one JSON object a line, no content of mail) and metrics (the table is `metrics.py`)."""

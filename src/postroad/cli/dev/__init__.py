@@ -1,1 +1,1 @@
-"""Commands for development: the whole service with demo data, and a webhook endpoint."""
+"""Commands for development: the whole service with demo data (`service.py`), and a webhook endpoint."""

@@ -1,1 +1,4 @@
-"""What commands are made of: the installation or server they work on, their output, lazy imports."""
+"""What commands are made of: their installation or server, their output, lazy imports.
+
+Begin with `server_command.py`.
+"""

@@ -1,1 +1,4 @@
-"""Pages about mail: the overview, messages and what became of them, suppressions, approvals and templates."""
+"""Pages about mail: the overview, messages and what became of them, suppressions, approvals and templates.
+
+Begin with `message_list.py`.
+"""

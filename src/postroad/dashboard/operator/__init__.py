@@ -1,1 +1,4 @@
-"""The operator console at `/operator`: pages about the whole installation, for operators (`console.py`)."""
+"""The operator console at `/operator`: pages about the whole installation.
+
+`console.py` has its routes.
+"""

@@ -1,1 +1,1 @@
-"""Pages about people: login and its second steps, the profile, the team."""
+"""Pages about people: login and its second steps (`login.py`), the profile, the team."""

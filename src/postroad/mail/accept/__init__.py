@@ -1,1 +1,5 @@
-"""The way in for all mail: validation, limits, composing, and the accept transaction."""
+"""The way in for all mail.
+
+Begin with `submit.py`, which checks and composes a message, then `transaction.py`, which accepts a group of them in one
+transaction.
+"""

@@ -1,1 +1,5 @@
-"""What became of a message: results, bounces and complaints, and the bounce guard."""
+"""What became of a message.
+
+`outcomes.py` is the only way to record a result; bounces and complaints that come later, and the bounce guard, are
+beside it.
+"""

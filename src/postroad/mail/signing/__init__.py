@@ -1,1 +1,1 @@
-"""DKIM signatures, made in processes of their own."""
+"""DKIM signatures, made in processes of their own (`signer_pool.py`), with the key of the sender domain."""

@@ -1,1 +1,4 @@
-"""Bounce classification: from a reply to its disposition, and the reasons that people read."""
+"""Bounce classification.
+
+`disposition.py` decides what a reply means, by the table in `rules.py`; `reasons.py` has the texts that people read.
+"""

@@ -1,1 +1,1 @@
-"""Webhook events: their JSON, formats, URLs and schedule."""
+"""Webhook events: their members (`events.py`), and the schedule and shares of their delivery."""

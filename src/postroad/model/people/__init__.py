@@ -1,1 +1,1 @@
-"""Who calls, with which permissions and limits, and how logins are throttled."""
+"""Who calls, and what they may do: `callers.py` has the one table of roles, permissions and scopes."""

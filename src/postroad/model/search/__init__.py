@@ -1,1 +1,1 @@
-"""The query language of the search box."""
+"""The query language of the search box: from a text to terms (`search_query.py`)."""

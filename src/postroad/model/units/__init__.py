@@ -1,1 +1,1 @@
-"""Ids, cursors, times and addresses of hosts."""
+"""Ids, cursors and times; and in `destinations.py` the addresses that mail and webhooks may go to."""

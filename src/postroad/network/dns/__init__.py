@@ -1,1 +1,4 @@
-"""DNS look-ups with small, typed and bounded answers."""
+"""DNS lookups with small, typed and bounded answers.
+
+Begin with `resolver.py`.
+"""

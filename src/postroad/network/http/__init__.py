@@ -1,1 +1,4 @@
-"""HTTP/1.1 over sockets: the server, the client, and the client of our own API."""
+"""HTTP/1.1 over sockets.
+
+Begin with `http_server.py`; among the clients, `guarded_client.py` connects to permitted addresses only.
+"""

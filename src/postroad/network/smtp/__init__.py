@@ -1,1 +1,4 @@
-"""SMTP over sockets: the server side with its policy, the client side, and content that is arriving."""
+"""SMTP over sockets.
+
+`smtp_server.py` and `smtp_connection.py` connect `protocol/smtp` to connections, with their timeouts.
+"""

@@ -1,1 +1,1 @@
-"""Reports sent back by other hosts: delivery status notifications and feedback reports."""
+"""Reports between hosts: delivery status notifications, feedback reports, and TLS reports."""

@@ -1,1 +1,1 @@
-"""Signatures: DKIM, webhooks, passkeys."""
+"""Signatures: DKIM (made and verified), webhooks, and the answers of passkeys."""

@@ -1,1 +1,4 @@
-"""SMTP without sockets: values, replies, the client's and the server's side of a session (RFC 5321)."""
+"""SMTP without sockets (RFC 5321).
+
+`client.py` and `server.py` have their state tables at the top; `values.py` is what they exchange with the rest.
+"""

@@ -1,1 +1,1 @@
-"""Texts: JSON, templates, HTML, forms, and values in HTTP header fields."""
+"""Texts: JSON, templates, HTML, CSV, and values in HTTP header fields."""

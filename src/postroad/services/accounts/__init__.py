@@ -1,1 +1,1 @@
-"""Accounts: registration, credits, the ledger as CSV, and statistics."""
+"""Accounts: registration (`account_registry.py`), credits and their ledger, statistics, views by operators."""

@@ -1,1 +1,1 @@
-"""Sender domains: registration, DNS checks, monitoring, SPF, and warm-up."""
+"""Sender domains: registration (`domain_registry.py`), DNS checks, keys and their rotation."""

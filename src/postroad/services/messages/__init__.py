@@ -1,1 +1,4 @@
-"""Messages as their account sees them: lookup and search, previews, downloads, and the development inbox."""
+"""Messages as their account sees them.
+
+Here are lookup and search (`lookup.py`), previews, downloads, retries, approvals, and the development inbox.
+"""

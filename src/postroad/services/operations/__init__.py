@@ -1,1 +1,1 @@
-"""Running an installation: checks, maintenance, notices, jobs, certificates, TLS reports."""
+"""Running an installation: checks, cleanup, notices, jobs, certificates, TLS reports."""

@@ -1,1 +1,4 @@
-"""Users, operators and programs: how they prove who they are, and what they may do."""
+"""Users, operators and programs.
+
+`authentication.py` and `logins.py` say how they prove who they are, `grants.py` what they may grant to others.
+"""

@@ -1,1 +1,4 @@
-"""Webhooks: the outbox of events, the endpoint and its secrets, attempts, the delivery log, and replays."""
+"""Webhooks as their account manages them: endpoints, the delivery log, replays, listeners.
+
+`signed_requests.py` makes one attempt, for the engine and for pings.
+"""

@@ -1,1 +1,4 @@
-"""Stores on SQLite and PostgreSQL: transactions, named queries, group commit, migrations, backups."""
+"""Stores on SQLite and PostgreSQL behind one interface (`store.py`).
+
+Here are transactions, named queries, group commit, migrations and backups.
+"""

@@ -1,1 +1,4 @@
-"""Checks of an installation: what `postroad doctor` prints, and every process repeats hourly."""
+"""Checks of an installation: what `postroad doctor` prints, and every process repeats hourly.
+
+`table.py` lists them.
+"""
