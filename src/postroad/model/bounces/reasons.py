@@ -98,7 +98,7 @@ REASONS: Final = {
     ),
     "malware_suspected": _content("The receiving server found malware in the message. Remove the file or link to it."),
     "link_blocked": _content(
-        "The message links to a domain on a block list. Remove the link, or have the domain removed from the list."
+        "The message links to a domain on a blocklist. Remove the link, or have the domain removed from the list."
     ),
     "bad_format": _content(
         "The receiving server says that the message is malformed. Check its headers and the length of its lines."
@@ -137,13 +137,13 @@ REASONS: Final = {
     "deferred": _policy("The receiving server deferred the message for an unrecognized reason. Read its reply."),
     # Reputation.
     IP_BLOCKED: _reputation(
-        "The provider, or a block list that it uses, blocks this server's IP address. Find out why, and ask to be "
+        "The provider, or a blocklist that it uses, blocks this server's IP address. Find out why, and ask to be "
         "removed.",
         slow_down=True,
     ),
     "domain_blocked": _reputation(
         "The sender's domain is blocked or has a poor reputation with this provider. Send only wanted mail, and ask "
-        "to be removed from block lists."
+        "to be removed from blocklists."
     ),
     "low_reputation": _reputation(
         "The sender has a poor reputation with this provider. Send less and only wanted mail; reputation recovers "
