@@ -168,7 +168,7 @@ def _goals(
     summaries: typing.Sequence[figures.Summary], options: argparse.Namespace
 ) -> typing.Iterator[goal_checks.Goal]:
     """What the longest queue leaves of the rate of the shortest."""
-    by_name = {one.peer: one for one in summaries}
+    by_name = {summary.peer: summary for summary in summaries}
     for peer in options.peers:
         for accepting in (False, True):
             shortest, longest = (

@@ -147,7 +147,7 @@ def _run(options: argparse.Namespace, *, folder: pathlib.Path, gaps: list[str]) 
         database = stack.enter_context(session.database(folder, facts, wanted="postgresql" in options.peers))
         bench = Bench(options, folder=folder, database=database)
         names = [f"{STORES[peer]}, {kind}" for peer in options.peers for kind in bench.kinds]
-        rounds = [one for _, one in session.alternate(bench.measure, names, rounds=options.rounds, gaps=gaps)]
+        rounds = [run for _, run in session.alternate(bench.measure, names, rounds=options.rounds, gaps=gaps)]
     summaries = figures.summarise(rounds, reference="")
     return report.Report(
         title="Batches beside single sends",
@@ -161,7 +161,7 @@ def _run(options: argparse.Namespace, *, folder: pathlib.Path, gaps: list[str]) 
 
 
 def _goals(summaries: typing.Sequence[figures.Summary]) -> typing.Iterator[goal_checks.Goal]:
-    by_name = {one.peer: one for one in summaries}
+    by_name = {summary.peer: summary for summary in summaries}
     for store, (batch_count, single_count) in itertools.product(STORES.values(), PAIRS):
         single = by_name.get(f"{store}, {_single(single_count)}")
         batch = by_name.get(f"{store}, {_batches(batch_count)}")

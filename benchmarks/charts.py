@@ -14,8 +14,8 @@ LATENCY_RATE = 100
 def rates(result: report.Report) -> plots.Chart:
     """A bar for each peer, and a panel for those that are compared with each other."""
     groups: dict[str, list[figures.Summary]] = {}
-    for one in result.summaries:
-        groups.setdefault(_group(one), []).append(one)
+    for summary in result.summaries:
+        groups.setdefault(_group(summary), []).append(summary)
     return plots.Bars(
         title=result.title,
         unit=f"{result.unit}s a second: more is better",
@@ -23,7 +23,7 @@ def rates(result: report.Report) -> plots.Chart:
             plots.Panel(
                 title=name if len(groups) > 1 else "",
                 bars=tuple(map(_rate, group)),
-                mark=_mark(result.goals, peers={one.peer for one in group}),
+                mark=_mark(result.goals, peers={goal.peer for goal in group}),
             )
             for name, group in groups.items()
         ),
@@ -33,9 +33,11 @@ def rates(result: report.Report) -> plots.Chart:
 def limits(title: str, goals: typing.Sequence[goal_checks.Goal], *, unit: str) -> plots.Chart:
     """A bar for each goal: the figure that must stay below its limit. Each limit has a panel."""
     panels = []
-    for wish in dict.fromkeys(one.wish for one in goals):
-        group = [one for one in goals if one.wish == wish]
-        bars = tuple(plots.Bar(label=one.peer, value=one.value, text=goal_checks.number(one.value)) for one in group)
+    for wish in dict.fromkeys(goal.wish for goal in goals):
+        group = [goal for goal in goals if goal.wish == wish]
+        bars = tuple(
+            plots.Bar(label=goal.peer, value=goal.value, text=goal_checks.number(goal.value)) for goal in group
+        )
         panels.append(plots.Panel(title="", bars=bars, mark=plots.Mark(value=group[0].limit, text=f"goal: {wish}")))
     return plots.Bars(title=title, unit=f"{unit}: less is better", panels=tuple(panels))
 
@@ -49,13 +51,13 @@ def latency(
     for (part, percentile), goal in zip(measured, goals, strict=True):
         bars = tuple(
             plots.Bar(
-                label=one["peer"],
-                value=one[part][percentile],
-                text=goal_checks.number(one[part][percentile]),
-                is_ours=figures.is_ours(one["peer"]),
+                label=server["peer"],
+                value=server[part][percentile],
+                text=goal_checks.number(server[part][percentile]),
+                is_ours=figures.is_ours(server["peer"]),
             )
-            for one in servers
-            if one["rate"] == LATENCY_RATE
+            for server in servers
+            if server["rate"] == LATENCY_RATE
         )
         panels.append(plots.Panel(title=goal.unit, bars=bars, mark=plots.Mark(value=goal.limit, text="goal on SQLite")))
     return plots.Bars(title=title, unit="milliseconds: less is better", panels=tuple(panels))
@@ -64,10 +66,10 @@ def latency(
 def growth(result: report.Report) -> plots.Chart:
     """A line for each peer over what waits in its queue."""
     found: dict[str, dict[int, float]] = {}
-    for one in result.summaries:
-        if match := WAITING.fullmatch(one.peer):
+    for summary in result.summaries:
+        if match := WAITING.fullmatch(summary.peer):
             waiting = int(match["waiting"].replace(",", ""))
-            found.setdefault(match["store"] + match["what"], {})[waiting] = one.messages_per_second
+            found.setdefault(match["store"] + match["what"], {})[waiting] = summary.messages_per_second
     steps = sorted({waiting for line in found.values() for waiting in line})
     return plots.Lines(
         title=result.title,
@@ -77,7 +79,7 @@ def growth(result: report.Report) -> plots.Chart:
         lines=tuple(
             plots.Line(label=name, values=tuple(line.get(step) for step in steps)) for name, line in found.items()
         ),
-        goal=next((one.limit / 100 for one in result.goals), None),
+        goal=next((goal.limit / 100 for goal in result.goals), None),
     )
 
 
@@ -116,7 +118,7 @@ def _rate(one: figures.Summary) -> plots.Bar:
 
 
 def _mark(goals: typing.Iterable[goal_checks.Goal], *, peers: set[str]) -> plots.Mark | None:
-    for one in goals:
-        if one.peer in peers and one.mark is not None:
-            return plots.Mark(value=one.mark, text=f"goal: {one.wish}")
+    for goal in goals:
+        if goal.peer in peers and goal.mark is not None:
+            return plots.Mark(value=goal.mark, text=f"goal: {goal.wish}")
     return None

@@ -135,15 +135,15 @@ def table(figures: typing.Sequence[Figure]) -> list[tuple[str, ...]]:
         (*head, "messages of the backlog a second"),
         *(
             (
-                f"{one.waiting:,}",
-                str(len(one.milliseconds)),
-                *(f"{report.percentile(one.milliseconds, percent):,.0f}" for percent in (50, 99)),
-                f"{one.milliseconds[-1]:,.0f}",
-                *(f"{report.percentile(one.accepted, percent):,.0f}" for percent in (50, 99)),
-                str(one.missing),
-                f"{one.rate:,.0f}",
+                f"{figure.waiting:,}",
+                str(len(figure.milliseconds)),
+                *(f"{report.percentile(figure.milliseconds, percent):,.0f}" for percent in (50, 99)),
+                f"{figure.milliseconds[-1]:,.0f}",
+                *(f"{report.percentile(figure.accepted, percent):,.0f}" for percent in (50, 99)),
+                str(figure.missing),
+                f"{figure.rate:,.0f}",
             )
-            for one in figures
+            for figure in figures
         ),
     ]
 
@@ -157,7 +157,7 @@ def main() -> int:
         for waiting in options.waiting:
             figures.append(asyncio.run(measure(folder, waiting=waiting, codes=options.codes, pause=options.pause)))
             print(*table(figures[-1:])[1], flush=True)
-    goals = [one.goal() for one in figures]
+    goals = [figure.goal() for figure in figures]
     lines = [
         "# Login codes beside mail that waits\n",
         _description(options),
@@ -174,7 +174,9 @@ def main() -> int:
     (options.results / "codes.md").write_text("\n".join(lines))
     (options.results / "codes.json").write_text(json.dumps(reported, indent=2) + "\n")
     return (
-        0 if all(goal.is_reached or goal.in_doubt for goal in goals) and not any(one.missing for one in figures) else 1
+        0
+        if all(goal.is_reached or goal.in_doubt for goal in goals) and not any(figure.missing for figure in figures)
+        else 1
     )
 
 

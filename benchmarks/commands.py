@@ -127,7 +127,8 @@ def _run(words: list[str], environment: dict[str, str]) -> tuple[float, float]:
 def table(figures: typing.Sequence[Figure]) -> list[tuple[str, ...]]:
     """The head and a row for each command."""
     rows = [
-        (f"`postroad {one.command}`", *(f"{value:.0f}" for value in (one.best, one.median, one.cpu))) for one in figures
+        (f"`postroad {figure.command}`", *(f"{value:.0f}" for value in (figure.best, figure.median, figure.cpu)))
+        for figure in figures
     ]
     return [("command", "best ms", "median ms", "CPU ms"), *rows]
 
@@ -143,7 +144,7 @@ def main() -> int:
             responding() as url,
         ):
             figures = measure(installation.configuration, url=url, times=options.times)
-    goals = [one.goal() for one in figures]
+    goals = [figure.goal() for figure in figures]
     lines = [
         "# Short commands\n",
         *report.markdown_table(table(figures)),

@@ -94,7 +94,7 @@ def _functions(cost: Cost) -> typing.Iterator[str]:
 
 
 def _named(functions: typing.Sequence[phases.Costliest]) -> str:
-    return ", ".join(f"`{one.function}` {one.microseconds:.0f}" for one in functions[:FUNCTIONS])
+    return ", ".join(f"`{function.function}` {function.microseconds:.0f}" for function in functions[:FUNCTIONS])
 
 
 def _lines(rows: typing.Sequence[tuple[str, ...]]) -> typing.Iterator[str]:

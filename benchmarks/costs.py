@@ -167,20 +167,20 @@ def measure_round(path: str, folder: pathlib.Path, *, options: argparse.Namespac
 
 
 def _differences(*sent: injection.Injection, stored: int) -> list[str]:
-    accepted = sum(one.sent - one.failed for one in sent)
-    if accepted == stored and not any(one.failed for one in sent):
+    accepted = sum(part.sent - part.failed for part in sent)
+    if accepted == stored and not any(part.failed for part in sent):
         return []
-    return [f"{sum(one.sent for one in sent)} messages were sent, {accepted} accepted, {stored} stored"]
+    return [f"{sum(part.sent for part in sent)} messages were sent, {accepted} accepted, {stored} stored"]
 
 
 def summarise(path: str, *, plain: typing.Sequence[Round], sampled: typing.Sequence[Round]) -> cost_tables.Cost:
     """All rounds of one path together."""
-    messages = sum(one.messages for one in sampled)
-    seen = sum((one.seen for one in sampled), collections.Counter[stacks.Stack]())
-    sample = sum(one.main_thread for one in sampled) * 1e6 / messages / max(seen.total(), 1)
+    messages = sum(run.messages for run in sampled)
+    seen = sum((run.seen for run in sampled), collections.Counter[stacks.Stack]())
+    sample = sum(run.main_thread for run in sampled) * 1e6 / messages / max(seen.total(), 1)
     by_phase: dict[str, float] = {
-        phases.COMMIT: sum(one.other_threads for one in sampled) * 1e6 / messages,
-        phases.SIGNERS: sum(one.signers for one in sampled) * 1e6 / messages,
+        phases.COMMIT: sum(run.other_threads for run in sampled) * 1e6 / messages,
+        phases.SIGNERS: sum(run.signers for run in sampled) * 1e6 / messages,
     }
     for stack, times in seen.items():
         phase = phases.of_stack(stack)
@@ -190,9 +190,9 @@ def summarise(path: str, *, plain: typing.Sequence[Round], sampled: typing.Seque
         messages=messages,
         samples=seen.total(),
         microseconds=by_phase,
-        unsampled_microseconds=sum(_cpu_seconds(one) for one in plain) * 1e6 / sum(one.messages for one in plain),
+        unsampled_microseconds=sum(_cpu_seconds(run) for run in plain) * 1e6 / sum(run.messages for run in plain),
         functions=phases.functions(seen, microseconds=sample),
-        problems=tuple(problem for one in (*plain, *sampled) for problem in one.problems),
+        problems=tuple(problem for run in (*plain, *sampled) for problem in run.problems),
     )
 
 
@@ -222,10 +222,10 @@ def main() -> int:
     print(page)
     if options.results is not None and costs:
         options.results.mkdir(parents=True, exist_ok=True)
-        reported = {"facts": facts, "gaps": gaps, "costs": [dataclasses.asdict(one) for one in costs]}
+        reported = {"facts": facts, "gaps": gaps, "costs": [dataclasses.asdict(cost) for cost in costs]}
         (options.results / "costs.md").write_text(page)
         (options.results / "costs.json").write_text(json.dumps(reported, indent=2, ensure_ascii=False) + "\n")
-    if any(one.problems for one in costs):
+    if any(cost.problems for cost in costs):
         return 1
     return 2 if gaps else 0
 

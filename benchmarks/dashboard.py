@@ -194,12 +194,15 @@ def table(found: typing.Sequence[Figure]) -> list[str]:
     )
     rows = [
         (
-            one.peer,
-            one.page,
-            *(f"{value:,.1f}" for value in (one.first, one.p50, one.p95, one.slowest, one.cpu, one.kilobytes)),
-            one.problem or ("yes" if one.is_quick else "NO"),
+            figure.peer,
+            figure.page,
+            *(
+                f"{value:,.1f}"
+                for value in (figure.first, figure.p50, figure.p95, figure.slowest, figure.cpu, figure.kilobytes)
+            ),
+            figure.problem or ("yes" if figure.is_quick else "NO"),
         )
-        for one in found
+        for figure in found
     ]
     return [f"| {' | '.join(cells)} |" for cells in (head, tuple("---" for _ in head), *rows)]
 
@@ -207,9 +210,9 @@ def table(found: typing.Sequence[Figure]) -> list[str]:
 def verdicts(found: typing.Sequence[Figure]) -> list[str]:
     """A sentence for each store."""
     sentences = []
-    for peer in dict.fromkeys(one.peer for one in found):
-        of_peer = [one for one in found if one.peer == peer]
-        late = [one.page for one in of_peer if not one.is_quick]
+    for peer in dict.fromkeys(figure.peer for figure in found):
+        of_peer = [figure for figure in found if figure.peer == peer]
+        late = [figure.page for figure in of_peer if not figure.is_quick]
         worst, first = max(of_peer, key=lambda one: one.slowest), max(of_peer, key=lambda one: one.first)
         outcome = f"NOT reached: {', '.join(late)}" if late else "reached"
         costly = max(of_peer, key=lambda one: one.cpu)
@@ -218,7 +221,7 @@ def verdicts(found: typing.Sequence[Figure]) -> list[str]:
             f"{worst.slowest:.0f} ms; the slowest of the first ones was {first.page} with {first.first:.0f} ms; the "
             f"most CPU took {costly.page} with {costly.cpu:.0f} ms."
         )
-        if noisy := sum(one.is_noisy for one in of_peer):
+        if noisy := sum(figure.is_noisy for figure in of_peer):
             sentences.append(
                 f"NOISE, {peer}: at {noisy} of {len(of_peer)} pages other programs used more than "
                 f"{figures.NOISY_PERCENT:.0f} % of the machine; repeat on a quiet one."
@@ -248,7 +251,7 @@ def main() -> int:
     page = "\n".join(_page(options, found, facts=facts, remarks=remarks))
     print(page)
     _write(options, found, facts=facts, remarks=remarks, page=page)
-    if not all(one.is_quick for one in found):
+    if not all(figure.is_quick for figure in found):
         return 1
     return 2 if gaps else 0
 
@@ -281,7 +284,7 @@ def _write(
     if folder is None:
         return
     folder.mkdir(parents=True, exist_ok=True)
-    reported = {"facts": facts, "remarks": remarks, "figures": [dataclasses.asdict(one) for one in found]}
+    reported = {"facts": facts, "remarks": remarks, "figures": [dataclasses.asdict(figure) for figure in found]}
     (folder / "dashboard.md").write_text(page)
     (folder / "dashboard.json").write_text(json.dumps(reported, indent=2, ensure_ascii=False) + "\n")
 

@@ -183,7 +183,7 @@ def _run(
         description=_description(options),
         facts=facts,
         summaries=[summary for _, summaries in groups for summary in summaries],
-        rounds=[one for _, one in rounds],
+        rounds=[run for _, run in rounds],
         gaps=gaps,
         goals=[
             goal
@@ -198,8 +198,8 @@ def _groups(
 ) -> typing.Iterator[tuple[Variant, list[figures.Summary]]]:
     """Summaries that share a reference, each with one of its variants."""
     for reference in dict.fromkeys(VARIANTS[name].reference for name, _ in rounds):
-        of_group = [(VARIANTS[name], one) for name, one in rounds if VARIANTS[name].reference == reference]
-        yield of_group[0][0], figures.summarise([one for _, one in of_group], reference=reference)
+        of_group = [(VARIANTS[name], run) for name, run in rounds if VARIANTS[name].reference == reference]
+        yield of_group[0][0], figures.summarise([run for _, run in of_group], reference=reference)
 
 
 def _needs_milter(name: str) -> bool:

@@ -185,7 +185,7 @@ def _run(options: argparse.Namespace, *, folder: pathlib.Path, gaps: list[str]) 
         ended = session.alternate(
             lambda name: bench.measure(VARIANTS[name]), options.peers, rounds=options.rounds, gaps=gaps
         )
-    rounds = [one for _, one in ended]
+    rounds = [run for _, run in ended]
     summaries = figures.summarise(rounds, reference="")
     return report.Report(
         title="Many destinations, one of them dead",
@@ -212,7 +212,7 @@ def _pairs(
     summaries: typing.Sequence[figures.Summary], *, domains: int
 ) -> typing.Iterator[tuple[figures.Summary, figures.Summary]]:
     """Each variant with a dead one, and the same without it."""
-    by_name = {one.peer: one for one in summaries}
+    by_name = {summary.peer: summary for summary in summaries}
     for variant in VARIANTS.values():
         alone, beside = by_name.get(Variant(store=variant.store).name(domains)), by_name.get(variant.name(domains))
         if variant.death is not None and alone is not None and beside is not None:

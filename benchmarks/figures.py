@@ -99,31 +99,31 @@ def is_ours(peer: str) -> bool:
 
 def summarise(rounds: typing.Sequence[Round], *, reference: str) -> list[Summary]:
     """Medians by peer, in the order of their first round; the ratio is to the median of `reference`."""
-    peers = list(dict.fromkeys(one.peer for one in rounds))
-    by_peer = {peer: [one for one in rounds if one.peer == peer] for peer in peers}
-    rate = _median([one.messages_per_second for one in by_peer.get(reference, [])])
+    peers = list(dict.fromkeys(run.peer for run in rounds))
+    by_peer = {peer: [run for run in rounds if run.peer == peer] for peer in peers}
+    rate = _median([run.messages_per_second for run in by_peer.get(reference, [])])
     return [_summary(by_peer[peer], reference=reference, reference_rate=rate) for peer in peers]
 
 
 def _summary(rounds: typing.Sequence[Round], *, reference: str, reference_rate: float | None) -> Summary:
-    rates = [one.messages_per_second for one in rounds]
+    rates = [run.messages_per_second for run in rounds]
     rate = statistics.median(rates)
     parts = [part for part in PARTS if part in rounds[0].cpu_microseconds]
     return Summary(
         peer=rounds[0].peer,
         rounds=len(rounds),
-        messages=sum(one.messages for one in rounds),
+        messages=sum(run.messages for run in rounds),
         messages_per_second=rate,
         slowest=min(rates),
         fastest=max(rates),
         ratio=rate / reference_rate if reference_rate else None,
-        cpu_microseconds={part: statistics.median(one.cpu_microseconds[part] for one in rounds) for part in parts},
-        busy_percent=statistics.median(one.busy_percent for one in rounds),
-        p50_milliseconds=_median([one.p50_milliseconds for one in rounds]),
-        p99_milliseconds=_median([one.p99_milliseconds for one in rounds]),
-        memory_mebibytes=max(sum(one.memory_mebibytes.get(part, 0) for part in OPERATED) for one in rounds),
-        noisy_rounds=sum(one.rest_percent + one.stolen_percent > NOISY_PERCENT for one in rounds),
-        problems=tuple(problem for one in rounds for problem in one.problems),
+        cpu_microseconds={part: statistics.median(run.cpu_microseconds[part] for run in rounds) for part in parts},
+        busy_percent=statistics.median(run.busy_percent for run in rounds),
+        p50_milliseconds=_median([run.p50_milliseconds for run in rounds]),
+        p99_milliseconds=_median([run.p99_milliseconds for run in rounds]),
+        memory_mebibytes=max(sum(run.memory_mebibytes.get(part, 0) for part in OPERATED) for run in rounds),
+        noisy_rounds=sum(run.rest_percent + run.stolen_percent > NOISY_PERCENT for run in rounds),
+        problems=tuple(problem for run in rounds for problem in run.problems),
         reference=reference if reference_rate else None,
     )
 

@@ -54,19 +54,19 @@ class Goal:
 
 def of_ratios(summaries: typing.Sequence[figures.Summary], *, reference: str, times: float) -> list[Goal]:
     """How many times as fast as the reference each of our variants is; in doubt if either of the two was disturbed."""
-    base = next((one for one in summaries if one.peer == reference), None)
+    base = next((summary for summary in summaries if summary.peer == reference), None)
     return [
         Goal(
-            peer=one.peer,
-            value=one.ratio,
+            peer=summary.peer,
+            value=summary.ratio,
             side="at least",
             limit=times,
             unit=f"times {reference}",
-            mark=one.messages_per_second / one.ratio * times,
-            in_doubt=base is not None and (is_noisy((one, base)) or is_open(one, base, limit=times)),
+            mark=summary.messages_per_second / summary.ratio * times,
+            in_doubt=base is not None and (is_noisy((summary, base)) or is_open(summary, base, limit=times)),
         )
-        for one in summaries
-        if one.ratio is not None and figures.is_ours(one.peer)
+        for summary in summaries
+        if summary.ratio is not None and figures.is_ours(summary.peer)
     ]
 
 
@@ -88,16 +88,16 @@ def of_share(
 def of_memory(rounds: typing.Iterable[figures.Round]) -> list[Goal]:
     """The most that the service's own processes held, for each of our variants."""
     most: dict[str, float] = {}
-    for one in rounds:
-        if figures.is_ours(one.peer):
-            held = one.memory_mebibytes.get("service", 0.0) * MEGABYTES_OF_MEBIBYTE
-            most[one.peer] = max(most.get(one.peer, 0.0), held)
+    for run in rounds:
+        if figures.is_ours(run.peer):
+            held = run.memory_mebibytes.get("service", 0.0) * MEGABYTES_OF_MEBIBYTE
+            most[run.peer] = max(most.get(run.peer, 0.0), held)
     return [Goal(peer=peer, value=held, side="at most", limit=MAX_MEGABYTES, unit="MB") for peer, held in most.items()]
 
 
 def is_noisy(summaries: typing.Iterable[figures.Summary]) -> bool:
     """Whether a ratio between these proves nothing: noise hurts a peer that fills all cores more than others."""
-    return any(one.noisy_rounds for one in summaries)
+    return any(summary.noisy_rounds for summary in summaries)
 
 
 def is_open(one: figures.Summary, base: figures.Summary, *, limit: float) -> bool:

@@ -51,7 +51,7 @@ def main() -> int:
                             print(what, *growth_tables.table([one])[1][2:], *one.problems, flush=True)
                             _write(options, facts=facts, figures=figures, gaps=gaps, in_doubt=in_doubt)
     print(_write(options, facts=facts, figures=figures, gaps=gaps, in_doubt=in_doubt))
-    return 1 if any(one.problems for one in figures) else 2 if gaps else 0
+    return 1 if any(figure.problems for figure in figures) else 2 if gaps else 0
 
 
 def _is_same(one: growth_tables.Figure, other: growth_tables.Figure) -> bool:
@@ -62,7 +62,7 @@ def _read(path: pathlib.Path) -> list[growth_tables.Figure]:
     """The figures of an earlier run, if there was one."""
     if not path.exists():
         return []
-    return [growth_tables.Figure(**one) for one in json.loads(path.read_text())["figures"]]
+    return [growth_tables.Figure(**load) for load in json.loads(path.read_text())["figures"]]
 
 
 def _too_large(store: stores.Name, size: int, folder: pathlib.Path, options: argparse.Namespace) -> str | None:
@@ -99,7 +99,7 @@ def _write(
         *report.markdown_table(growth_tables.table(figures)),
         "",
         *(f"- {goal.sentence()}" for goal in checked),
-        *(f"- PROBLEM, {one.size:,} {one.range}: {problem}" for one in figures for problem in one.problems),
+        *(f"- PROBLEM, {figure.size:,} {figure.range}: {problem}" for figure in figures for problem in figure.problems),
         *(f"- INCOMPLETE: {gap}" for gap in gaps),
         "",
         *report.markdown_table([("fact", "value"), *facts.items()]),

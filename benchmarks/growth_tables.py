@@ -62,7 +62,7 @@ def goals(figures: typing.Sequence[Figure], *, in_doubt: bool) -> typing.Iterato
         if len(found) > 1:
             yield goal_checks.Goal(
                 peer=name,
-                value=100 * max(one.microseconds for one in found) / found[0].microseconds,
+                value=100 * max(figure.microseconds for figure in found) / found[0].microseconds,
                 side="at most",
                 limit=GOAL_PERCENT,
                 unit="% of the cost at the smallest size",
@@ -73,8 +73,8 @@ def goals(figures: typing.Sequence[Figure], *, in_doubt: bool) -> typing.Iterato
 def by_range(figures: typing.Iterable[Figure]) -> dict[str, list[Figure]]:
     """The figures of each range on each store, by a name for both, the smallest size first."""
     found: dict[str, list[Figure]] = {}
-    for one in sorted(figures, key=lambda one: (list(RANGES).index(one.range), one.store, one.size)):
-        found.setdefault(f"{RANGES[one.range].title}, {one.store}", []).append(one)
+    for figure in sorted(figures, key=lambda each: (list(RANGES).index(each.range), each.store, each.size)):
+        found.setdefault(f"{RANGES[figure.range].title}, {figure.store}", []).append(figure)
     return found
 
 
@@ -86,16 +86,16 @@ def table(figures: typing.Iterable[Figure]) -> list[tuple[str, ...]]:
         rows += (
             (
                 name,
-                f"{one.size:,}",
-                f"{one.microseconds:,.0f}",
-                f"{100 * one.microseconds / found[0].microseconds:.0f} %",
-                f"{one.service_microseconds:,.0f}",
-                f"{one.store_microseconds:,.0f}" if one.store_microseconds else "-",
-                f"{one.memory_mebibytes:,.0f}",
-                f"`{one.query}`" if one.query else "-",
-                goal_checks.number(one.query_milliseconds) if one.query else "-",
+                f"{figure.size:,}",
+                f"{figure.microseconds:,.0f}",
+                f"{100 * figure.microseconds / found[0].microseconds:.0f} %",
+                f"{figure.service_microseconds:,.0f}",
+                f"{figure.store_microseconds:,.0f}" if figure.store_microseconds else "-",
+                f"{figure.memory_mebibytes:,.0f}",
+                f"`{figure.query}`" if figure.query else "-",
+                goal_checks.number(figure.query_milliseconds) if figure.query else "-",
             )
-            for one in found
+            for figure in found
         )
     return rows
 
@@ -114,6 +114,6 @@ def reported(
         "conditions": conditions,
         "gaps": gaps,
         "rows": table(figures),
-        "figures": [dataclasses.asdict(one) for one in figures],
+        "figures": [dataclasses.asdict(figure) for figure in figures],
         "goals": [dataclasses.asdict(goal) for goal in goals(figures, in_doubt=in_doubt)],
     }

@@ -162,15 +162,15 @@ def table(figures: typing.Iterable[Figure]) -> list[tuple[str, ...]]:
         (*head, "CPU µs, service", "CPU µs, store", "fdatasync ms", "messages", "not arrived"),
         *(
             (
-                one.peer,
-                f"{one.rate:,}",
-                *(goal_checks.number(value) for value in (*one.accepted, *one.delivered)),
-                *(_microseconds(one, part) for part in ("service", "store")),
-                goal_checks.number(one.sync),
-                f"{one.messages:,}",
-                str(one.missing),
+                figure.peer,
+                f"{figure.rate:,}",
+                *(goal_checks.number(value) for value in (*figure.accepted, *figure.delivered)),
+                *(_microseconds(figure, part) for part in ("service", "store")),
+                goal_checks.number(figure.sync),
+                f"{figure.messages:,}",
+                str(figure.missing),
             )
-            for one in figures
+            for figure in figures
         ),
     ]
 
@@ -194,7 +194,7 @@ def main() -> int:
                         run = measure_one(peer, folder, rate=rate, seconds=options.seconds, server=server)
                         figures.append(paced.run(run))
                         print(*table(figures[-1:])[1], flush=True)
-    goals = [goal for one in figures for goal in one.goals()]
+    goals = [goal for figure in figures for goal in figure.goals()]
     conditions = (
         f"Messages of 5 KB at random moments, {options.seconds:g} s at each rate, unsigned, over {CONNECTIONS} to "
         f"{paced.MAX_CONNECTIONS} connections, the one that was used last first; the destination is on the same "
@@ -216,12 +216,12 @@ def main() -> int:
     reported = {
         "facts": facts,
         "rows": table(figures),
-        "figures": [dataclasses.asdict(one) for one in figures],
+        "figures": [dataclasses.asdict(figure) for figure in figures],
         "goals": [dataclasses.asdict(goal) for goal in goals],
     }
     (options.results / "latency.md").write_text("\n".join(lines))
     (options.results / "latency.json").write_text(json.dumps(reported, indent=2) + "\n")
-    return 1 if any(one.missing for one in figures) else 2 if gaps else 0
+    return 1 if any(figure.missing for figure in figures) else 2 if gaps else 0
 
 
 def _options() -> argparse.Namespace:

@@ -162,8 +162,8 @@ def _run(options: argparse.Namespace, *, folder: pathlib.Path, gaps: list[str]) 
         title="Memory under large messages",
         description=_description(options),
         facts=facts,
-        summaries=measured_figures.summarise([one.figures for one in rounds], reference=""),
-        rounds=[one.figures for one in rounds],
+        summaries=measured_figures.summarise([run.figures for run in rounds], reference=""),
+        rounds=[run.figures for run in rounds],
         gaps=gaps,
         goals=list(_goals(rounds)),
         verdicts=list(_answers(rounds)),
@@ -172,8 +172,8 @@ def _run(options: argparse.Namespace, *, folder: pathlib.Path, gaps: list[str]) 
 
 def _goals(rounds: typing.Sequence[Observed]) -> typing.Iterator[goal_checks.Goal]:
     """The most that the service itself held, by the kernel's highest water."""
-    for peer in dict.fromkeys(one.figures.peer for one in rounds):
-        peak = max(one.peak_mebibytes for one in rounds if one.figures.peer == peer)
+    for peer in dict.fromkeys(run.figures.peer for run in rounds):
+        peak = max(run.peak_mebibytes for run in rounds if run.figures.peer == peer)
         megabytes = peak * goal_checks.MEGABYTES_OF_MEBIBYTE
         yield goal_checks.Goal(
             peer=peer, value=megabytes, side="at most", limit=GOAL_MEGABYTES, unit="MB held by the service"
@@ -181,9 +181,9 @@ def _goals(rounds: typing.Sequence[Observed]) -> typing.Iterator[goal_checks.Goa
 
 
 def _answers(rounds: typing.Sequence[Observed]) -> typing.Iterator[str]:
-    for peer in dict.fromkeys(one.figures.peer for one in rounds):
-        of_peer = [one for one in rounds if one.figures.peer == peer]
-        answers = sum((one.answers for one in of_peer), collections.Counter[str]())
+    for peer in dict.fromkeys(run.figures.peer for run in rounds):
+        of_peer = [run for run in rounds if run.figures.peer == peer]
+        answers = sum((figure.answers for figure in of_peer), collections.Counter[str]())
         reported = ", ".join(f"{count} times {status}" for status, count in sorted(answers.items()))
         yield f"{peer}: answers in {len(of_peer)} rounds: {reported}."
 

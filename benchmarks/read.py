@@ -180,7 +180,7 @@ def _run(options: argparse.Namespace, *, folder: pathlib.Path, gaps: list[str]) 
 
 
 def _verdicts(summaries: typing.Sequence[figures.Summary]) -> typing.Iterator[str]:
-    by_name, doubt = {one.peer: one for one in summaries}, session.doubt(summaries)
+    by_name, doubt = {summary.peer: summary for summary in summaries}, session.doubt(summaries)
     for store in PEERS.values():
         alone, beside = by_name.get(f"{store}, reading alone"), by_name.get(f"{store}, reading beside sends")
         if alone and beside:

@@ -57,8 +57,8 @@ def of_dashboard(path: pathlib.Path) -> Sheet:
     """The time that pages take: of each store only the slowest, because there are too many pages for one table."""
     reported = json.loads(path.read_text())
     by_store: dict[str, list[dict[str, typing.Any]]] = {}
-    for one in reported["figures"]:
-        by_store.setdefault(DASHBOARD_STORES[one["peer"]], []).append(one)
+    for figure in reported["figures"]:
+        by_store.setdefault(DASHBOARD_STORES[figure["peer"]], []).append(figure)
     rows = [("store", "pages", "slowest ms", "page", "slowest first answer ms", "page", "most CPU ms", "page")]
     goals = []
     for store, pages in by_store.items():
@@ -82,7 +82,7 @@ def of_dashboard(path: pathlib.Path) -> Sheet:
                 side="at most",
                 limit=DASHBOARD_GOAL_MILLISECONDS,
                 unit="ms for the slowest page",
-                in_doubt=any(one["rest_percent"] > figures.NOISY_PERCENT for one in pages),
+                in_doubt=any(page["rest_percent"] > figures.NOISY_PERCENT for page in pages),
             )
         )
     title = "The dashboard with a million messages"
@@ -127,7 +127,7 @@ def of_latency(path: pathlib.Path) -> Sheet:
         "machine. The chart has 100 messages a second.",
         facts=reported["facts"],
         rows=reported["rows"],
-        remarks=[one.sentence() for one in goals],
+        remarks=[goal.sentence() for goal in goals],
         goals=goals,
         chart=charts.latency(title, reported["figures"], goals),
     )
@@ -141,14 +141,14 @@ def _of_milliseconds(path: pathlib.Path, *, title: str, conditions: str) -> Shee
         conditions=conditions,
         facts=reported["facts"],
         rows=reported["rows"],
-        remarks=[one.sentence() for one in goals],
+        remarks=[goal.sentence() for goal in goals],
         goals=goals,
         chart=charts.limits(title, goals, unit="milliseconds"),
     )
 
 
 def _goals(reported: typing.Mapping[str, typing.Any]) -> list[goal_checks.Goal]:
-    return [goal_checks.Goal(**one) for one in reported["goals"]]
+    return [goal_checks.Goal(**goal) for goal in reported["goals"]]
 
 
 def of_cost_growth(path: pathlib.Path) -> Sheet:
@@ -157,9 +157,9 @@ def of_cost_growth(path: pathlib.Path) -> Sheet:
     title = "How cost grows"
     goals = _goals(reported)
     by_range: dict[str, list[tuple[int, float]]] = {}
-    for one in reported["figures"]:
-        cost = one["service_microseconds"] + one["store_microseconds"]
-        by_range.setdefault(f"{one['range']}, {one['store']}", []).append((one["size"], cost))
+    for figure in reported["figures"]:
+        cost = figure["service_microseconds"] + figure["store_microseconds"]
+        by_range.setdefault(f"{figure['range']}, {figure['store']}", []).append((figure["size"], cost))
     return Sheet(
         title=title,
         conditions=reported["conditions"],
@@ -167,12 +167,12 @@ def of_cost_growth(path: pathlib.Path) -> Sheet:
         rows=reported["rows"],
         remarks=[
             *(
-                f"PROBLEM, {one['size']:,} {one['range']}: {text}"
-                for one in reported["figures"]
-                for text in one["problems"]
+                f"PROBLEM, {figure['size']:,} {figure['range']}: {text}"
+                for figure in reported["figures"]
+                for text in figure["problems"]
             ),
             *(f"INCOMPLETE: {gap}" for gap in reported["gaps"]),
-            *(one.sentence() for one in goals),
+            *(goal.sentence() for goal in goals),
         ],
         goals=goals,
         chart=charts.cost_growth(title, {name: sorted(costs) for name, costs in by_range.items()}, limit=1.2),
@@ -182,7 +182,7 @@ def of_cost_growth(path: pathlib.Path) -> Sheet:
 def of_costs(path: pathlib.Path) -> Sheet:
     """Microseconds by phase, for each path that a message may take; the costliest phases first."""
     reported = json.loads(path.read_text())
-    by_path: dict[str, dict[str, float]] = {one["path"]: one["microseconds"] for one in reported["costs"]}
+    by_path: dict[str, dict[str, float]] = {cost["path"]: cost["microseconds"] for cost in reported["costs"]}
     most: dict[str, float] = {}
     for costs in by_path.values():
         for phase, microseconds in costs.items():
@@ -198,7 +198,7 @@ def of_costs(path: pathlib.Path) -> Sheet:
         facts=reported["facts"],
         rows=rows,
         remarks=[
-            *(f"PROBLEM, {one['path']}: {problem}" for one in reported["costs"] for problem in one["problems"]),
+            *(f"PROBLEM, {cost['path']}: {problem}" for cost in reported["costs"] for problem in cost["problems"]),
             *(f"INCOMPLETE: {gap}" for gap in reported["gaps"]),
         ],
         goals=(),

@@ -184,7 +184,7 @@ def _run(
                     print(f"round {number}, {one.peer}: {one.messages_per_second:,.0f}/s", *one.problems, flush=True)
     groups = {
         reference: figures.summarise(
-            [one for variant, one in rounds if variant.reference == reference], reference=reference
+            [run for variant, run in rounds if variant.reference == reference], reference=reference
         )
         for reference in dict.fromkeys(variant.reference for variant, _ in rounds)
     }
@@ -193,7 +193,7 @@ def _run(
         description=_description(options),
         facts=facts,
         summaries=[summary for group in groups.values() for summary in group],
-        rounds=[one for _, one in rounds],
+        rounds=[run for _, run in rounds],
         gaps=gaps,
         goals=[
             goal

@@ -97,8 +97,8 @@ def signature_differences(
 ) -> list[str]:
     """Signatures that an endpoint would have rejected; having no samples is a difference too."""
     refusals = (
-        webhook_signature.why_refused(one.signature, one.body, secret=secrets[one.endpoint], now=one.at)
-        for one in samples
+        webhook_signature.why_refused(sample.signature, sample.body, secret=secrets[sample.endpoint], now=sample.at)
+        for sample in samples
     )
     found = sorted({refusal for refusal in refusals if refusal is not None})
     return found if samples else ["no request was kept, so no signature was verified"]

@@ -171,7 +171,7 @@ def _run(options: argparse.Namespace, *, folder: pathlib.Path, gaps: list[str]) 
         ended = session.alternate(
             lambda name: bench.measure(VARIANTS[name]), options.peers, rounds=options.rounds, gaps=gaps
         )
-    rounds = [one for _, one in ended]
+    rounds = [run for _, run in ended]
     summaries = figures.summarise(rounds, reference="")
     return report.Report(
         title="Webhooks",
@@ -188,7 +188,7 @@ def _run(options: argparse.Namespace, *, folder: pathlib.Path, gaps: list[str]) 
 
 def _goals(summaries: typing.Sequence[figures.Summary]) -> typing.Iterator[goal_checks.Goal]:
     """What is left to the nine beside a tenth that hangs, of what they have alone."""
-    by_name = {one.peer: one for one in summaries}
+    by_name = {summary.peer: summary for summary in summaries}
     for store in ("sqlite", "postgresql"):
         nine, hanging = (by_name.get(VARIANTS[name].name) for name in (f"{store}-nine", f"{store}-hanging"))
         if nine is not None and hanging is not None:
@@ -203,7 +203,7 @@ def _goals(summaries: typing.Sequence[figures.Summary]) -> typing.Iterator[goal_
 
 def _shares(summaries: typing.Sequence[figures.Summary]) -> typing.Iterator[str]:
     """The same beside their part of ten."""
-    rates, doubt = {one.peer: one.messages_per_second for one in summaries}, session.doubt(summaries)
+    rates, doubt = {summary.peer: summary.messages_per_second for summary in summaries}, session.doubt(summaries)
     for store in ("sqlite", "postgresql"):
         ten, hanging = (VARIANTS[name].name for name in (store, f"{store}-hanging"))
         if ten in rates and hanging in rates:
@@ -212,8 +212,8 @@ def _shares(summaries: typing.Sequence[figures.Summary]) -> typing.Iterator[str]
 
 
 def _memory(rounds: typing.Sequence[figures.Round]) -> typing.Iterator[str]:
-    for peer in dict.fromkeys(one.peer for one in rounds):
-        held = [one.memory_mebibytes["service"] for one in rounds if one.peer == peer]
+    for peer in dict.fromkeys(run.peer for run in rounds):
+        held = [run.memory_mebibytes["service"] for run in rounds if run.peer == peer]
         yield f"{peer}: the service itself held {statistics.median(held):.0f} MiB."
 
 

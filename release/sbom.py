@@ -139,8 +139,8 @@ def _licence(pin: Pin) -> Mapping[str, Any]:
         raise SbomError(f"{pin.name} is installed as {found['Version']}, but locked as {pin.version}")
     if "License-Expression" in found:
         return {"expression": found["License-Expression"]}
-    classifiers = [one for one in found.get_all("Classifier") or [] if one.startswith("License ::")]
-    stated = " OR ".join(one.rpartition(" :: ")[2] for one in classifiers)
+    classifiers = [line for line in found.get_all("Classifier") or [] if line.startswith("License ::")]
+    stated = " OR ".join(classifier.rpartition(" :: ")[2] for classifier in classifiers)
     if "License" in found:
         stated = found["License"]
     if not stated or "\n" in stated:

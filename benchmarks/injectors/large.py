@@ -54,7 +54,7 @@ def sending(
     with concurrent.futures.ThreadPoolExecutor(len(requests)) as senders:
         sent = [senders.submit(_send, port, request, answers=answers, together=together) for request in requests]
         yield under_way
-        milliseconds = sorted(1000 * one.result() for one in sent)
+        milliseconds = sorted(1000 * part.result() for part in sent)
     seconds = time.monotonic() - began
     under_way.result = injection.Injection(
         sent=len(requests),

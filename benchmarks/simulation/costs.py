@@ -42,7 +42,7 @@ class Costs(msgspec.Struct, frozen=True):
 
 def measured() -> Costs:
     """The costs that the benchmarks have found. The server's cost of a delivery is that of its claim and its result."""
-    phases = next(one["microseconds"] for one in _read("costs")["costs"] if one["path"] == PATH)
+    phases = next(cost["microseconds"] for cost in _read("costs")["costs"] if cost["path"] == PATH)
     accept = _server_microseconds("accept", "Postroad, PostgreSQL")
     delivery = _server_microseconds("deliver", PEER) - accept
     host = [sum(phases[phase] for phase in part) for part in (ACCEPT_PHASES, CLAIM_PHASES, RESULT_PHASES)]
@@ -50,7 +50,7 @@ def measured() -> Costs:
 
 
 def _server_microseconds(benchmark: str, peer: str) -> float:
-    found = next(one for one in _read(benchmark)["summaries"] if one["peer"] == peer)
+    found = next(summary for summary in _read(benchmark)["summaries"] if summary["peer"] == peer)
     return float(found["cpu_microseconds"]["store"])
 
 

@@ -23,7 +23,7 @@ def by_provider(days: Outcomes) -> plots.Chart:
     """The p99 of the time to delivery, for each provider on each day."""
     names = [name for name in next(iter(days.values())).kinds if name not in SLOW_KINDS]
     panels = [
-        plots.Panel(title=kind, bars=tuple(_wait(name, one.kinds[kind].waits.p99) for name, one in days.items()))
+        plots.Panel(title=kind, bars=tuple(_wait(name, day.kinds[kind].waits.p99) for name, day in days.items()))
         for kind in names
     ]
     return _waits("Time to delivery by provider, p99", panels)
@@ -35,7 +35,7 @@ def by_account(days: Outcomes) -> plots.Chart:
     panels = [
         plots.Panel(
             title=f"accounts {size}, by size",
-            bars=tuple(_wait(name, one.by_size[size].p90) for name, one in days.items() if size in one.by_size),
+            bars=tuple(_wait(name, day.by_size[size].p90) for name, day in days.items() if size in day.by_size),
         )
         for size in sizes
     ]
@@ -44,8 +44,8 @@ def by_account(days: Outcomes) -> plots.Chart:
 
 def fairness(days: Outcomes) -> plots.Chart:
     """Jain's index, and the account that got least."""
-    index = tuple(_share(name, one.fairness) for name, one in days.items())
-    least = tuple(_share(name, one.worst_prompt) for name, one in days.items())
+    index = tuple(_share(name, day.fairness) for name, day in days.items())
+    least = tuple(_share(name, day.worst_prompt) for name, day in days.items())
     return plots.Bars(
         title="Fairness between accounts",
         unit="of the part of an account's mail that was delivered within a minute: 1 is best",
@@ -59,14 +59,14 @@ def fairness(days: Outcomes) -> plots.Chart:
 def deferred(days: Outcomes) -> plots.Chart:
     """The part of attempts that were in vain, where it is not small."""
     panels = []
-    for name, one in days.items():
-        parts = {kind: found.deferred / found.attempts for kind, found in one.kinds.items() if found.attempts}
+    for name, day in days.items():
+        parts = {kind: found.deferred / found.attempts for kind, found in day.kinds.items() if found.attempts}
         bars = tuple(
             plots.Bar(label=kind, value=100 * part, text=f"{part:.1%}")
             for kind, part in parts.items()
             if part >= MIN_DEFERRED
         )
-        whole = one.deferred / max(1, one.attempts)
+        whole = day.deferred / max(1, day.attempts)
         panels.append(plots.Panel(title=f"{name}: {whole:.1%} in all", bars=bars))
     return plots.Bars(title="Deferred attempts", unit="% of attempts: less is better", panels=tuple(panels))
 
@@ -129,7 +129,7 @@ def by_hosts(days: typing.Sequence[outcome.Outcome]) -> plots.Chart:
     panels = [
         plots.Panel(
             title=kind,
-            bars=tuple(_wait(_hosts(one.day.hosts), one.kinds[kind].waits.p99) for one in days),
+            bars=tuple(_wait(_hosts(day.day.hosts), day.kinds[kind].waits.p99) for day in days),
         )
         for kind in days[0].kinds
         if kind not in SLOW_KINDS
@@ -156,7 +156,7 @@ def _share(label: str, share: float | None) -> plots.Bar:
 
 def _over_day(title: str, unit: str, days: Outcomes, value: typing.Callable[[measurements.Sample], int]) -> plots.Chart:
     """A line for each day: the most in each half hour."""
-    length = max(one.day.seconds for one in days.values()) / POINTS
+    length = max(day.day.seconds for day in days.values()) / POINTS
     ends = [length * (place + 1) for place in range(POINTS)]
     return plots.Lines(
         title=title,
@@ -164,8 +164,8 @@ def _over_day(title: str, unit: str, days: Outcomes, value: typing.Callable[[mea
         steps_title="time of day",
         steps=_clocks(ends),
         lines=tuple(
-            plots.Line(label=name, values=tuple(_most(one.samples, value, end - length, end) for end in ends))
-            for name, one in days.items()
+            plots.Line(label=name, values=tuple(_most(day.samples, value, end - length, end) for end in ends))
+            for name, day in days.items()
         ),
         shows_values=False,
     )
@@ -183,7 +183,7 @@ def _most(
 def _clocks(times: typing.Sequence[float]) -> tuple[str, ...]:
     """The labels of an axis, at round times."""
     span = times[-1] - times[0]
-    step = next((one for one in LABEL_SECONDS if span / one <= MAX_LABELS), LABEL_SECONDS[-1])
+    step = next((seconds for seconds in LABEL_SECONDS if span / seconds <= MAX_LABELS), LABEL_SECONDS[-1])
     return tuple("" if round(at) % step else clock(at) for at in times)
 
 

@@ -154,7 +154,8 @@ class Internet:
     def is_silent(self, kind: scenario.Kind, now: float) -> bool:
         """Whether nothing answers there now."""
         return kind.is_silent or any(
-            one.kind == kind.name and one.begins <= now < one.begins + one.seconds for one in self._outages
+            outage.kind == kind.name and outage.begins <= now < outage.begins + outage.seconds
+            for outage in self._outages
         )
 
     def must_not_wait(self, kind: scenario.Kind, account_id: str) -> bool:

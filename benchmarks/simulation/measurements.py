@@ -110,8 +110,8 @@ class Measurements:
 
     def prompt_shares(self, accounts: typing.Iterable[str]) -> list[float]:
         """The part of its mail that was delivered promptly, for each account that has enough of it."""
-        found = [self.by_account[one] for one in accounts if one in self.by_account]
-        return [one.prompt / one.count for one in found if one.count >= MIN_MESSAGES]
+        found = [self.by_account[account] for account in accounts if account in self.by_account]
+        return [account.prompt / account.count for account in found if account.count >= MIN_MESSAGES]
 
     def by_size(self, accounts: typing.Sequence[str]) -> dict[str, Waits]:
         """Times of accounts by their size; the largest come first."""

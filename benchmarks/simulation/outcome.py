@@ -46,16 +46,16 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def max_queued(self) -> int:
         """The longest queue."""
-        return max((sum(one.queued.values()) for one in self.samples), default=0)
+        return max((sum(sample.queued.values()) for sample in self.samples), default=0)
 
     @property
     def max_connections(self) -> int:
         """The most connections."""
-        return max((sum(one.connections.values()) for one in self.samples), default=0)
+        return max((sum(sample.connections.values()) for sample in self.samples), default=0)
 
     def recovery_seconds(self, outage: scenario.Outage) -> float | None:
         """How long after an outage the queue for its destinations is back to its length before it."""
-        queued = [(one.at, one.queued.get(outage.kind, 0)) for one in self.samples]
+        queued = [(sample.at, sample.queued.get(outage.kind, 0)) for sample in self.samples]
         before = max((count for at, count in queued if at <= outage.begins), default=0)
         end = outage.begins + outage.seconds
         return next((at - end for at, count in queued if at >= end and count <= before), None)

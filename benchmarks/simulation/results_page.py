@@ -42,7 +42,7 @@ def page(days: Runs, by_hosts: typing.Sequence[outcome.Run]) -> str:
     ]
     if days:
         seen = {name: run.outcome for name, run in days.items()}
-        lines += ["", "## Days", "", *(f"- **{name}**: {one.day.about}" for name, one in seen.items())]
+        lines += ["", "## Days", "", *(f"- **{name}**: {day.day.about}" for name, day in seen.items())]
         lines += ["", *_days(seen)]
         for title, name, sentences in _sections(seen):
             lines += ["", f"## {title}", "", f"![{title}]({name}.svg)", "", *sentences]
@@ -59,17 +59,17 @@ def _days(days: day_charts.Outcomes) -> list[str]:
     rows: list[tuple[str, ...]] = [
         ("day", "messages, hosts", "delivered", "bounced", "fairness", "attempts, deferred", "connections", "queue")
     ]
-    for name, one in days.items():
+    for name, day in days.items():
         rows.append(
             (
                 name,
-                f"{one.accepted:,}, {one.day.hosts}",
-                f"{one.ended.get('delivered', 0):,}",
-                f"{one.ended.get('bounced', 0):,}",
-                "" if one.fairness is None else f"{one.fairness:.4f}",
-                f"{one.attempts:,}, {one.deferred / max(1, one.attempts):.1%}",
-                f"at most {one.max_connections:,}",
-                f"at most {one.max_queued:,}",
+                f"{day.accepted:,}, {day.day.hosts}",
+                f"{day.ended.get('delivered', 0):,}",
+                f"{day.ended.get('bounced', 0):,}",
+                "" if day.fairness is None else f"{day.fairness:.4f}",
+                f"{day.attempts:,}, {day.deferred / max(1, day.attempts):.1%}",
+                f"at most {day.max_connections:,}",
+                f"at most {day.max_queued:,}",
             )
         )
     return list(report.markdown_table(rows))
@@ -90,7 +90,7 @@ def _sections(days: day_charts.Outcomes) -> typing.Iterator[tuple[str, str, list
         ],
     )
     counted = f"Accounts with at least {measurements.MIN_MESSAGES} messages count."
-    yield "Fairness", "fairness", [counted, "", *(_fairness(name, one) for name, one in days.items())]
+    yield "Fairness", "fairness", [counted, "", *(_fairness(name, day) for name, day in days.items())]
     yield (
         "Wasted attempts",
         "deferred",
@@ -115,7 +115,7 @@ def _fairness(name: str, one: outcome.Outcome) -> str:
 
 
 def _most(days: day_charts.Outcomes, figure: str) -> str:
-    return ", ".join(f"{getattr(one, figure):,} ({name})" for name, one in days.items())
+    return ", ".join(f"{getattr(day, figure):,} ({name})" for name, day in days.items())
 
 
 def _recovery(one: outcome.Outcome) -> list[str]:

@@ -266,20 +266,20 @@ class Host(engine.Engine):
     ) -> typing.Sequence[outcomes.RecordResult]:
         """What `outcomes.record` does, as far as delivery depends on it: the queue, and the bounce guard."""
         ended = [outcome for batch in batches for outcome in batch]
-        deferred = [one for one in ended if one.next_attempt_at is not None]
-        final = [one for one in ended if one.next_attempt_at is None]
+        deferred = [result for result in ended if result.next_attempt_at is not None]
+        final = [result for result in ended if result.next_attempt_at is None]
         for is_counted in (True, False):
             rows = [(o.key, o.next_attempt_at or 0) for o in deferred if o.keeps_schedule is not is_counted]
             if rows:
                 await queue.postpone(tx, rows, worker=self.worker, is_counted=is_counted)
-        counted = [self._count(one) for one in final]
-        await queue.remove(tx, [one.key for one in final])
-        for one in deferred:
-            self._seen.recorded(self._kind(one), "deferred", is_attempt=one.attempt is not None)
+        counted = [self._count(result) for result in final]
+        await queue.remove(tx, [result.key for result in final])
+        for result in deferred:
+            self._seen.recorded(self._kind(result), "deferred", is_attempt=result.attempt is not None)
         await outcomes.count(
             tx,
             self._guard,
-            [one for one in counted if one is not None],
+            [count for count in counted if count is not None],
             locked=typing.cast("typing.Any", self._database.accounts),
             now=self.clock(),
             entropy=bytes,

@@ -156,7 +156,7 @@ class Transaction:
 
     async def fetch_many(self, query: str, rows: typing.Sequence[store.Row]) -> list[store.Row]:
         """The rows for each of the given ones."""
-        found = [one for row in rows for one in self._database.answer(query, row)]
+        found = [found_row for row in rows for found_row in self._database.answer(query, row)]
         self._count(query, len(found))
         return found
 

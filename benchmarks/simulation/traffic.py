@@ -56,7 +56,7 @@ class Traffic:
     @property
     def well_behaved(self) -> list[str]:
         """The accounts whose service counts."""
-        return [*self.names, *(one.name for one in self._day.senders if not one.is_hostile)]
+        return [*self.names, *(sender.name for sender in self._day.senders if not sender.is_hostile)]
 
     async def run(self) -> None:
         """Send the mail of the day."""

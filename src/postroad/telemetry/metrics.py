@@ -304,7 +304,7 @@ def _summed(name: str, rows: Rows, others: Mapping[str, Snapshot]) -> Rows:
     for other in others.values():
         for labels, numbers in other.get(name, {}).items():
             own = rows.get(labels)
-            rows[labels] = [one + more for one, more in zip(own, numbers, strict=True)] if own else numbers
+            rows[labels] = [count + more for count, more in zip(own, numbers, strict=True)] if own else numbers
     return rows
 
 

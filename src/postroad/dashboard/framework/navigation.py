@@ -97,7 +97,10 @@ SETTINGS: Final = (
     Entry("time_zone", "/profile#time-zone", "Time zone", "settings clock utc times"),
     Entry("password", "/profile#password", "Password", "settings change login"),
     Entry(
-        "security", "/profile/security", "Two-factor authentication", "settings totp passkeys authenticator recovery codes 2fa mfa"
+        "security",
+        "/profile/security",
+        "Two-factor authentication",
+        "settings totp passkeys authenticator recovery codes 2fa mfa",
     ),
     Entry("mail", "/profile#mail", "Mail from this service", "settings notices notifications digest unsubscribe"),
     Entry("token", "/profile#token", "API token", "settings personal access"),

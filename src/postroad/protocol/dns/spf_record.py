@@ -143,7 +143,7 @@ def allows_network(term: Term, addresses: Sequence[str], wanted: Term) -> bool:
         return False
     found = [ipaddress.ip_address(address) for address in addresses]
     lengths = {4: term.lengths[0], 6: term.lengths[1]}
-    networks = [ipaddress.ip_network(f"{one}/{lengths[one.version]}", strict=False) for one in found]
+    networks = [ipaddress.ip_network(f"{ip}/{lengths[ip.version]}", strict=False) for ip in found]
     return any(_holds(network, wanted.network) for network in networks)
 
 
@@ -171,8 +171,8 @@ def merged(texts: Sequence[str], wanted: Sequence[str]) -> str:
             (endings if ends else terms).append(term)
             if term.name == "all":
                 break
-    kept = [term for term in terms if term.qualifier == PASS or not any(covers(term, one) for one in ours)]
-    missing = [one for one in ours if not any(covers(term, one) for term in kept)]
+    kept = [term for term in terms if term.qualifier == PASS or not any(covers(term, own) for own in ours)]
+    missing = [own for own in ours if not any(covers(term, own) for term in kept)]
     words = dict.fromkeys(term.written for term in (*kept, *missing))
     # A record without an end stays so: an `~all` of ours would make others' mail more doubtful than it was.
     return " ".join([VERSION, *words, *(term.written for term in endings[:1])])

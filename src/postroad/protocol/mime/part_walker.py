@@ -218,4 +218,4 @@ class Walker:
         if is_cut or len(lines) > max_fields:
             self.truncated = True
         found = filter(None, map(_FIELD.fullmatch, lines[:max_fields]))
-        return Entity(at, body, [(one[1], one[2].strip()) for one in found], is_cut)
+        return Entity(at, body, [(match[1], match[2].strip()) for match in found], is_cut)

@@ -112,7 +112,11 @@ def _written(source: str, options: _Options) -> Iterator[str]:
         elif token["start"] and (name == "style" or name in EMPTIED_ELEMENTS):
             content, at = html_usage.raw_text(source, at, name)
             if name == "style":
-                media = "".join(one for one in _attributes(token["attributes"], options) if one.startswith(" media="))
+                media = "".join(
+                    attribute
+                    for attribute in _attributes(token["attributes"], options)
+                    if attribute.startswith(" media=")
+                )
                 yield f"<style{media}>{_style(content, options)}</style>"
         elif _NAME.fullmatch(name) is None or name in _LEFT_OUT:
             continue

@@ -87,13 +87,13 @@ def _count_members(value: object) -> int | None:
     members, level = 0, [value]
     for _ in range(MAX_DEPTH):
         below: list[object] = []
-        for one in level:
-            if isinstance(one, dict):
-                members += len(one)
-                below += one.values()
-            elif isinstance(one, list):
-                below += one
-            elif not (isinstance(one, str | bool) or one is None):
+        for item in level:
+            if isinstance(item, dict):
+                members += len(item)
+                below += item.values()
+            elif isinstance(item, list):
+                below += item
+            elif not (isinstance(item, str | bool) or item is None):
                 return None
         if not below:
             return members
