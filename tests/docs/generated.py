@@ -19,7 +19,7 @@ from postroad import cli, errors
 from postroad.api import openapi
 from postroad.api import routes as api_routes
 from postroad.cli.framework import lazy_commands
-from postroad.dashboard.settings import credentials, webhooks
+from postroad.dashboard.settings import webhooks
 from postroad.model.events import events
 from postroad.model.people import callers
 from postroad.telemetry import metrics
@@ -207,13 +207,6 @@ def roles() -> str:
     )
 
 
-def scopes() -> str:
-    """The scopes of API keys."""
-    return _table(
-        ["Scope", "An API key with it may"], [[f"`{scope}`", text] for scope, text in credentials.SCOPES.items()]
-    )
-
-
 def _table(head: list[str], rows: list[list[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
@@ -238,7 +231,7 @@ PARTS: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
     "webhook-events.md": {"members": event_members, "types": event_types},
     "metrics.md": {"metrics": all_metrics},
     "operator.md": {"endpoints": operator_endpoints},
-    "roles.md": {"permissions": permissions, "roles": roles, "scopes": scopes},
+    "roles.md": {"permissions": permissions, "roles": roles},
 }
 
 
