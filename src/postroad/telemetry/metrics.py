@@ -56,15 +56,12 @@ class Counter:
         self.values: dict[Labels, float] = dict.fromkeys(known if labels else [()], 0)
 
     def add(self, *labels: str) -> None:
-        """Add one."""
         self.values[labels] = self.values.get(labels, 0) + 1
 
     def rows(self) -> Rows:
-        """The counts."""
         return {labels: [value] for labels, value in self.values.items()}
 
     def family(self, rows: Rows) -> core.Metric:
-        """The family to export."""
         family = core.CounterMetricFamily(self.name, self.help, labels=self.labels)
         for labels, (value,) in rows.items():
             family.add_metric(labels, value)
@@ -79,7 +76,6 @@ class Gauge:
         self.values: dict[Labels, float] = {} if labels else {(): 0}
 
     def change(self, by: float, *labels: str) -> None:
-        """Add to the value."""
         self.values[labels] = self.values.get(labels, 0) + by
 
     def replace(self, values: dict[Labels, float]) -> None:
@@ -87,11 +83,9 @@ class Gauge:
         self.values = values
 
     def rows(self) -> Rows:
-        """The values."""
         return {labels: [value] for labels, value in self.values.items()}
 
     def family(self, rows: Rows) -> core.Metric:
-        """The family to export."""
         family = core.GaugeMetricFamily(self.name, self.help, labels=self.labels)
         for labels, (value,) in rows.items():
             family.add_metric(labels, value)
@@ -99,8 +93,6 @@ class Gauge:
 
 
 class Histogram:
-    """A distribution over buckets, by labels."""
-
     def __init__(self, name: str, help_text: str, labels: Sequence[str], bounds: Sequence[float]) -> None:
         self.name, self.help, self.labels = name, help_text, labels
         self._bounds = bounds
@@ -108,7 +100,6 @@ class Histogram:
         self._sums: dict[Labels, float] = {}
 
     def observe(self, value: float, *labels: str) -> None:
-        """Add a value."""
         counts = self._counts.get(labels)
         if counts is None:
             counts = self._counts[labels] = [0] * (len(self._bounds) + 1)
@@ -317,7 +308,6 @@ class RateMeter:
         self._at, self._before = clock(), _totals(counted)
 
     def read(self) -> dict[str, float]:
-        """The rates since the last reading, by name."""
         now, totals = self._clock(), _totals(self._counted)
         seconds = max(now - self._at, 0.001)
         rates = {name: round((total - self._before[name]) / seconds, 2) for name, total in totals.items()}

@@ -36,7 +36,6 @@ class _UnexpectedError(Exception):
 
 
 def why_refused(wire: bytes) -> str | None:
-    """Why an answer must not be parsed; None when it may be."""
     if len(wire) > MAX_BYTES:
         return f"the answer has more than {MAX_BYTES} bytes"
     work = 0

@@ -69,7 +69,6 @@ def policy_id(texts: Iterable[str]) -> str | None:
 
 
 def parse_policy(content: bytes) -> Policy | None:
-    """The policy in a response's body."""
     try:
         lines = content.decode("utf-8").replace("\r\n", "\n").split("\n")
     except UnicodeDecodeError:
@@ -108,7 +107,6 @@ _REPORT_RECORD: Final = re.compile(r"v=TLSRPTv1[ \t]*;.*", re.DOTALL)
 
 
 def report_record_name(domain: str) -> str:
-    """The name of a domain's record."""
     return f"_smtp._tls.{domain}"
 
 

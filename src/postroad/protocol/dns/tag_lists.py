@@ -81,7 +81,6 @@ def first_dmarc(domain: str) -> str:
 
 
 def dmarc_name(domain: str) -> str:
-    """The name of a domain's record."""
     return f"_dmarc.{domain}"
 
 

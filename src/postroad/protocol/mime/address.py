@@ -125,7 +125,6 @@ class Mailbox(msgspec.Struct, frozen=True):
 
     @property
     def written_address(self) -> str:
-        """The address alone, as the caller wrote it."""
         return self.written.strip(" ").rpartition("<")[2].removesuffix(">")
 
     @property

@@ -110,7 +110,6 @@ class _ListParser:
         self._in_group = True
 
     def finish(self) -> tuple[address.Mailbox, ...]:
-        """All mailboxes, in their order."""
         self._end_mailbox()
         if self._in_group:
             raise address.AddressError("a ':' begins a group of addresses, but the closing ';' is missing")

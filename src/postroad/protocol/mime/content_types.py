@@ -113,7 +113,6 @@ class ContentTypeError(ValueError):
 
 
 def check(text: str) -> list[str]:
-    """The type and its parameters, as written, or a `ContentTypeError`."""
     if len(text) > MAX_CHARACTERS:
         raise ContentTypeError(f"a content type is at most {MAX_CHARACTERS} characters long")
     if _SHAPE.fullmatch(text) is None or "=?" in text:
@@ -124,7 +123,6 @@ def check(text: str) -> list[str]:
 
 
 def is_message(text: str) -> bool:
-    """Whether a type, perhaps with parameters, is that of a whole message."""
     return text.partition(";")[0].rstrip(" ").lower() == MESSAGE
 
 

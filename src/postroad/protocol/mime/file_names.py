@@ -29,7 +29,6 @@ def check(filename: str) -> None:
 
 
 def content_disposition(kind: str, filename: str) -> str:
-    """The field for a file that is `attachment` or `inline`."""
     check(filename)
     if _ORDINARY.fullmatch(filename) is not None and "=?" not in filename:
         parameters = [f"filename={header_fields.quote(filename)}"]

@@ -75,13 +75,10 @@ class Field(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """The fields of a message in order, and the body."""
-
     fields: tuple[Field, ...]
     body: bytes
 
     def all(self, name: str) -> list[str]:
-        """The values of all fields with this name, ignoring case."""
         key = name.lower()
         return [field.value for field in self.fields if field.key == key]
 
@@ -217,7 +214,6 @@ def _added(name: str, value: str) -> bytes:
 
 
 def _written(field: Field, *, allow_utf8: bool) -> bytes:
-    """The field as it is sent."""
     is_ascii = field.raw.isascii()
     if is_ascii and address_lists.is_plain(field.value):
         return field.raw

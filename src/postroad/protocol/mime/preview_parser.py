@@ -75,7 +75,6 @@ class ParsedMessage(msgspec.Struct, frozen=True):
 
 
 def read(content: bytes) -> ParsedMessage:
-    """The header and the leaves of a message."""
     walker = part_walker.Walker(content, BOUNDS)
     headers = tuple((name, _shown(header_fields.decode_words(value))) for name, value in walker.root.fields)
     parts = tuple(_part(content, index, leaf) for index, leaf in enumerate(walker.leaves()))

@@ -61,7 +61,6 @@ def walk(content: bytes) -> Iterator[Part]:
 
 
 def header(content: bytes) -> Mapping[str, str]:
-    """The header fields of a message."""
     head, _, _ = (b"\n" + _first_bytes(content)).partition(b"\n\n")
     return read_fields(head.decode(errors="replace"))
 

@@ -155,12 +155,10 @@ def encode_octets(octets: bytes) -> tuple[str, bytes]:
 
 
 def encode_file(octets: bytes) -> tuple[str, bytes]:
-    """The same for a file."""
     return "base64", encode_base64(octets)
 
 
 def encode_text_file(octets: bytes) -> tuple[str, bytes]:
-    """The same for a file of text."""
     if not octets.isascii():
         return encode_file(octets)
     if _NOT_7BIT.search(octets) is None and not _has_long_line(octets):

@@ -30,7 +30,6 @@ class FeedbackReport(msgspec.Struct, frozen=True):
 
 
 def read(content: bytes) -> FeedbackReport | None:
-    """The report that a message carries; None when it carries none."""
     parts = list(report_parser.walk(content))
     for place, part in enumerate(parts):
         if part.content_type == REPORT_TYPE:

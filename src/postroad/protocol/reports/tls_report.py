@@ -72,7 +72,6 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def submitter(self) -> str:
-        """The domain that reports."""
         return self.contact.rpartition("@")[2]
 
     @property
@@ -91,7 +90,6 @@ class Report(msgspec.Struct, frozen=True):
         return gzip.compress(self.json(), mtime=0)
 
     def json(self) -> bytes:
-        """The JSON of section 4.4."""
         date = _date(self.day)
         policies: dict[Policy, dict[Result, int]] = {}
         for result, sessions in self.sessions.items():

@@ -60,8 +60,6 @@ class Signature(msgspec.Struct, frozen=True):
 
 
 class Message:
-    """A message whose signatures are verified; its lines end with CRLF."""
-
     def __init__(self, content: bytes) -> None:
         # Only a prefix is searched: a message of many megabytes without an empty line costs no more.
         head, end, _ = (b"\r\n" + content[:MAX_HEADER_BYTES]).partition(b"\r\n\r\n")

@@ -26,8 +26,6 @@ class AnswerError(Exception):
 
 
 class Expected(msgspec.Struct, frozen=True):
-    """What an answer must be about."""
-
     challenge: bytes
     rp_id: str
     origin: str
@@ -36,8 +34,6 @@ class Expected(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class NewCredential:
-    """A credential that an authenticator has made."""
-
     id: bytes
     public_key: bytes = field(repr=False)
     sign_count: int

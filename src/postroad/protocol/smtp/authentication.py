@@ -20,15 +20,11 @@ _PLAIN_PARTS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a client authenticates with."""
-
     username: str
     password: str = field(repr=False)
 
 
 class Exchange:
-    """One AUTH command and the lines that belong to it."""
-
     __slots__ = ("_answers", "_mechanism")
 
     def __init__(self, mechanism: str) -> None:
@@ -40,7 +36,6 @@ class Exchange:
         self._answers: list[str] = []
 
     def challenge(self) -> values.Reply:
-        """The next challenge."""
         return values.Reply(334, _CHALLENGES[self._mechanism][len(self._answers)])
 
     def answer(self, line: bytes) -> Credentials | None:

@@ -37,7 +37,6 @@ _ADDRESS: Final = re.compile(rf"(?:{_PLAIN}|{_QUOTED})@{_PLAIN}")
 
 
 def hello_command(verb: str, name: str) -> bytes:
-    """EHLO or HELO."""
     return f"{verb} {name}\r\n".encode("ascii")
 
 
@@ -238,7 +237,6 @@ class Client:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a reply is awaited."""
         return self.step < HANDSHAKE
 
     @property
@@ -249,7 +247,6 @@ class Client:
     # Called by the driver.
 
     def receive(self, data: bytes) -> None:
-        """What the server sent."""
         reader = self._reader
         try:
             for received in reader.read(data):

@@ -62,8 +62,6 @@ _SERVICE_CLOSING: Final = 421  # RFC 5321 section 3.8
 
 
 class Server:
-    """One session."""
-
     def __init__(
         self,
         features: server_events.Features,
@@ -107,7 +105,6 @@ class Server:
         return self._state is READY and self._verb in _CONTENT_VERBS
 
     def take_output(self) -> bytes:
-        """The replies written since the last call."""
         output = b"".join(self._output)
         self._output.clear()
         return output
@@ -121,7 +118,6 @@ class Server:
             self._state = CLOSED
 
     def receive(self, data: bytes) -> None:
-        """Bytes from the client."""
         self._buffer += data
 
     def next_event(self) -> server_events.Event | None:
@@ -370,7 +366,6 @@ class Server:
         return server_replies.BAD_SEQUENCE
 
     def _reject(self, reply: values.Reply) -> None:
-        """Answer an invalid command."""
         if reply.code == _SERVICE_CLOSING:
             self.close(reply)
         elif not self._count_error():

@@ -12,8 +12,6 @@ _ALWAYS: Final = ("PIPELINING", "8BITMIME", "SMTPUTF8", "ENHANCEDSTATUSCODES", "
 
 
 class Session(msgspec.Struct):
-    """What the server knows about its client."""
-
     client_address: str
     hello: str = ""
     is_extended: bool = False
@@ -51,7 +49,6 @@ class Features:
         return path
 
     def offers_auth(self, session: Session) -> bool:
-        """Whether this client may authenticate now."""
         return self.auth and (session.is_secure or self.auth_without_tls)
 
     def refuse_unoffered_auth(self, session: Session) -> None:
@@ -66,7 +63,6 @@ class Features:
             raise server_commands.CommandError(503, "5.5.1", "Already authenticated")
 
     def extensions(self, session: Session) -> list[str]:
-        """The EHLO keywords for this client."""
         offered = [*_ALWAYS, f"SIZE {self.message_octets}"]
         if self.starttls and not session.is_secure:
             offered.append("STARTTLS")
@@ -78,14 +74,10 @@ class Features:
 
 
 class Hello(msgspec.Struct, frozen=True):
-    """EHLO or HELO."""
-
     name: str
 
 
 class Authenticate(msgspec.Struct, frozen=True):
-    """AUTH with complete credentials."""
-
     credentials: authentication.Credentials
 
 
@@ -96,8 +88,6 @@ class Mail(msgspec.Struct, frozen=True):
 
 
 class Recipient(msgspec.Struct, frozen=True):
-    """RCPT: a recipient of the transaction."""
-
     path: server_commands.Path
 
 
@@ -169,7 +159,6 @@ class SessionLimits:
             self._count_idle_command()
 
     def chunk(self, octets: int) -> None:
-        """Count a BDAT with this size."""
         if octets < SMALL_CHUNK_OCTETS:
             self._count_idle_command()
 
@@ -178,7 +167,6 @@ class SessionLimits:
         self._idle = self._named = 0
 
     def error(self) -> None:
-        """Count an invalid command or content."""
         self._errors += 1
         if self._errors > self._features.bad_commands:
             raise server_commands.CommandError(421, "4.7.0", "Too many errors")

@@ -23,8 +23,6 @@ IN_MEMORY_OCTETS = 256 * 1024
 
 
 class Store(Protocol):
-    """Keeps one content."""
-
     def write(self, part: bytes) -> bool:
         """Append a part; False when there is no room."""
 
@@ -39,22 +37,17 @@ OpenStore = Callable[[], Store]
 
 
 class MemoryStore:
-    """A store without a limit."""
-
     def __init__(self) -> None:
         self._kept = bytearray()
 
     def write(self, part: bytes) -> bool:
-        """Append a part."""
         self._kept += part
         return True
 
     def read(self) -> bytes:
-        """Everything."""
         return bytes(self._kept)
 
     def close(self) -> None:
-        """Forget it."""
         self._kept.clear()
 
 
@@ -70,7 +63,6 @@ class StoredContent:
         self.is_incomplete = False
 
     def append(self, part: bytes) -> None:
-        """Keep a part."""
         self.octets += len(part)
         if self.is_incomplete:
             return
@@ -90,7 +82,6 @@ class StoredContent:
             self.discard()
 
     def discard(self) -> None:
-        """Keep nothing."""
         store, self._store = self._store, None
         if store is not None:
             store.close()
@@ -182,7 +173,6 @@ class Chunks:
         self.is_too_large = False
 
     def begin(self, size: int, *, is_last: bool) -> None:
-        """Begin a chunk of this size."""
         self._left = size
         self._is_last = is_last
         if self.stored.octets + len(self._collected) + size > self._limit:
@@ -246,7 +236,6 @@ def normalise(content: bytes) -> bytes | None:
 
 
 def has_bare_line_ends(content: bytes) -> bool:
-    """Whether there is a bare CR or LF."""
     return _line_ends(content) not in _CRLF_ONLY
 
 
@@ -261,8 +250,6 @@ _NO_SENDER: Final = server_commands.Path("", {})
 
 
 class TransactionBuilder:
-    """The state between MAIL and the end of the content."""
-
     __slots__ = ("_chunks", "_limit", "_open_store", "_reader", "_recipients", "sender")
 
     def __init__(self, limit: int, open_store: OpenStore) -> None:
@@ -287,16 +274,13 @@ class TransactionBuilder:
         return len(self._recipients) < limit or recipient.lower() in self._recipients
 
     def add(self, recipient: str) -> None:
-        """Add a recipient; a duplicate changes nothing."""
         self._recipients.setdefault(recipient.lower(), recipient)
 
     def begin_data(self) -> Reader:
-        """The content of DATA begins."""
         self._reader = DotStuffed(self._limit, self._open_store)
         return self._reader
 
     def begin_chunk(self, size: int, *, is_last: bool, is_first: bool) -> Reader:
-        """A chunk of this size begins."""
         if is_first:
             self._reader = self._chunks = Chunks(self._limit, self._open_store)
         self._chunks.begin(size, is_last=is_last)

@@ -162,8 +162,6 @@ Received = tuple[int, tuple[bytes, ...]]
 
 
 class ReplyReader:
-    """Collects bytes and cuts replies out of them."""
-
     __slots__ = ("_code", "_lines", "_octets", "_rest")
 
     def __init__(self) -> None:

@@ -68,8 +68,6 @@ Image = Callable[[str], str | None]
 
 
 class _Options(msgspec.Struct, frozen=True):
-    """What a document is written with."""
-
     image: Image
     remote_image: Image
     is_dark: bool

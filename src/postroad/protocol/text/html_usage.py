@@ -201,7 +201,6 @@ class _Scanner:
 
 
 def _declarations(style: str) -> Iterator[str]:
-    """The keys of a style attribute."""
     for declaration in _CSS_TEXT.sub(" ", style).split(";"):
         yield from _declaration(declaration)
 

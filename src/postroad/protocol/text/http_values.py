@@ -18,8 +18,6 @@ class AuthorizationError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Basic:
-    """A username and a password."""
-
     username: str
     password: str = field(repr=False)
 
@@ -31,8 +29,6 @@ class Basic:
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
-    """A bearer token."""
-
     token: str = field(repr=False)
 
     @property

@@ -38,15 +38,11 @@ _OTHER_LANGUAGE: Final = re.compile(r"\{\{[#^/] *(?:if|each|unless|with)\b")
 
 
 class TooManySteps(placeholders.TemplateError):
-    """Rendering would take too long."""
-
     def __init__(self) -> None:
         super().__init__(f"the template takes more than {MAX_STEPS} steps with these values; use shorter lists")
 
 
 class Variable(msgspec.Struct, frozen=True):
-    """A value that is put out."""
-
     name: str
     is_raw: bool
 
@@ -70,8 +66,6 @@ Node = str | Variable | Section | Part
 
 
 class Template(msgspec.Struct, frozen=True):
-    """A template with sections or parts."""
-
     nodes: tuple[Node, ...]
 
     @property
@@ -153,8 +147,6 @@ def _walk(nodes: tuple[Node, ...]) -> Iterator[Node]:
 
 
 class _Parser:
-    """One pass over a source."""
-
     def __init__(self, source: str) -> None:
         self._source = source
         self._end = 0

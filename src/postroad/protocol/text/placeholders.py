@@ -38,8 +38,6 @@ class SyntaxProblem(TemplateError):
 
 
 class MissingValues(TemplateError):
-    """Placeholders have no value."""
-
     def __init__(self, names: tuple[str, ...]) -> None:
         listed = ", ".join(f"'{name}'" for name in names)
         super().__init__(f"{'a value is' if len(names) == 1 else 'values are'} missing for {listed}")
@@ -107,7 +105,6 @@ def not_a_placeholder(
 
 
 def position(source: str, start: int) -> tuple[int, int]:
-    """Line and column of a place, from 1."""
     return source.count("\n", 0, start) + 1, start - source.rfind("\n", 0, start)
 
 
