@@ -63,7 +63,7 @@ def _command(path: str, command: click.Command, common: set[tuple[str, str | Non
     for parameter in command.get_params(context):
         if isinstance(parameter, click.Argument):
             words.append(f"`{parameter.make_metavar(context)}`")
-        elif (parameter.opts[0], getattr(parameter, "help", None)) not in common:
+        elif "--help" not in parameter.opts and (parameter.opts[0], getattr(parameter, "help", None)) not in common:
             words.append(f"`{parameter.opts[0]}`")
     lines = [f"### `{path}`", "", *_sentences(inspect.cleandoc(command.help or "")), ""]
     return "\n".join([*lines, f"Takes {', '.join(words)}.", ""] if words else lines)
