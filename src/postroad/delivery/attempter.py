@@ -238,7 +238,9 @@ class MessageLoader:
         """The content with its signature, which is kept under the name."""
         signature = b""
         if self._signer is not None:
-            signature = await self._signer.signature(message.account_id, _domain_of(message.sender_key), name, mime)
+            signature = await self._signer.signature(
+                message.account_id, message.sender_key.rpartition("@")[2], name, mime
+            )
         parts = (signature, mime) if signature else (mime,)
         is_8bit = not mime.isascii()
         if not is_8bit or _header(mime).isascii():
@@ -272,10 +274,6 @@ def _mailbox(claim: queue.Claimed) -> str:
     if claim.email.isascii():
         return claim.email
     return f"{claim.email.rpartition('@')[0]}@{queue.domain_of(claim.queue_key)}"
-
-
-def _domain_of(address: str) -> str:
-    return address.rpartition("@")[2]
 
 
 def _header(mime: bytes) -> bytes:

@@ -5,7 +5,7 @@ released.
 """
 
 import collections
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Final
 
 import msgspec
@@ -148,7 +148,11 @@ class SourceTable:
         self._states = collections.defaultdict(set)
         for one in states:
             self._states[one.source, one.provider].add(one.state)
-        self._left = {pair: self._allowance(pair, counts) for pair in self._limited()}
+        self._left = {
+            (source, provider): self._allowance((source, provider), counts)
+            for source in self._warming
+            for provider in providers.PROVIDERS
+        }
         for pair in self._pending.values():
             if pair in self._left:
                 self._left[pair] -= 1
@@ -212,9 +216,6 @@ class SourceTable:
 
     def _is(self, state: SourceStatus, source: str, provider: str = "") -> bool:
         return state in self._states.get((source, provider), ())
-
-    def _limited(self) -> Iterable[_Pair]:
-        return [(source, provider) for source in self._warming for provider in providers.PROVIDERS]
 
     def _allowance(self, pair: _Pair, counts: Sequence[mail_counts.SourceCount]) -> int:
         source, provider = pair

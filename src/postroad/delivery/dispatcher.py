@@ -267,7 +267,10 @@ class Dispatcher:
             queue_keys = await queue.queue_keys(tx, after=self._cursor, limit=MAX_QUEUES_PER_STEP)
         if self._urgent:
             await self._release_expired(leases_until)
-        plan = self._plan([one for one in queue_keys if not self._holds.covers(one) and self._has_room(one)])
+        # An account that may hold no more must not take the turns of others.
+        plan = self._plan(
+            [key for key in queue_keys if not self._holds.covers(key) and self._held.room(queue.account_of(key)) > 0]
+        )
         self._plan_urgent(plan, [queue_key for queue_key in urgent_keys if not self._holds.covers(queue_key)])
         claimed = Claims()
         try:
@@ -332,7 +335,7 @@ class Dispatcher:
         # Last, because most of these find nothing.
         for queue_key, queued_before in ending:
             self._want(plan, queue.ClaimRequest(queue_key, most, queued_before), fair_shares.ALPHA)
-        plan.wanted += self._simulated_delivery.claim_requests(simulated)
+        plan.wanted += self._simulated_delivery.claim_requests(simulated) if simulated else []
         return plan
 
     def _plan_urgent(self, plan: Plan, queue_keys: Sequence[str]) -> None:
@@ -356,10 +359,6 @@ class Dispatcher:
             # As with connections, what waits for slow destinations does not hold up the rest of an account's mail.
             alpha = fair_shares.ALPHA if one.is_responsive else permits.SLOW_ALPHA
             self._want(plan, queue.ClaimRequest(queue_key, share if is_proven else 1), alpha)
-
-    def _has_room(self, queue_key: str) -> bool:
-        """Whether its account may hold more: one that may not must not take the turns of others."""
-        return self._held.room(queue.account_of(queue_key)) > 0
 
     def _want(self, plan: Plan, request: queue.ClaimRequest, alpha: float) -> None:
         """Claim from a scheduled queue, no more than its account may hold."""

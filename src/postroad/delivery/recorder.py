@@ -382,7 +382,10 @@ class Recorder:
             # What is about a host or an upstream concerns its provider queue; the rest has its own sentence.
             name = attempt_info.provider_queue or result.response_text
             self._warnings.warning(
-                "configuration_fault", name, provider_queue=attempt_info.provider_queue, error=_described(result)
+                "configuration_fault",
+                name,
+                provider_queue=attempt_info.provider_queue,
+                error=f"{result.reply.code} {result.response_text}" if result.reply else result.response_text,
             )
         is_delivered = verdict is model_disposition.Verdict.DELIVERED
         code = result.reply.code if result.reply else None
@@ -480,7 +483,3 @@ class Recorder:
                 self._source_guard.count(attempt, outcome.email_key)
                 counted.source_attempts.add(attempt.source, provider, outcome.verdict.value, attempt.reason)
             counted.attempt_seconds.observe(attempt.duration / times.SECOND, provider)
-
-
-def _described(result: values.RecipientResult) -> str:
-    return f"{result.reply.code} {result.response_text}" if result.reply else result.response_text
