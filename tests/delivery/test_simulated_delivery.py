@@ -148,7 +148,7 @@ async def claim_by_turns(simulated: simulated_delivery.SimulatedDelivery, result
 
 
 async def test_the_queue_names_no_address_that_exists(url: str) -> None:
-    # What a worker of an older version would look up, and send to.
+    # What a worker that took it for live mail would look up, and send to.
     async with engine_harness.running_engine(url, port=PORT) as harness:
         message_id = await harness.send("defer@gmail.com", is_test=True)
         await harness.settle(message_id)

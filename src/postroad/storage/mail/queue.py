@@ -6,8 +6,8 @@ another. Workers claim from one scheduled queue after the other, so that a desti
 thousand waiting recipients does not delay the others. A claim lasts until its lease ends, so the claims of a dead
 worker become available again. No transaction is open while mail is sent.
 
-Test mail is in scheduled queues of its own. Their domain and the addresses in them cannot exist (RFC 6761), so a worker
-of an older version, which would send it, has nowhere to send it to.
+Test mail is in scheduled queues of its own. Their domain and the addresses in them cannot exist (RFC 6761), so whatever
+goes wrong, there is nowhere to send it to.
 
 A recipient with little time, such as that of a login code, is urgent: its `urgent_key`, which is the same key, puts it
 into a list of its own, from which it is claimed before the others (docs/decisions/0015-urgent-mail.md).

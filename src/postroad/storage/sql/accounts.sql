@@ -64,7 +64,7 @@ UPDATE accounts SET available = available + $2, reserved = reserved + $3 WHERE i
 UPDATE accounts SET name = $2, name_key = $3 WHERE id = $1;
 
 -- name: close
--- Close an account. It is suspended too, which is all that older versions know.
+-- Close an account. It is suspended, too.
 UPDATE accounts SET status = 'suspended', suspended_reason = $2, suspended_by = 'operator', suspended_at = $3, closed_at = $3
 WHERE id = $1;
 
