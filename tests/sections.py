@@ -9,6 +9,8 @@ TESTING: Final = frozenset(config.defaults()["testing"])
 
 
 def spread(section: str, chosen: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The same, those that are only for tests in a section of their own."""
-    testing = {key: value for key, value in chosen.items() if key in TESTING}
-    return {section: {key: value for key, value in chosen.items() if key not in TESTING}, "testing": testing}
+    """The same, those that are only for tests, and the grace period, in sections of their own."""
+    tables: dict[str, dict[str, Any]] = {section: {}, "testing": {}, "shutdown": {}}
+    for key, value in chosen.items():
+        tables["testing" if key in TESTING else "shutdown" if key == "grace_seconds" else section][key] = value
+    return tables

@@ -53,10 +53,10 @@ def test_the_defaults_are_complete_and_valid() -> None:
 
 
 def test_a_file_lies_over_the_defaults_the_environment_over_it_and_flags_over_all(tmp_path: Path) -> None:
-    file = written(tmp_path, '[http]\nlisten = "127.0.0.1:1"\ngrace_seconds = 1\nconnections = 1\n')
-    environment = {"POSTROAD_HTTP__LISTEN": "127.0.0.1:2", "POSTROAD_HTTP__GRACE_SECONDS": "2"}
+    file = written(tmp_path, '[http]\nlisten = "127.0.0.1:1"\ndrain_seconds = 1\nconnections = 1\n')
+    environment = {"POSTROAD_HTTP__LISTEN": "127.0.0.1:2", "POSTROAD_HTTP__DRAIN_SECONDS": "2"}
     settings = load(file, environment=environment, overrides={"http": {"listen": "127.0.0.1:3"}})
-    assert (settings.http.listen, settings.http.grace_seconds, settings.http.connections) == ("127.0.0.1:3", 2, 1)
+    assert (settings.http.listen, settings.http.drain_seconds, settings.http.connections) == ("127.0.0.1:3", 2, 1)
     assert settings.limits == load().limits
 
 
@@ -86,12 +86,12 @@ def test_variables_that_are_not_settings_are_left_alone(name: str) -> None:
         ("[http]\nlissten = 'a:1'", "http.lissten: unknown setting"),
         ("listen = 'a:1'", "listen: unknown section"),
         ("http = 3", "http: is a section, not a setting"),
-        ("[http]\ngrace_seconds = 'ten'", "http.grace_seconds: must be a whole number"),
-        ("[http]\ngrace_seconds = '10'", "http.grace_seconds: must be a whole number"),
-        ("[http]\ngrace_seconds = true", "http.grace_seconds: must be a whole number"),
-        ("[http]\ngrace_seconds = 1.5", "http.grace_seconds: must be a whole number"),
-        ("[http]\ngrace_seconds = 0", "http.grace_seconds: must be 1 or more"),
-        ("[http]\ngrace_seconds = 99999999999", "http.grace_seconds: must be 1000000000 or less"),
+        ("[shutdown]\ngrace_seconds = 'ten'", "shutdown.grace_seconds: must be a whole number"),
+        ("[shutdown]\ngrace_seconds = '10'", "shutdown.grace_seconds: must be a whole number"),
+        ("[shutdown]\ngrace_seconds = true", "shutdown.grace_seconds: must be a whole number"),
+        ("[shutdown]\ngrace_seconds = 1.5", "shutdown.grace_seconds: must be a whole number"),
+        ("[shutdown]\ngrace_seconds = 0", "shutdown.grace_seconds: must be 1 or more"),
+        ("[shutdown]\ngrace_seconds = 99999999999", "shutdown.grace_seconds: must be 1000000000 or less"),
         ("[http.listen]\nport = 3", "http.listen: must be a string in quotes"),
         ("[domains]\nrequire_verified = 1", "domains.require_verified: must be true or false"),
         ("[logs]\nlevel = 'loud'", "logs.level: 'loud' is not one of debug, info, warning, error"),
@@ -131,8 +131,8 @@ def test_a_wrong_file_is_refused_with_the_name_of_the_setting(tmp_path: Path, te
     [
         ("POSTROAD_HTPP__LISTEN", "a:1", "htpp: unknown section (in environment)"),
         ("POSTROAD_HTTP__LISSTEN", "a:1", "http.lissten: unknown setting (in environment)"),
-        ("POSTROAD_HTTP__GRACE_SECONDS", "ten", "http.grace_seconds: 'ten' is not a whole number"),
-        ("POSTROAD_HTTP__GRACE_SECONDS", "", "http.grace_seconds: '' is not a whole number"),
+        ("POSTROAD_SHUTDOWN__GRACE_SECONDS", "ten", "shutdown.grace_seconds: 'ten' is not a whole number"),
+        ("POSTROAD_SHUTDOWN__GRACE_SECONDS", "", "shutdown.grace_seconds: '' is not a whole number"),
         ("POSTROAD_DOMAINS__REQUIRE_VERIFIED", "maybe", "domains.require_verified: 'maybe' is not true or false"),
     ],
 )
@@ -212,7 +212,7 @@ def test_a_provider_keeps_what_is_not_mentioned_in_any_layer(tmp_path: Path) -> 
         ("TLS_REPORTS__FROM", "example.com", "tls_reports.from: 'example.com' is not a plain email address"),
         ("TLS_REPORTS__FROM", "Shop <a@example.com>", "tls_reports.from: 'Shop <a@example.com>' is not a plain email"),
         ("TLS_REPORTS__FROM", "a@my host", "tls_reports.from: 'a@my host' is not a plain email address"),
-        ("DELIVERY__GRACE_SECONDS", "0", "delivery.grace_seconds: must be 1 or more"),
+        ("SHUTDOWN__GRACE_SECONDS", "0", "shutdown.grace_seconds: must be 1 or more"),
         ("DOMAINS__KEY_ZONE", "my zone", "domains.key_zone: 'my zone' is not a domain name"),
         ("DOMAINS__KEY_ZONE", "a." * 100 + "example", "domains.key_zone: must have at most 200 characters"),
         ("DOMAINS__KEY_ROTATION_DAYS", "7", "domains.key_rotation_days: must exceed 7, or be 0"),

@@ -36,16 +36,13 @@ processes = 2
 [http]
 listen = "127.0.0.1:{http}"
 drain_seconds = 0
-grace_seconds = 1
 
 [submission]
 listen = "127.0.0.1:{submission}"
 auth_without_tls = true
-grace_seconds = 1
 
 [inbound]
 listen = "127.0.0.1:{inbound}"
-grace_seconds = 1
 
 [delivery]
 resolvers = ["{name_server}"]
@@ -53,15 +50,16 @@ mx_port = {mx_port}
 allow_private = ["127.0.0.0/8"]
 hostname = "postroad.example.com"
 return_path_domain = "bounces.example.com"
-grace_seconds = 1
 
 [webhooks]
 allow_private = ["127.0.0.0/8"]
 ca_file = "{authority}"
-grace_seconds = 1
 
 [doctor]
 probe_host = ""
+
+[shutdown]
+grace_seconds = 1
 
 [testing]
 hourly_checks = false

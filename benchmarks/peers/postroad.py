@@ -43,6 +43,8 @@ enabled = false
 
 [testing]
 hourly_checks = false
+sign = {sign}
+
 
 [security]
 secret_key = "{secret_key}"
@@ -51,7 +53,6 @@ RELAY_CONFIGURATION = """
 [delivery]
 hostname = "postroad.example.com"
 tls = "off"
-sign = {sign}
 
 [[upstreams]]
 name = "sink"
@@ -70,8 +71,6 @@ resolvers = ["{name_server}"]
 mx_port = {mx_port}
 allow_private = ["127.0.0.0/8"]
 hostname = "postroad.example.com"
-sign = false
-grace_seconds = 2
 
 [providers]
 others = {{ connections = 10, messages_per_second = 1000000, messages_per_connection = 100 }}
@@ -257,16 +256,17 @@ def serving(
 
 def _settings(*, database_url: str, port: int, work: Work | None, frontends: int) -> str:
     settings = CONFIGURATION.format(
-        database_url=database_url, port=port, secret_key=secrets.token_urlsafe(48), frontends=frontends
+        database_url=database_url,
+        port=port,
+        secret_key=secrets.token_urlsafe(48),
+        frontends=frontends,
+        sign="true" if isinstance(work, Relay) and work.sign else "false",
     )
     match work:
         case None | Pages():
             return settings
         case Relay():
-            sign = "true" if work.sign else "false"
-            return settings + RELAY_CONFIGURATION.format(
-                next_hop_port=work.next_hop_port, sign=sign, connections=work.connections
-            )
+            return settings + RELAY_CONFIGURATION.format(next_hop_port=work.next_hop_port, connections=work.connections)
         case Exchange():
             return settings + EXCHANGE_CONFIGURATION.format(
                 name_server=work.name_server, mx_port=work.mx_port, port=port

@@ -172,13 +172,14 @@ hostname = "mail.example.com"
 mx_port = {mx_port}
 resolvers = ["{resolver}"]
 allow_private = ["127.0.0.0/8"]
-sign = false
 mta_sts = false
 retry_seconds = {retry_seconds}
 [providers.google]
 messages_per_connection = 1
 [warmup]
 enabled = false
+[testing]
+sign = false
 [[sources]]
 name = "out1"
 address = "{addresses[0]}"

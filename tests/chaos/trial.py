@@ -104,7 +104,7 @@ def tables(host: flaky_host.Host) -> dict[str, dict[str, object]]:
     return {
         **webhook_processes.sections(retry_seconds=WEBHOOK_RETRY_SECONDS),
         **delivery_harness.sections(sink, retry_seconds=RETRY_SECONDS),
-        "submission": {"listen": "127.0.0.1:0", "auth_without_tls": True, "grace_seconds": 5},
+        "submission": {"listen": "127.0.0.1:0", "auth_without_tls": True},
         "bounce_guard": {"enabled": False},
     }
 

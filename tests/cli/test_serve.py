@@ -19,7 +19,7 @@ __all__ = ["empty"]
 def serving(installation: Installation, *words: str, grace_seconds: int = 20) -> Service:
     text = installation.file.read_text()
     installation.file.write_text(
-        f'{text}\n[http]\nlisten = "127.0.0.1:0"\ndrain_seconds = 0\ngrace_seconds = {grace_seconds}\n'
+        f'{text}\n[http]\nlisten = "127.0.0.1:0"\ndrain_seconds = 0\n[shutdown]\ngrace_seconds = {grace_seconds}\n'
     )
     return Service("serve", "--config", str(installation.file), *words, folder=installation.file.parent)
 

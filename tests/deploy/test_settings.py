@@ -13,6 +13,7 @@ from postroad import config
 from postroad.api import monitoring
 from postroad.network import listener
 from postroad.roles import service
+from postroad.webhooks import engine
 from tests.cli import cli_runner
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
@@ -48,8 +49,9 @@ def role_of(deployment: dict[str, Any]) -> str:
 def longest_stop() -> int:
     """The sum of every time that a stop may take by default."""
     tables = config.defaults()
-    names = ("grace_seconds", "drain_seconds")
-    return sum(table[name] for table in tables.values() for name in names if name in table)
+    drain, grace = tables["http"]["drain_seconds"], tables["shutdown"]["grace_seconds"]
+    # The HTTP, submission and inbound listeners, delivery, and webhooks.
+    return int(drain + 4 * grace + min(engine.MAX_GRACE_SECONDS, grace))
 
 
 def settings_of(environment: dict[str, str]) -> config.Settings:

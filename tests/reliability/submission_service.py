@@ -77,10 +77,11 @@ async def running(
 ) -> AsyncIterator[SubmissionService]:
     """A running service; it will have ended when the block does."""
     await asyncio.to_thread(folder.mkdir, exist_ok=True)
-    chosen = {"listen": "127.0.0.1:0", "auth_without_tls": True, "grace_seconds": grace_seconds}
-    service = SubmissionService(
-        folder, url, roles=roles, sections=delivery_harness.as_toml({"submission": chosen}), limits=limits
-    )
+    tables = {
+        "submission": {"listen": "127.0.0.1:0", "auth_without_tls": True},
+        "shutdown": {"grace_seconds": grace_seconds},
+    }
+    service = SubmissionService(folder, url, roles=roles, sections=delivery_harness.as_toml(tables), limits=limits)
     async with service_process.ending(service):
         await service.start()
         yield service

@@ -21,7 +21,7 @@ from tests.reliability import delivery_harness, service_process, sinks, submissi
 from tests.webhook_server import WebhookServer
 
 ROLES = ("api", "submission", "delivery", "webhooks", "maintenance")
-SUBMISSION = {"listen": "127.0.0.1:0", "auth_without_tls": True, "grace_seconds": 5}
+SUBMISSION = {"listen": "127.0.0.1:0", "auth_without_tls": True}
 # The temporary refusals that a listener may give.
 UNAVAILABLE = (421, "4.3.2 service_unavailable")
 BUSY = (451, "4.3.0 temporary_failure")

@@ -37,4 +37,9 @@ SENTENCES: Final[Mapping[str, str]] = {
     "webhooks.idle_seconds": "is fixed at 4 seconds; remove it",
     "webhooks.lease_seconds": _TESTING.format("lease_seconds"),
     "webhooks.poll_milliseconds": _TESTING.format("poll_milliseconds"),
+    "delivery.grace_seconds": "is shutdown.grace_seconds now, for all; rename it",
+    "http.grace_seconds": "is shutdown.grace_seconds now, for all; rename it",
+    "inbound.grace_seconds": "is shutdown.grace_seconds now, for all; rename it",
+    "submission.grace_seconds": "is shutdown.grace_seconds now, for all; rename it",
+    "webhooks.grace_seconds": "is shutdown.grace_seconds now, for all; rename it",
 }

@@ -280,7 +280,6 @@ class Http(Section, frozen=True):
     tls_key: str
     trusted_proxies: tuple[str, ...]
     drain_seconds: Annotated[int, msgspec.Meta(ge=0, le=3600)]
-    grace_seconds: Positive
     connections: Positive
 
     def check(self) -> None:
@@ -308,7 +307,6 @@ class Submission(Section, frozen=True):
     tls_key: str
     auth_without_tls: bool
     connections: Positive
-    grace_seconds: Positive
 
     def check(self) -> None:
         for key, text in (("listen", self.listen), ("tls_listen", self.tls_listen)):
@@ -333,6 +331,12 @@ class Security(Section, frozen=True):
     def check(self) -> None:
         given = {name: getattr(self, name) for name in ("secret_key", "secret_key_file", "secret_key_command")}
         config_sources.check_single_source("security", given)
+
+
+class Shutdown(Section, frozen=True):
+    """The end of the service."""
+
+    grace_seconds: Positive
 
 
 class Credits(Section, frozen=True):
@@ -373,7 +377,6 @@ class Delivery(Section, frozen=True):
     signature_days: Annotated[int, msgspec.Meta(ge=0, le=3650)]
     retry_seconds: Annotated[tuple[Positive, ...], msgspec.Meta(max_length=100)]
     connections: Positive
-    grace_seconds: Positive
 
     def check(self) -> None:
         self._check_names()
@@ -420,7 +423,6 @@ class Inbound(Section, frozen=True):
     tls_certificate: str
     tls_key: str
     connections: Positive
-    grace_seconds: Positive
 
     def check(self) -> None:
         if self.listen:
@@ -440,7 +442,6 @@ class Webhooks(Section, frozen=True):
     retry_seconds: Annotated[tuple[Positive, ...], msgspec.Meta(max_length=6)]
     connections: Positive
     connections_per_account: Positive
-    grace_seconds: Positive
 
     def check(self) -> None:
         addresses.check_networks(
@@ -589,6 +590,7 @@ class Settings(Section, frozen=True):
     doctor: Doctor
     metrics: Metrics
     logs: Logs
+    shutdown: Shutdown
     testing: Testing
 
     def check(self) -> None:

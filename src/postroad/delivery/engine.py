@@ -98,7 +98,7 @@ class Engine:
             for task in done:
                 task.result()  # a task that ended by itself has a bug, which the role reports
         finally:
-            grace = poll_loop.GracePeriod(self._ctx.settings.delivery.grace_seconds)
+            grace = poll_loop.GracePeriod(self._ctx.settings.shutdown.grace_seconds)
             self._is_stopping = True
             self._ctx.mail_wakeup.set()
             await poll_loop.stop(walk, grace)

@@ -152,8 +152,7 @@ async def start_writer(role_context: roles_role.RoleContext, *, frontends: Front
         finally:
             for task in (reloads, drain, stop, *gone):
                 task.cancel()
-            settings = role_context.context.settings
-            grace = max(settings.http.grace_seconds, settings.submission.grace_seconds)
+            grace = role_context.context.settings.shutdown.grace_seconds
             await _stop(connections, seconds=grace + END_SECONDS)
 
     return roles_role.Started(work, frontends.addresses)

@@ -141,7 +141,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         )
         challenged = application.PathSwitch(app, redirect, paths=[acme_challenges.PATH])
         listeners["redirect_listen"] = http_server.HttpListener(challenged, refuse=app.refuse, limits=limits)
-    started = await _listen_all(role_context, listeners, "http", grace_seconds=settings.http.grace_seconds)
+    started = await _listen_all(role_context, listeners, "http")
 
     async def work() -> None:
         try:
@@ -171,7 +171,7 @@ async def start_metrics(role_context: role.RoleContext) -> role.Started:
     listener = http_server.HttpListener(
         app, refuse=app.refuse, limits=http_messages.Limits(connections=METRICS_CONNECTIONS)
     )
-    return await _listen(role_context, listener, "metrics", grace_seconds=ctx.settings.http.grace_seconds)
+    return await _listen(role_context, listener, "metrics")
 
 
 def _certificate(role_context: role.RoleContext, listener: str) -> server_tls.ServerCertificate | None:
@@ -188,14 +188,12 @@ async def _listen_all(
     role_context: role.RoleContext,
     listeners: Mapping[str, http_server.HttpListener | smtp_server.SmtpListener],
     section: str,
-    *,
-    grace_seconds: float,
 ) -> role.Started:
     """Listen on several addresses of a section, by the keys of their settings."""
     started: list[role.Started] = []
     try:
         for key, listener in listeners.items():
-            started.append(await _listen(role_context, listener, section, key=key, grace_seconds=grace_seconds))
+            started.append(await _listen(role_context, listener, section, key=key))
     except role.CannotListen:
         for listener in listeners.values():
             await listener.stop(grace_seconds=0)
@@ -212,7 +210,6 @@ async def _listen(
     listener: http_server.HttpListener | smtp_server.SmtpListener,
     section: str,
     *,
-    grace_seconds: float,
     key: str = "listen",
 ) -> role.Started:
     """Listen on the address in a setting until shutdown."""
@@ -232,7 +229,7 @@ async def _listen(
             await role_context.stopping.wait()
         finally:
             draining.cancel()
-            await listener.stop(grace_seconds=grace_seconds)
+            await listener.stop(grace_seconds=role_context.context.settings.shutdown.grace_seconds)
 
     return role.Started(work, {LISTENERS[setting]: config.Endpoint(*listener.address)})
 
@@ -292,7 +289,7 @@ async def start_inbound(role_context: role.RoleContext) -> role.Started:
         certificate=_certificate(role_context, "inbound"),
         spool=_open_spool(role_context),
     )
-    return await _listen(role_context, listener, "inbound", grace_seconds=settings.inbound.grace_seconds)
+    return await _listen(role_context, listener, "inbound")
 
 
 async def start_submission(role_context: role.RoleContext) -> role.Started:
@@ -309,7 +306,7 @@ async def start_submission(role_context: role.RoleContext) -> role.Started:
         log=role_context.log,
         spool=_open_spool(role_context),
     )
-    return await _listen_all(role_context, listeners, "submission", grace_seconds=chosen.grace_seconds)
+    return await _listen_all(role_context, listeners, "submission")
 
 
 def _open_spool(role_context: role.RoleContext) -> content_spool.ContentSpool:

@@ -278,6 +278,8 @@ class Attempter:
 
 # Endpoints examined in one step: a few microseconds each.
 MAX_ENDPOINTS_PER_STEP: Final = 500
+# An attempt takes at most 5 s, and then its result is recorded.
+MAX_GRACE_SECONDS: Final = 10
 # Pause per endpoint examined without result, four times its cost: a long list of disabled endpoints, or of endpoints
 # without a slot, does not become a busy loop.
 IDLE_SECONDS_PER_ENDPOINT: Final = 0.000_02
@@ -524,7 +526,7 @@ class Engine:
             if walk.done():
                 walk.result()  # it has a bug, which the role reports
         finally:
-            grace = poll_loop.GracePeriod(self._ctx.settings.webhooks.grace_seconds)
+            grace = poll_loop.GracePeriod(min(MAX_GRACE_SECONDS, self._ctx.settings.shutdown.grace_seconds))
             self._is_stopping = True
             self._dispatcher.stop()
             self._ctx.webhook_wakeup.set()
