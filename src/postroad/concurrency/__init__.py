@@ -1,1 +1,1 @@
-"""Product-independent building blocks for concurrent work: batcher, fair shares, caches, single flight, poll loop."""
+"""Product-independent building blocks for concurrent work: fair shares, caches, single flight, poll loop."""

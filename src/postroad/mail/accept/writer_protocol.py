@@ -7,7 +7,6 @@ from typing import Final
 import msgspec
 
 from postroad import errors
-from postroad.concurrency import batcher
 from postroad.mail.accept import batch as acceptance_batch
 from postroad.mail.accept import send_limits, transaction
 from postroad.network import framing
@@ -193,7 +192,7 @@ MAX_BYTES_WAITING: Final = group_commit.MAX_BYTES * group_commit.WAITING_BATCHES
 # A writer refuses what its database does not accept in time. One that is silent for this much longer hangs.
 WRITER_TIMEOUT_SECONDS: Final = 20.0
 
-_Call = batcher.Call[acceptance_batch.Entry, transaction.Accepted]
+_Call = group_commit.Call[acceptance_batch.Entry, transaction.Accepted]
 
 
 class RemoteCommits(group_commit.Commits[acceptance_batch.Entry, transaction.Accepted]):
@@ -211,7 +210,7 @@ class RemoteCommits(group_commit.Commits[acceptance_batch.Entry, transaction.Acc
     async def recover(self, _write: Callable[[store.Transaction], Awaitable[None]]) -> None:
         """Let the writer say whether it can write, and test it if its last transaction failed."""
         if self._is_closing:
-            raise batcher.stopping()
+            raise group_commit.stopping()
         self._last_number += 1
         number = self._last_number
         probe = self._probes[number] = asyncio.get_running_loop().create_future()
@@ -225,7 +224,7 @@ class RemoteCommits(group_commit.Commits[acceptance_batch.Entry, transaction.Acc
         """Resolve a submission or a probe."""
         refusal = error_from(reply) if isinstance(reply, Rejected) else None
         if (probe := self._probes.get(reply.number)) is not None:
-            batcher.answer(probe, refusal)
+            group_commit.answer(probe, refusal)
         elif isinstance(reply, SubmitOk):
             self._settle(reply.number, reply.answer)
         elif refusal is not None:
@@ -237,9 +236,9 @@ class RemoteCommits(group_commit.Commits[acceptance_batch.Entry, transaction.Acc
         left = [*self._in_flight.values(), *self._take_all()]
         self._in_flight.clear()
         self._bytes_in_flight.clear()
-        batcher.refuse(left, batcher.stopping())
+        group_commit.refuse(left, group_commit.stopping())
         for probe in self._probes.values():
-            batcher.answer(probe, batcher.stopping())
+            group_commit.answer(probe, group_commit.stopping())
 
     def _count(self) -> int:
         return self._waiting + len(self._in_flight)
@@ -279,7 +278,7 @@ class RemoteCommits(group_commit.Commits[acceptance_batch.Entry, transaction.Acc
                 self._bytes_in_flight[call.party] = left
             if call.party in self._queues:
                 self._process(call.party)
-            batcher.answer(call.result, result)
+            group_commit.answer(call.result, result)
 
     def _refuse_unanswered(self) -> None:
         """Refuse what the writer has had too long; submissions in flight are in order."""

@@ -16,15 +16,16 @@ fails, every caller in the batch gets the error. Every caller gets an answer, ev
 
 import abc
 import asyncio
+import collections
 import functools
 import heapq
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, Generic, TypeVar
 
 import msgspec
 
 from postroad import errors
-from postroad.concurrency import batcher
+from postroad.model.delivery import fair_shares
 from postroad.storage.engine import store
 
 Item = TypeVar("Item")
@@ -42,12 +43,154 @@ MAX_GATHERING_SECONDS = 0.02
 WAITING_BATCHES = 64
 
 
-class Commits(batcher.Batcher[Item, Result]):
-    """Accepts calls of one operation; each returns when it is on disk."""
+class Call(msgspec.Struct, Generic[Item, Result]):
+    """An item whose caller waits for the result; `deadline` is until when, in the time of the event loop.
+
+    `count` is how many ordinary items it is as much work as.
+    """
+
+    party: str
+    item: Item
+    size: int
+    count: int
+    deadline: float
+    result: asyncio.Future[Result]
+
+
+class PartyQueue(Generic[Item, Result]):
+    """The calls of one party, in order, at least one."""
+
+    __slots__ = ("calls", "size")
+
+    def __init__(self) -> None:
+        self.calls: collections.deque[Call[Item, Result]] = collections.deque()
+        self.size = 0
+
+
+class Commits(abc.ABC, Generic[Item, Result]):
+    """Accepts calls of one operation; each returns when it is on disk, with its own result or error.
+
+    The number of waiting calls, their total size and their time in the queue are bounded: a call that exceeds a bound
+    is refused, and was not processed. Each party, such as an account, has a queue of its own. Parties share the room by
+    the rule of `model/delivery/fair_shares.py`: one that is alone gets most of it, and none can take it all.
+    """
+
+    def __init__(self, *, max_waiting: int, max_waiting_bytes: int, wait_seconds: float) -> None:
+        self._max_waiting = max_waiting
+        self._max_waiting_bytes = max_waiting_bytes
+        self._wait_seconds = wait_seconds
+        # In the order in which their parties came.
+        self._queues: dict[str, PartyQueue[Item, Result]] = {}
+        self._waiting = 0
+        self._waiting_bytes = 0
+        self._timer: asyncio.TimerHandle | None = None
+        # Set when a call has waited too long; a subclass that reads it resets it.
+        self._is_failing = False
+        self._is_closing = False
+
+    async def submit(self, item: Item, *, party: str = "", size: int = 0, count: int = 1) -> Result:
+        """Process the item and return its result."""
+        return await self.start(item, party=party, size=size, count=count)
+
+    def start(self, item: Item, *, party: str = "", size: int = 0, count: int = 1) -> asyncio.Future[Result]:
+        """The same without waiting: the future gets the result."""
+        if self._is_closing:
+            raise stopping()
+        queue = self._queues.get(party)
+        self._check_room(queue, size)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._wait_seconds
+        call: Call[Item, Result] = Call(party, item, size, count, deadline, loop.create_future())
+        if queue is None:
+            queue = self._queues[party] = PartyQueue()
+        queue.calls.append(call)
+        queue.size += size
+        self._waiting += 1
+        self._waiting_bytes += size
+        if self._timer is None:
+            self._timer = loop.call_at(deadline, self._refuse_expired)
+        self._process(party)
+        return call.result
+
+    async def close(self) -> None:
+        """Accept no more calls, and wait until every submitted one is answered."""
+        self._is_closing = True
+        await self._drain()
+        if self._timer is not None:
+            self._timer.cancel()
 
     @abc.abstractmethod
     async def recover(self, write: Callable[[store.Transaction], Awaitable[None]]) -> None:
         """If the last transaction failed or timed out: try a small one, which raises the store's current error."""
+
+    @abc.abstractmethod
+    def _process(self, party: str) -> None:
+        """A call of the party was added: take it now, or arrange for it."""
+
+    @abc.abstractmethod
+    async def _drain(self) -> None:
+        """Wait until every submitted call is answered."""
+
+    def _count(self) -> int:
+        """The number of calls to compare with `max_waiting`."""
+        return self._waiting
+
+    def _check_room(self, queue: PartyQueue[Item, Result] | None, size: int) -> None:
+        """Refuse a call when the queue is full, or the party's share of it."""
+        free, free_bytes = self._max_waiting - self._count(), self._max_waiting_bytes - self._waiting_bytes
+        # A single item may have any size.
+        has_room = free > 0 and (size <= free_bytes or not self._waiting)
+        if has_room and queue is not None:
+            has_room = len(queue.calls) < fair_shares.ALPHA * free and queue.size < fair_shares.ALPHA * free_bytes
+        if not has_room:
+            msg = "too many requests are waiting for the database; nothing was accepted, try again"
+            raise errors.TemporaryFailure(msg, retry_after=1)
+
+    def _take_all(self) -> list[Call[Item, Result]]:
+        return [self._pop(queue) for queue in list(self._queues.values()) for _ in range(len(queue.calls))]
+
+    def _pop(self, queue: PartyQueue[Item, Result]) -> Call[Item, Result]:
+        call = queue.calls.popleft()
+        queue.size -= call.size
+        self._waiting -= 1
+        self._waiting_bytes -= call.size
+        if not queue.calls:
+            del self._queues[call.party]
+        return call
+
+    def _refuse_expired(self) -> None:
+        """All calls wait equally long, so those of a queue expire in order, and one timer is enough."""
+        loop = asyncio.get_running_loop()
+        for queue in list(self._queues.values()):
+            while queue.calls and queue.calls[0].deadline <= loop.time():
+                msg = "the database did not respond in time; nothing was accepted, try again with the same key"
+                answer(self._pop(queue).result, errors.TemporaryFailure(msg, retry_after=1))
+                self._is_failing = True
+        first = min((queue.calls[0].deadline for queue in self._queues.values()), default=None)
+        self._timer = None if first is None else loop.call_at(first, self._refuse_expired)
+
+
+def answer(caller: asyncio.Future[Result], result: Result | Exception) -> None:
+    """Give a caller its result or error, unless it was cancelled meanwhile."""
+    if caller.done():
+        return
+    if isinstance(result, Exception):
+        caller.set_exception(result)
+    else:
+        caller.set_result(result)
+
+
+def refuse(calls: Iterable[Call[Item, Result]], trouble: errors.PostroadError) -> None:
+    """Give each caller its own error: a shared one would collect the tracebacks of all of them."""
+    for call in calls:
+        own = type(trouble)(trouble.message, retry_after=trouble.retry_after)
+        own.__cause__ = trouble.__cause__
+        answer(call.result, own)
+
+
+def stopping() -> errors.ServiceUnavailable:
+    """The refusal of a call during shutdown."""
+    return errors.ServiceUnavailable("the service is stopping; try again with the same key", retry_after=5)
 
 
 class GroupCommit(Commits[Item, Result]):
@@ -73,7 +216,7 @@ class GroupCommit(Commits[Item, Result]):
         self._answered = answered
         self._max_items = max_items
         self._max_bytes = max_bytes
-        self._committing: list[batcher.Call[Item, Result]] = []
+        self._committing: list[Call[Item, Result]] = []
         # The work that each party has had, and the least that anybody who waits has had: there a new one begins.
         self._work: dict[str, int] = {}
         self._least_work = 0
@@ -83,7 +226,6 @@ class GroupCommit(Commits[Item, Result]):
         self._enough = 0
 
     async def recover(self, write: Callable[[store.Transaction], Awaitable[None]]) -> None:
-        """If the last transaction failed or timed out: try a small one, which raises the store's current error."""
         if self._is_failing:
             async with self._database.transaction() as tx:
                 await write(tx)
@@ -91,14 +233,14 @@ class GroupCommit(Commits[Item, Result]):
 
     def _process(self, party: str) -> None:  # noqa: ARG002 - their turns are decided when a commit begins
         if self._gathering is not None and self._waiting >= self._enough:
-            batcher.answer(self._gathering, None)
+            answer(self._gathering, None)
         if self._runner is None or self._runner.done():
             self._runner = asyncio.get_running_loop().create_task(self._run())
             self._runner.add_done_callback(self._end)
 
     async def _drain(self) -> None:
         if self._gathering is not None:
-            batcher.answer(self._gathering, None)
+            answer(self._gathering, None)
         while self._runner is not None and not self._runner.done():
             await asyncio.wait([self._runner])
 
@@ -124,7 +266,7 @@ class GroupCommit(Commits[Item, Result]):
             return
         loop = asyncio.get_running_loop()
         self._enough, self._gathering = enough, loop.create_future()
-        alarm = loop.call_later(seconds, batcher.answer, self._gathering, None)
+        alarm = loop.call_later(seconds, answer, self._gathering, None)
         try:
             await self._gathering
         finally:
@@ -137,12 +279,12 @@ class GroupCommit(Commits[Item, Result]):
             lost, self._committing = self._committing, []
             if runner is self._runner:
                 lost += self._take_all()
-            batcher.refuse(lost, batcher.stopping())
+            refuse(lost, stopping())
         if not runner.cancelled() and isinstance(bug := runner.exception(), Exception):
             runner.get_loop().call_exception_handler({"message": "group commit failed unexpectedly", "exception": bug})
 
-    def _next_batch(self) -> list[batcher.Call[Item, Result]]:
-        batch: list[batcher.Call[Item, Result]] = []
+    def _next_batch(self) -> list[Call[Item, Result]]:
+        batch: list[Call[Item, Result]] = []
         room, items = self._max_bytes, self._max_items
         turns = [(self._work.get(party, self._least_work), place, party) for place, party in enumerate(self._queues)]
         heapq.heapify(turns)
@@ -174,33 +316,33 @@ class GroupCommit(Commits[Item, Result]):
         least = self._least_work
         self._work = {party: work for party, work in self._work.items() if work > least or party in self._queues}
 
-    async def _commit(self, batch: Sequence[batcher.Call[Item, Result]]) -> None:
+    async def _commit(self, batch: Sequence[Call[Item, Result]]) -> None:
         if len(batch) < 2:  # noqa: PLR2004 - nothing to split
             await self._commit_each(batch)
             return
         try:
             results = await self._transact(batch)
         except store.UNAVAILABLE as trouble:
-            batcher.refuse(batch, trouble)
+            refuse(batch, trouble)
         except Exception:  # noqa: BLE001 - the item that caused it will get it
             await self._commit_each(batch)
         else:
             for call, result in zip(batch, results, strict=True):
-                batcher.answer(call.result, result)
+                answer(call.result, result)
 
-    async def _commit_each(self, batch: Sequence[batcher.Call[Item, Result]]) -> None:
+    async def _commit_each(self, batch: Sequence[Call[Item, Result]]) -> None:
         for position, call in enumerate(batch):
             try:
                 (result,) = await self._transact([call])
             except store.UNAVAILABLE as trouble:
-                batcher.refuse(batch[position:], trouble)
+                refuse(batch[position:], trouble)
                 return
             except Exception as failure:  # noqa: BLE001 - the caller gets it; none is swallowed
-                batcher.answer(call.result, failure)
+                answer(call.result, failure)
             else:
-                batcher.answer(call.result, result)
+                answer(call.result, result)
 
-    async def _transact(self, batch: Sequence[batcher.Call[Item, Result]]) -> Sequence[Result | errors.PostroadError]:
+    async def _transact(self, batch: Sequence[Call[Item, Result]]) -> Sequence[Result | errors.PostroadError]:
         try:
             async with self._database.transaction() as tx:
                 results = await self._operation(tx, [call.item for call in batch])

@@ -2,24 +2,28 @@
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from postroad import errors
-from postroad.concurrency import batcher
+from postroad.storage.engine import group_commit, store
 
 
-class Doubler(batcher.Batcher[int, int]):
+class Doubler(group_commit.Commits[int, int]):
     """Doubles numbers when it is told to."""
+
+    async def recover(self, write: Callable[[store.Transaction], Awaitable[None]]) -> None:
+        raise NotImplementedError
 
     def _process(self, party: str) -> None:
         pass
 
     async def _drain(self) -> None:
         for taken in self._take_all():
-            batcher.answer(taken.result, 2 * taken.item)
+            group_commit.answer(taken.result, 2 * taken.item)
 
-    def take(self, party: str = "") -> batcher.Call[int, int] | None:
+    def take(self, party: str = "") -> group_commit.Call[int, int] | None:
         queue = self._queues.get(party)
         return None if queue is None else self._pop(queue)
 
@@ -104,7 +108,7 @@ async def test_callers_get_an_error_of_their_own() -> None:
     futures = [calls.start(number) for number in range(2)]
     trouble = errors.ServiceUnavailable("disk full", retry_after=5)
     trouble.__cause__ = OSError("no space")
-    batcher.refuse([call for call in (calls.take(), calls.take()) if call is not None], trouble)
+    group_commit.refuse([call for call in (calls.take(), calls.take()) if call is not None], trouble)
     first, second = (future.exception() for future in futures)
     assert first is not second
     assert [str(first), str(second)] == ["disk full"] * 2
