@@ -13,7 +13,7 @@ from postroad.compat.resend import error_shape
 from postroad.model.people import callers
 from postroad.services.people import logins, users
 from postroad.storage.people import accounts
-from postroad.web import responses, routing
+from postroad.web import routing
 from tests.compat import compat_client
 from tests.contexts import PASSWORD, Clock
 from tests.roles import test_metrics
@@ -145,12 +145,12 @@ def test_every_error_has_a_shape(api: compatible_api.CompatibleApi) -> None:
         error = kind("x", allowed=()) if kind is errors.MethodNotAllowed else kind("x")
         status, body = api.error_body(error, "what to do")
         assert 400 <= status < 600
-        assert b"what to do" in responses.refusal(error, request_id="req_1", shape=(status, body))[2]
+        assert b"what to do" in routing.refusal(error, request_id="req_1", shape=(status, body))[2]
 
 
 def test_an_error_keeps_its_retry_after() -> None:
     error = errors.RateLimited("slow down", retry_after=3)
-    status, fields, content = responses.refusal(error, request_id="req_1", shape=error_shape.shape(error, "slow down"))
+    status, fields, content = routing.refusal(error, request_id="req_1", shape=error_shape.shape(error, "slow down"))
     assert status == 429
     assert (b"retry-after", b"3") in fields
     assert content == b'{"name":"rate_limit_exceeded","message":"slow down","statusCode":429}'

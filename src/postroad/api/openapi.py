@@ -18,7 +18,7 @@ from postroad.model.events import events
 from postroad.model.mail import limits
 from postroad.model.people import callers
 from postroad.model.units import identifiers
-from postroad.web import responses, routing
+from postroad.web import routing
 
 # The `webhooks` of the OpenAPI document: what an endpoint receives, one entry for each event type.
 #
@@ -169,9 +169,9 @@ def document(routes: Sequence[routing.Route[Any]], *, version: str, about: About
     """The complete document. `version` is that of the product."""
     types = [kind for route in routes for kind in _types(route)]
     references, components = msgspec.json.schema_components(
-        [*types, responses.Error], ref_template="#/components/schemas/{name}"
+        [*types, routing.Error], ref_template="#/components/schemas/{name}"
     )
-    schemas = dict(zip([*types, responses.Error], references, strict=True))
+    schemas = dict(zip([*types, routing.Error], references, strict=True))
     components = _readable(components)
     _add_rules(routes, schemas=schemas, components=components)
     paths: dict[str, Schema] = {}

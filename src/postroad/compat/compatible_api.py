@@ -12,7 +12,7 @@ import msgspec
 from postroad import context, errors
 from postroad.model.people import callers
 from postroad.protocol.text import http_values
-from postroad.web import responses, routing, validation_errors
+from postroad.web import routing, validation_errors
 
 Route = routing.Route[context.Context]
 # The value of `Authorization` that the header fields stand for; raises `MissingKey`.
@@ -84,7 +84,7 @@ def unsupported(what: str, service: str) -> str:
 
 def render_error(
     api: CompatibleApi, error: errors.PostroadError, refused: routing.RefusedRequest
-) -> responses.EncodedResponse:
+) -> routing.EncodedResponse:
     """The response to a refused request in the format of the other service. An unknown path or method is named."""
     message = error.message
     if isinstance(error, errors.Unauthorized) and message.startswith(_AUTHORIZATION):
@@ -92,4 +92,4 @@ def render_error(
     if isinstance(error, errors.UnknownPath | errors.MethodNotAllowed):
         path = refused.path.decode("latin-1").removeprefix(api.prefix)
         message = unsupported(validation_errors.printable(f"{refused.method} {path}"), api.service)
-    return responses.refusal(error, request_id=refused.request_id, shape=api.error_body(error, message))
+    return routing.refusal(error, request_id=refused.request_id, shape=api.error_body(error, message))

@@ -27,7 +27,7 @@ from postroad.dashboard.people import confirm, login, passkeys, profile, securit
 from postroad.dashboard.settings import audit_log, credentials, credits, domains, webhooks
 from postroad.services.people import authentication, step_up
 from postroad.telemetry import logs
-from postroad.web import application, responses, routing
+from postroad.web import application, routing
 
 # Error pages: the message, the request id and a link to go on; without a session, a redirect to the login.
 #
@@ -74,20 +74,20 @@ SECTIONS: Final = {
 
 def error_renderer(
     site: sites.Site,
-) -> Callable[[errors.PostroadError, routing.RefusedRequest], responses.EncodedResponse | None]:
-    def render(error: errors.PostroadError, refused: routing.RefusedRequest) -> responses.EncodedResponse | None:
+) -> Callable[[errors.PostroadError, routing.RefusedRequest], routing.EncodedResponse | None]:
+    def render(error: errors.PostroadError, refused: routing.RefusedRequest) -> routing.EncodedResponse | None:
         if not _wants_page(refused.headers):
             return None
         if isinstance(error, errors.SecondFactorMissing):
             to_enrolment = routing.Response(303, headers=(("Location", "/profile/security"), *site.headers))
-            return responses.success(to_enrolment, request_id=refused.request_id)
+            return routing.success(to_enrolment, request_id=refused.request_id)
         if isinstance(error, errors.Unauthorized) and not refused.path.startswith(b"/login"):
-            return responses.success(
+            return routing.success(
                 routing.Response(303, headers=(("Location", f"/login{_login_query(refused)}"), *site.headers)),
                 request_id=refused.request_id,
             )
         if isinstance(error, errors.ConfirmationRequired) and refused.method in _SAFE:
-            return responses.success(
+            return routing.success(
                 routing.Response(303, headers=(("Location", f"{confirm.PATH}{_next_query(refused)}"), *site.headers)),
                 request_id=refused.request_id,
             )
@@ -104,8 +104,8 @@ def error_renderer(
         }
         content = site.pages.render("error.html", values)
         answer = routing.Response(error.status, content, headers=site.headers, content_type=sites.HTML)
-        status, fields, body = responses.success(answer, request_id=refused.request_id)
-        return status, [*fields, *responses.refusal_fields(error)], body
+        status, fields, body = routing.success(answer, request_id=refused.request_id)
+        return status, [*fields, *routing.refusal_fields(error)], body
 
     return render
 

@@ -23,7 +23,7 @@ from postroad.model.people import callers, login_rules
 from postroad.model.units import identifiers
 from postroad.network.http import http_server
 from postroad.telemetry import logs, metrics
-from postroad.web import request_reader, responses, routing
+from postroad.web import request_reader, routing
 
 # The client address behind reverse proxies: the last address that no trusted proxy wrote.
 #
@@ -84,7 +84,7 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
-RenderError = Callable[[errors.PostroadError, routing.RefusedRequest], responses.EncodedResponse | None]
+RenderError = Callable[[errors.PostroadError, routing.RefusedRequest], routing.EncodedResponse | None]
 # RFC 9110 section 9.2.1: safe methods change nothing, so they need no actor.
 _SAFE: Final = frozenset({"GET", "HEAD"})
 OK: Final = 200
@@ -222,8 +222,8 @@ class Application(Generic[routing.ContextT]):
         self._delays = delays or fairness.ResponseDelays()
         self._table: routing.Table[_Endpoint[routing.ContextT]] = routing.Table()
         for route in routes:
-            responses.check(route)
-            challenge = responses.challenges(route.permission)
+            routing.check(route)
+            challenge = routing.challenges(route.permission)
             label = f"{route.method} {route.path}"
             refuse = confirmation.refuse if confirmation is not None and label in confirmation.routes else None
             endpoint = _Endpoint(
@@ -250,11 +250,11 @@ class Application(Generic[routing.ContextT]):
         """A request that is part of another one: the delays count that one."""
         await self._serve(scope, receive, send, is_counted=True)
 
-    def refuse(self, error: errors.PostroadError) -> responses.EncodedResponse:
+    def refuse(self, error: errors.PostroadError) -> routing.EncodedResponse:
         """The response to bytes that never became a request; called by the listener."""
         exchange: _Exchange[routing.ContextT] = _Exchange(self._new_id(), method=None)
         self._log_request(exchange, error.status)
-        return responses.refusal(error, request_id=exchange.id)
+        return routing.refusal(error, request_id=exchange.id)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, *, is_counted: bool = False) -> None:
         exchange: _Exchange[routing.ContextT] = _Exchange(
@@ -305,7 +305,7 @@ class Application(Generic[routing.ContextT]):
 
     async def _respond(
         self, exchange: _Exchange[routing.ContextT], scope: Scope, receive: Receive
-    ) -> responses.EncodedResponse:
+    ) -> routing.EncodedResponse:
         headers = exchange.headers = routing.Headers(scope["headers"])
         client = scope.get("client")
         address = client[0] if client else ""
@@ -352,7 +352,7 @@ class Application(Generic[routing.ContextT]):
             idempotency_key=key,
         )
         answer = await route.handler(self._context_of(request, route), request)
-        status, fields, content = responses.success(answer, request_id=exchange.id)
+        status, fields, content = routing.success(answer, request_id=exchange.id)
         # An accepted message has a rate of its own.
         is_accepted = status == ACCEPTED or answer.is_accepted
         exchange.is_counted = exchange.is_counted or (is_accepted and routing.REPLAYED not in answer.headers)
@@ -377,7 +377,7 @@ class Application(Generic[routing.ContextT]):
             return self._context
         return self._bind_actor(self._context, who, request_id=request.id, client_address=request.client_address)
 
-    def _refusal(self, exchange: _Exchange[routing.ContextT], error: errors.PostroadError) -> responses.EncodedResponse:
+    def _refusal(self, exchange: _Exchange[routing.ContextT], error: errors.PostroadError) -> routing.EncodedResponse:
         if self._render_error is not None and exchange.headers is not None and exchange.method is not None:
             refused = routing.RefusedRequest(
                 exchange.id, exchange.method, exchange.path, exchange.query, exchange.headers
@@ -385,8 +385,8 @@ class Application(Generic[routing.ContextT]):
             rendered = self._render_error(error, refused)
             if rendered is not None:
                 return rendered
-        challenge = exchange.endpoint.challenge if exchange.endpoint else (responses.BEARER,)
-        return responses.refusal(error, request_id=exchange.id, challenge=challenge)
+        challenge = exchange.endpoint.challenge if exchange.endpoint else (routing.BEARER,)
+        return routing.refusal(error, request_id=exchange.id, challenge=challenge)
 
     async def _wait_for_turn(
         self,
