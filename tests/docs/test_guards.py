@@ -8,7 +8,7 @@ import httpx
 import msgspec
 
 from postroad import config
-from postroad.mail.accept import refusals, send_limits
+from postroad.mail.accept import send_limits, transaction
 from postroad.mail.results import complaints
 from postroad.model.bounces import bounce_guard
 from postroad.model.delivery import throttle
@@ -47,7 +47,7 @@ def test_the_thresholds_are_the_defaults() -> None:
 def test_the_refusal_that_is_shown_is_the_one_that_is_given() -> None:
     counts = bounce_guard.Counts(recipients=240, bounces=22)
     until = times.parse("2026-02-01T12:00:00.000Z")
-    refusal = refusals.suspended(bounce_guard.reason(bounce_guard.Trigger.BOUNCES, counts, until=until))
+    refusal = transaction.suspended(bounce_guard.reason(bounce_guard.Trigger.BOUNCES, counts, until=until))
     assert f'{{"error": "{refusal.message}", "code": "{refusal.code}"' in PAGE
 
 

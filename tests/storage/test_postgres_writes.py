@@ -9,7 +9,7 @@ import pytest
 from asyncpg import connection as asyncpg_connection
 
 from postroad import config, context
-from postroad.mail.accept import sending_rights
+from postroad.mail.accept import send_limits
 from postroad.model.bounces import disposition
 from postroad.roles import composition
 from postroad.services.accounts import account_registry as accounts
@@ -131,8 +131,8 @@ async def test_what_the_first_message_of_an_account_looks_up_begins_no_transacti
     await credentials.create(ctx, shop.id, "main")
     _, secret = await api_keys.create(ctx, shop.id, credential_id=None, name="key", scopes=frozenset({"send"}))
     sent.clear()
-    await sending_rights.sending_domain(ctx, shop.id, accepted_mail.DOMAIN)
-    await sending_rights.is_charged(ctx, shop.id)
+    await send_limits.sending_domain(ctx, shop.id, accepted_mail.DOMAIN)
+    await send_limits.is_charged(ctx, shop.id)
     await authentication.authenticate(ctx, f"Bearer {secret}", client_address="192.0.2.1")
     # Whether access has changed, the domain, its owner, whether the account is charged, the key, whether it is closed.
     assert sent == ["SELECT"] * 6

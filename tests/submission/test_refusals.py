@@ -10,7 +10,7 @@ import pytest_asyncio
 import trustme
 
 from postroad import config, errors
-from postroad.mail.accept import stored_space, submit, submit_mime
+from postroad.mail.accept import queue_limit, submit, submit_mime
 from postroad.model.mail import send_request, statuses
 from postroad.roles import composition
 from postroad.services.accounts import account_registry as accounts
@@ -168,7 +168,7 @@ async def test_a_queue_over_its_mark_asks_for_another_try(
 async def test_an_account_at_its_storage_quota_has_no_storage_left(
     server: SubmissionServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stored_space, "MEBIBYTE", 1)  # a quota of some thousand bytes
+    monkeypatch.setattr(queue_limit, "MEBIBYTE", 1)  # a quota of some thousand bytes
     reported = await refusal(server, padded(12_000))
     assert reported.startswith("552 5.3.4 payload_too_large: the message is larger than the storage quota ")
     async with server.client() as client:

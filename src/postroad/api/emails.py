@@ -1,12 +1,12 @@
 """`/emails`: send one or many messages, read their status, reschedule and cancel them."""
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
 from postroad import context, errors
-from postroad.mail.accept import submit, submit_batch, transaction
+from postroad.mail.accept import submit, submit_batch
 from postroad.model.mail import limits, send_request, statuses
 from postroad.model.people import callers
 from postroad.model.units import identifiers, times
@@ -344,31 +344,25 @@ def cancellation_view(message_id: str, after: Sequence[messages.Recipient], *, r
 
 async def send(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Accept a message. The response is sent after the message is on disk."""
-    accepting = submit.submit(
-        ctx,
-        request.caller,
-        request.body,
-        request_id=request.id,
-        source=statuses.Source.API,
-        key=request.idempotency_key,
-    )
-    return await _response(ctx, request.caller, accepting)
+    with submit.RateFields(ctx, request.caller) as rate_fields:
+        accepted = await submit.submit(
+            ctx,
+            request.caller,
+            request.body,
+            request_id=request.id,
+            source=statuses.Source.API,
+            key=request.idempotency_key,
+        )
+    return routing.Response(202, accepted.response, headers=rate_fields.of(accepted), request_id=accepted.request_id)
 
 
 async def send_batch(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Accept several messages. The response is sent after all that are accepted are on disk."""
-    accepting = submit_batch.submit_batch(
-        ctx, request.caller, request.body, request_id=request.id, key=request.idempotency_key
-    )
-    return await _response(ctx, request.caller, accepting)
-
-
-async def _response(
-    ctx: context.Context, who: callers.Caller, accepting: Awaitable[transaction.Accepted]
-) -> routing.Response:
-    """The stored response, or the error, with what is left of the rate."""
-    accepted, headers = await submit.with_rate_fields(ctx, who, accepting)
-    return routing.Response(202, accepted.response, headers=headers, request_id=accepted.request_id)
+    with submit.RateFields(ctx, request.caller) as rate_fields:
+        accepted = await submit_batch.submit_batch(
+            ctx, request.caller, request.body, request_id=request.id, key=request.idempotency_key
+        )
+    return routing.Response(202, accepted.response, headers=rate_fields.of(accepted), request_id=accepted.request_id)
 
 
 class ShowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

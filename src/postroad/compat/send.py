@@ -58,7 +58,7 @@ async def read_each(
     left = collections.deque(enumerate(items))
     while left:
         work = functools.partial(_read_some, left, done, read)
-        await submit.run(ctx, account_id, work, threaded=len(items) > submit_batch.INLINE_ITEMS)
+        await ctx.threads.run(account_id, work) if len(items) > submit_batch.INLINE_ITEMS else work()
     return done
 
 
@@ -74,15 +74,12 @@ async def send(
     ctx: context.Context, request: routing.Request, message: send_request.SendRequest
 ) -> tuple[transaction.Accepted, Fields]:
     """Accept a message; returns the header fields of the response too."""
-    accepting = submit.submit(
-        ctx,
-        request.caller,
-        message,
-        request_id=request.id,
-        source=statuses.Source.API,
-        key=compatible_api.idempotency_key(request),
-    )
-    return await submit.with_rate_fields(ctx, request.caller, accepting)
+    key = compatible_api.idempotency_key(request)
+    with submit.RateFields(ctx, request.caller) as rate_fields:
+        accepted = await submit.submit(
+            ctx, request.caller, message, request_id=request.id, source=statuses.Source.API, key=key
+        )
+    return accepted, rate_fields.of(accepted)
 
 
 async def send_batch(
@@ -94,7 +91,7 @@ async def send_batch(
 ) -> tuple[transaction.Accepted, Fields]:
     """Accept several messages; returns the header fields of the response too."""
     batch = send_request.BatchRequest(emails=messages, all_or_nothing=all_or_nothing)
-    accepting = submit_batch.submit_batch(
-        ctx, request.caller, batch, request_id=request.id, key=compatible_api.idempotency_key(request)
-    )
-    return await submit.with_rate_fields(ctx, request.caller, accepting)
+    key = compatible_api.idempotency_key(request)
+    with submit.RateFields(ctx, request.caller) as rate_fields:
+        accepted = await submit_batch.submit_batch(ctx, request.caller, batch, request_id=request.id, key=key)
+    return accepted, rate_fields.of(accepted)

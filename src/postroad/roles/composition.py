@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Callable
 from postroad import config, context
 from postroad.keys import installation_keys, key_check
 from postroad.mail import outbox as webhook_outbox
-from postroad.mail.accept import batch, send_limits
 from postroad.mail.accept import queue_limit as acceptance_queue_limit
+from postroad.mail.accept import send_limits, transaction
 from postroad.mail.results import outcomes
 from postroad.model.delivery import throttle
 from postroad.model.people import callers
@@ -30,7 +30,7 @@ async def open_context(
     *,
     clock: Callable[[], int] = context.system_clock,
     actor: callers.Actor = callers.OPERATOR,
-    accept_commits: batch.AcceptCommits | None = None,
+    accept_commits: transaction.AcceptCommits | None = None,
     password_threads: int = passwords.THREADS,
     log: logs.Logger | None = None,
 ) -> AsyncIterator[context.Context]:
@@ -59,7 +59,7 @@ async def open_context(
     mail_wakeup = asyncio.Event()
     accept = accept_commits or group_commit.GroupCommit(
         database,
-        batch.accepting(settings, limiter, clock, outbox),
+        transaction.accepting(settings, limiter, clock, outbox),
         max_items=BATCH_ITEMS,
         max_waiting=settings.testing.accept_waiting,
         wait_seconds=settings.testing.accept_seconds,

@@ -10,7 +10,7 @@ import msgspec
 
 from postroad import config, errors
 from postroad import context as services_context
-from postroad.mail.accept import batch, writer_protocol
+from postroad.mail.accept import transaction, writer_protocol
 from postroad.model.people import callers
 from postroad.network import framing, listener
 from postroad.roles import background, composition, listeners, role, supervisor
@@ -125,7 +125,7 @@ class WriterConnection:
         """Wait until the writer has opened the store, or has disconnected."""
         await self._started.wait()
 
-    def accept_commits(self, testing: config.sections.Testing) -> batch.AcceptCommits:
+    def accept_commits(self, testing: config.sections.Testing) -> transaction.AcceptCommits:
         """Commit accepted mail through the writer instead of this process's own store."""
         assert self._channel is not None  # noqa: S101 - `connect` comes first
         self._remote_commits = writer_protocol.RemoteCommits(

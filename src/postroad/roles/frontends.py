@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from postroad import config, errors
-from postroad.mail.accept import batch, transaction, writer_protocol
+from postroad.mail.accept import transaction, writer_protocol
 from postroad.network import framing, listener, service_manager
 from postroad.roles import frontend, listeners, supervisor
 from postroad.roles import role as roles_role
@@ -242,11 +242,9 @@ class FrontendConnection:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _accept(self, number: int, entry: batch.Entry) -> None:
+    def _accept(self, number: int, entry: transaction.Entry) -> None:
         try:
-            answer = self._ctx.accept_commits.start(
-                entry, party=batch.account_of(entry), size=batch.size_of(entry), count=batch.count_of(entry)
-            )
+            answer = self._ctx.accept_commits.start(entry, party=entry.account_id, size=entry.size, count=entry.work)
         except errors.PostroadError as refusal:
             self.send(writer_protocol.rejection_of(number, refusal))
         else:

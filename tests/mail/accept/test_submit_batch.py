@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from postroad import config, context, errors
-from postroad.mail.accept import batch, compose, rendering, submit, submit_batch, transaction, writer_protocol
+from postroad.mail.accept import compose, rendering, submit, submit_batch, transaction, writer_protocol
 from postroad.model.delivery import throttle
 from postroad.model.mail import send_request
 from postroad.model.people import callers
@@ -345,9 +345,9 @@ async def test_metadata_counts_as_often_as_it_is_stored(shop: Shop) -> None:
 
 
 async def test_the_largest_batch_fits_into_a_frame(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[batch.Batch] = []
+    sent: list[transaction.Batch] = []
 
-    async def accept(_: object, made: batch.Batch, **__: object) -> transaction.Accepted:
+    async def accept(_: object, made: transaction.Batch, **__: object) -> transaction.Accepted:
         sent.append(made)
         return transaction.Accepted("em_1", "req_1", b"{}", replayed=False)
 
@@ -357,7 +357,7 @@ async def test_the_largest_batch_fits_into_a_frame(shop: Shop, monkeypatch: pyte
     people = [{"to": f"p{number}@example.net", "variables": {"name": "x"}} for number in range(250)]
     await shop.batch(**WELCOME, metadata=metadata, recipients=people)
     (made,) = sent
-    assert 24 * 2**20 < batch.size_of(made) < 32 * 2**20
+    assert 24 * 2**20 < made.size < 32 * 2**20
     assert len(msgspec.msgpack.encode([writer_protocol.SubmitBatch(1, made)])) < 33 * 2**20
 
 
@@ -370,9 +370,9 @@ async def test_batches_of_a_group_lock_their_accounts_as_others_do(
     last, first = sorted(
         (shop, Shop(shop.ctx, other.id, accepted_mail.caller_of(other.id))), key=lambda one: one.account_id
     )[::-1]
-    made: list[batch.Batch] = []
+    made: list[transaction.Batch] = []
 
-    async def accept(_: object, entry: batch.Batch, **__: object) -> transaction.Accepted:
+    async def accept(_: object, entry: transaction.Batch, **__: object) -> transaction.Accepted:
         made.append(entry)
         return transaction.Accepted("em_1", "req_1", b"{}", replayed=False)
 
@@ -397,7 +397,7 @@ async def test_batches_of_a_group_lock_their_accounts_as_others_do(
 
         commits = shop.ctx.accept_commits
         answers = await asyncio.gather(
-            *(commits.submit(entry, size=batch.size_of(entry), count=1) for entry in made), lock_both()
+            *(commits.submit(entry, size=entry.size, count=1) for entry in made), lock_both()
         )
     assert [len(results(answer)) for answer in answers if answer is not None] == [1, 1]
 

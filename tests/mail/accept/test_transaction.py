@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from postroad import context, errors
-from postroad.mail.accept import refusals, transaction
+from postroad.mail.accept import transaction
 from postroad.model.delivery import throttle
 from postroad.model.domains import warmup
 from postroad.services.accounts import credits as service_credits
@@ -229,7 +229,7 @@ def test_a_refusal_for_a_suspension_has_the_reason() -> None:
     (refused,) = decide([submission(1)], SUSPENDED)
     assert isinstance(refused, errors.AccountSuspended)
     assert refused.message == "the account is suspended: too many bounces"
-    assert refusals.suspended(None).message == "the account is suspended: contact the operator"
+    assert transaction.suspended(None).message == "the account is suspended: contact the operator"
 
 
 # Rates and warm-up

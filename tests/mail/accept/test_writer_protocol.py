@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from postroad import errors
-from postroad.mail.accept import batch, send_limits, transaction, writer_protocol
+from postroad.mail.accept import send_limits, transaction, writer_protocol
 from postroad.model.mail import send_request, statuses
 from postroad.network import framing
 from postroad.storage.engine import store
@@ -142,8 +142,8 @@ async def test_a_submission_arrives_as_it_was_and_its_answer_too(talk: Talk) -> 
 async def test_a_batch_arrives_as_it_was_and_its_answer_too(talk: Talk) -> None:
     key = transaction.Key("cred_1", "key", b"\x01" * 32)
     refused = {1: send_request.ItemError("forbidden", "from: no")}
-    sent = batch.Batch([submission(1), submission(3)], [0, 2], refused, key, "emails", all_or_nothing=False)
-    answer = talk.frontend.start(sent, size=batch.size_of(sent), count=batch.count_of(sent))
+    sent = transaction.Batch([submission(1), submission(3)], [0, 2], refused, key, "emails", all_or_nothing=False)
+    answer = talk.frontend.start(sent, size=sent.size, count=sent.work)
     offered = await talk.is_offered_a_batch()
     assert offered.batch == sent
     done = transaction.Accepted("em_1", "req_1", b"{}", replayed=False, full_at=7, refused=("forbidden",))

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from postroad import config, context, errors
-from postroad.mail.accept import sending_rights
+from postroad.mail.accept import send_limits
 from postroad.model.units import times
 from postroad.roles import composition
 from postroad.services.accounts import account_registry as accounts
@@ -93,7 +93,7 @@ async def test_a_domain_goes_through_its_days_and_is_free_then(
         await send(ctx, shop, 50)
     assert await look(ctx, shop) == (0, None, None)
     ctx.access_cache.invalidate()
-    assert (await sending_rights.sending_domain(ctx, shop, accepted_mail.DOMAIN)).warm  # so that its mail asks no more
+    assert (await send_limits.sending_domain(ctx, shop, accepted_mail.DOMAIN)).warm  # so that its mail asks no more
     await send(ctx, shop, 50)
 
 

@@ -8,7 +8,7 @@ import msgspec
 from postroad import context as services_context
 from postroad import errors
 from postroad.cli.framework import command, local_server, output, server_command
-from postroad.mail.accept import stored_space
+from postroad.mail.accept import queue_limit
 from postroad.model.units import identifiers, times
 from postroad.services.accounts import account_registry
 from postroad.services.accounts import credits as services_credits
@@ -61,7 +61,7 @@ async def show(context: services_context.Context, named: str) -> output.Report:
     """Show an account, by id or unique name."""
     account = await command.named_account(context, named)
     sending = await account_registry.sending(context, account)
-    storage = await stored_space.of_account(context.store, account.id)
+    storage = await queue_limit.usage_of_account(context.store, account.id)
     state = account.state
     if state == accounts.SUSPENDED and account.suspended_reason:
         state += f": {account.suspended_reason}"
@@ -95,11 +95,11 @@ def _balances(context: services_context.Context, account: accounts.Account) -> d
     return {"credits": f"{account.available} available, {account.reserved} reserved{unlimited}"}
 
 
-def _storage(context: services_context.Context, used: stored_space.AccountUsage) -> str:
+def _storage(context: services_context.Context, used: queue_limit.AccountUsage) -> str:
     quotas = context.settings.quotas
     return (
-        f"{used.live / stored_space.MEBIBYTE:,.1f} of {quotas.stored_megabytes:,} MiB, "
-        f"test mail {used.test / stored_space.MEBIBYTE:,.1f} of {quotas.test_megabytes:,} MiB"
+        f"{used.live / queue_limit.MEBIBYTE:,.1f} of {quotas.stored_megabytes:,} MiB, "
+        f"test mail {used.test / queue_limit.MEBIBYTE:,.1f} of {quotas.test_megabytes:,} MiB"
     )
 
 

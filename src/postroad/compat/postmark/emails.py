@@ -13,7 +13,7 @@ from postroad import context, errors
 from postroad.compat import compatible_api
 from postroad.compat import send as compat_send
 from postroad.compat.postmark import error_shape, numbers, schemas, translation
-from postroad.mail.accept import approval_limit, submit_batch
+from postroad.mail.accept import submit_batch
 from postroad.model.mail import send_request
 from postroad.model.people import callers
 from postroad.model.units import times
@@ -125,7 +125,9 @@ async def _send_all(ctx: context.Context, request: routing.Request, read: Sequen
         error_shape.shape(one, one.message)[1] if isinstance(one, errors.PostroadError) else None for one in read
     ]
     waiting = [(place, *one) for place, one in enumerate(read) if not isinstance(one, errors.PostroadError)]
-    if len(waiting) > send_request.MAX_EMAILS and approval_limit.applies_to(request.caller):
+    api_key = request.caller.key
+    has_approval_limit = api_key is not None and api_key.limits.approval_above is not None
+    if len(waiting) > send_request.MAX_EMAILS and has_approval_limit:
         # Each part alone could be within the limit of one request.
         raise errors.Forbidden(
             f"this API key has an approval limit, so a batch may have {send_request.MAX_EMAILS} messages at most"

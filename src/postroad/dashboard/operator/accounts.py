@@ -7,7 +7,7 @@ import msgspec
 from postroad import errors
 from postroad.dashboard.framework import cookies, forms, navigation, requests
 from postroad.dashboard.operator import console
-from postroad.mail.accept import stored_space
+from postroad.mail.accept import queue_limit
 from postroad.model.people import callers
 from postroad.model.units import identifiers, labels
 from postroad.services.accounts import account_registry, credits, directory, view_as
@@ -98,7 +98,7 @@ async def _page(
         status=status,
         found=found,
         one=found.account,
-        storage=await stored_space.of_account(request.ctx.store, account_id),
+        storage=await queue_limit.usage_of_account(request.ctx.store, account_id),
         quotas=request.ctx.settings.quotas,
         link=link,
         is_mailed=await sender.payer(request.ctx) is not None,

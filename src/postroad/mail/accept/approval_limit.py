@@ -31,11 +31,6 @@ class ApprovalRequired(errors.Forbidden):
     """The send waits for a person."""
 
 
-def applies_to(who: callers.Caller) -> bool:
-    """Whether the caller's key has the limit."""
-    return who.key is not None and who.key.limits.approval_above is not None
-
-
 async def check(
     ctx: context.Context,
     who: callers.Caller,

@@ -1,6 +1,6 @@
 """How much mail may wait, and how much space it may take: of an account, and of all accounts together.
 
-What waits is read in the background (`stored_space.py`), at most every ten seconds and less often when that is slow,
+What waits is read in the background, at most every ten seconds and less often when that is slow,
 so a send only compares numbers. To what was read, a process adds what it has let in since. So the limits are not
 exact, but nobody passes them by much: near a limit, what waits is read again sooner.
 
@@ -14,17 +14,30 @@ exact, but nobody passes them by much: near a limit, what waits is read again so
 
 import asyncio
 import contextlib
+import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
+
+import msgspec
 
 from postroad import config, errors
 from postroad.concurrency import poll_loop
-from postroad.mail.accept import stored_space
+from postroad.mail.accept import transaction
 from postroad.model.delivery import fair_shares
-from postroad.storage.engine import store
+from postroad.model.units import times
+from postroad.storage.engine import open_store, store
+from postroad.storage.mail import mail_counts, messages, queue
+from postroad.storage.operations import space
 from postroad.telemetry import logs
 
+MEBIBYTE: Final = 1024 * 1024
+# Near a quota: the processes of a host can store so much in a few seconds.
+NEAR_BYTES: Final = 256 * MEBIBYTE
+# Owners get a notice, and the metric counts the account, from this share of a quota on.
+NEAR_SHARE: Final = 0.8
+# The minimum free space is at most this part of a disk, so that a small one can be used too.
+MAX_FLOOR_SHARE: Final = 0.1
 REFRESH_SECONDS: Final = 10.0
 # Near a limit. What was let in so long before a read is stored by then; what is more recent counts once more.
 MIN_REFRESH_SECONDS: Final = 2.0
@@ -37,6 +50,116 @@ TEST_RETRY_SECONDS: Final = 3600
 _RECOVERED: Final = "disk_recovered"
 _SHORT: Final = "disk_short"
 _FULL: Final = "disk_full"
+
+
+# The space that mail takes, by account, and what is left on the disk.
+#
+# It is read from the store and from the file system of the SQLite file; the disk of a PostgreSQL server is not visible
+# from here. Free pages of the SQLite file count as free: new mail fills them first.
+
+
+class Disk(msgspec.Struct, frozen=True):
+    """The bytes that mail can still take, and those of them that must stay free."""
+
+    free: int
+    floor: int
+
+    @property
+    def headroom(self) -> int:
+        """What is left until all mail is refused; negative while it is."""
+        return self.free - self.floor
+
+    @property
+    def is_short(self) -> bool:
+        """Whether so little is left that everything counts that an account has stored."""
+        return self.headroom <= self.floor
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """What waits, and the bytes that it takes by account: queued mail, and test mail until it is deleted.
+
+    `disk` is None where it is not visible, or `limits.min_free_megabytes` is 0.
+    """
+
+    queued: Sequence[queue.AccountTotals]
+    live: Mapping[str, int]
+    test: Mapping[str, int]
+    disk: Disk | None
+
+
+class AccountUsage(msgspec.Struct, frozen=True):
+    """The bytes that the mail of an account takes: queued mail, and test mail until it is deleted."""
+
+    live: int
+    test: int
+
+
+class NearQuota(msgspec.Struct, frozen=True):
+    """An account that has used most of a quota, in bytes."""
+
+    account_id: str
+    used: int
+    quota: int
+    is_test: bool
+
+
+async def read_usage(database: store.Store, settings: config.Settings) -> Usage:
+    """The usage at present; reads the whole queue."""
+    async with database.scanning() as tx:
+        disk = await read_disk(tx, settings)
+        queued = await queue.totals_by_account(tx, recipient_bytes=transaction.RECIPIENT_BYTES)
+        live = {one.account_id: one.max_live_bytes for one in queued}
+        # Exactly only where that makes a difference.
+        quota = settings.quotas.stored_megabytes * MEBIBYTE
+        enough = min(quota - NEAR_BYTES, round(NEAR_SHARE * quota))
+        if disk is not None and disk.headroom > 0:
+            enough = min(enough, round(fair_shares.ALPHA * disk.headroom))
+        for account_id in [account_id for account_id, size in live.items() if size >= enough]:
+            live[account_id] = await queue.live_bytes(tx, account_id, recipient_bytes=transaction.RECIPIENT_BYTES)
+        tests = await messages.test_bytes_by_account(tx, recipient_bytes=transaction.RECIPIENT_BYTES)
+    return Usage(queued, live, tests, disk)
+
+
+async def usage_of_account(database: store.Store, account_id: str) -> AccountUsage:
+    """The usage of one account at present; reads its part of the queue, and an index of all test mail."""
+    async with database.scanning(account_id) as tx:
+        live = await queue.live_bytes(tx, account_id, recipient_bytes=transaction.RECIPIENT_BYTES)
+        tests = await messages.test_bytes_by_account(tx, recipient_bytes=transaction.RECIPIENT_BYTES)
+    return AccountUsage(live, tests.get(account_id, 0))
+
+
+async def read_kept(database: store.Store, settings: config.Settings, *, now: int) -> dict[str, int]:
+    """About what live mail takes by account, waiting or not: what was accepted in the days that contents are kept.
+
+    The content of scheduled mail is kept longer; and hourly counts are kept for half a year at most.
+    """
+    from_hour = mail_counts.hour_of(now - settings.retention.body_days * times.DAY)
+    async with database.scanning() as tx:
+        return await mail_counts.bytes_by_account(tx, from_hour=from_hour, recipient_bytes=transaction.RECIPIENT_BYTES)
+
+
+def near_quota(usage: Usage, settings: config.Settings) -> Sequence[NearQuota]:
+    """The accounts that have used most of a quota."""
+    quotas = ((usage.live, settings.quotas.stored_megabytes, False), (usage.test, settings.quotas.test_megabytes, True))
+    return [
+        NearQuota(account_id, used, megabytes * MEBIBYTE, is_test)
+        for sizes, megabytes, is_test in quotas
+        for account_id, used in sizes.items()
+        if used >= NEAR_SHARE * megabytes * MEBIBYTE
+    ]
+
+
+async def read_disk(tx: store.Transaction, settings: config.Settings) -> Disk | None:
+    """The disk of the SQLite file; None for another engine, without a minimum, and if it cannot be read."""
+    folder = open_store.sqlite_folder(settings.database.url)
+    minimum = settings.limits.min_free_megabytes * MEBIBYTE
+    if folder is None or not minimum:
+        return None
+    try:
+        usage = await asyncio.to_thread(shutil.disk_usage, folder)
+    except OSError:
+        return None
+    return Disk(usage.free + ((await space.read(tx)).free or 0), min(minimum, round(usage.total * MAX_FLOOR_SHARE)))
 
 
 class QuotaExceeded(errors.RateLimited):
@@ -106,13 +229,13 @@ class QueueLimit:
         quotas = self._settings.quotas
         known, quota = (self._test, quotas.test_megabytes) if is_test else (self._live, quotas.stored_megabytes)
         added = known.added.get(account_id, 0) + size
-        left = quota * stored_space.MEBIBYTE - known.stored.get(account_id, 0) - added
-        is_near = left < min(stored_space.NEAR_BYTES, quota * stored_space.MEBIBYTE // 5) or self._disk is not None
+        left = quota * MEBIBYTE - known.stored.get(account_id, 0) - added
+        is_near = left < min(NEAR_BYTES, quota * MEBIBYTE // 5) or self._disk is not None
         is_due = time.monotonic() >= (self._refresh_near_at if is_near else self._refresh_at)
         if is_due and (self._refreshing is None or self._refreshing.done()):
             self._refreshing = asyncio.get_running_loop().create_task(self._refresh())
         if left < 0:
-            if size > quota * stored_space.MEBIBYTE:
+            if size > quota * MEBIBYTE:
                 raise errors.PayloadTooLarge(f"the message is larger than the storage quota of {quota} MiB")
             raise self._quota_exceeded(known.stored.get(account_id, 0) + added - size, quota, is_test=is_test)
         if self._queue is not None:
@@ -142,15 +265,15 @@ class QueueLimit:
             days = self._settings.retention.test_days
             advice = f"it is deleted {days} days after its final status, or ask the operator for more"
             kind, seconds = "test", TEST_RETRY_SECONDS
-        msg = f"{kind} mail of this account uses {used / stored_space.MEBIBYTE:.1f} of {quota} MiB; {advice}"
+        msg = f"{kind} mail of this account uses {used / MEBIBYTE:.1f} of {quota} MiB; {advice}"
         return QuotaExceeded(f"{msg}; nothing was accepted", retry_after=seconds)
 
     async def read_disk(self) -> None:
         """Read at the start whether all mail is refused; who has stored how much is read with the first message."""
         with contextlib.suppress(errors.PostroadError):
             async with self._database.reading() as tx:
-                disk = await stored_space.read_disk(tx, self._settings)
-            self._set_disk(disk, _disk_shares(stored_space.Usage([], {}, {}, disk), {}))
+                disk = await read_disk(tx, self._settings)
+            self._set_disk(disk, _disk_shares(Usage([], {}, {}, disk), {}))
 
     async def close(self) -> None:
         """Cancel a running read."""
@@ -162,10 +285,10 @@ class QueueLimit:
         recent, recent_tests = self._live.begin_read(), self._test.begin_read()
         # An unreachable database is reported to senders anyway; it says nothing about the queue.
         with contextlib.suppress(errors.PostroadError):
-            usage = await stored_space.read(self._database, self._settings)
+            usage = await read_usage(self._database, self._settings)
             kept: Mapping[str, int] = {}
             if usage.disk is not None and usage.disk.is_short:
-                kept = await stored_space.read_kept(self._database, self._settings, now=self._clock())
+                kept = await read_kept(self._database, self._settings, now=self._clock())
             self._live.end_read(usage.live, recent)
             self._test.end_read(usage.test, recent_tests)
             self._queue = _queue_shares(usage, self._settings.limits.queued_recipients)
@@ -175,7 +298,7 @@ class QueueLimit:
         self._refresh_at = now + max(REFRESH_SECONDS, rest)
         self._refresh_near_at = now + max(MIN_REFRESH_SECONDS, rest)
 
-    def _set_disk(self, disk: stored_space.Disk | None, shares: fair_shares.FairShares | None) -> None:
+    def _set_disk(self, disk: Disk | None, shares: fair_shares.FairShares | None) -> None:
         """Replace what was known, and log what changes for senders."""
         self._disk = shares
         event = _RECOVERED if shares is None else _SHORT if shares.free > 0 else _FULL
@@ -185,7 +308,7 @@ class QueueLimit:
         self._disk_event = event
 
 
-def _queue_shares(usage: stored_space.Usage, limit: int) -> fair_shares.FairShares | None:
+def _queue_shares(usage: Usage, limit: int) -> fair_shares.FairShares | None:
     """Who has how much of the queue; None while even an account that is alone has its share."""
     shares = fair_shares.FairShares(limit)
     for one in usage.queued:
@@ -193,7 +316,7 @@ def _queue_shares(usage: stored_space.Usage, limit: int) -> fair_shares.FairShar
     return shares if limit - shares.free > limit * fair_shares.ALPHA / (1 + fair_shares.ALPHA) else None
 
 
-def _disk_shares(usage: stored_space.Usage, kept: Mapping[str, int]) -> fair_shares.FairShares | None:
+def _disk_shares(usage: Usage, kept: Mapping[str, int]) -> fair_shares.FairShares | None:
     """Who has how much of the disk; None while enough is free, and every account has its share."""
     live = {**usage.live, **{name: max(size, usage.live.get(name, 0)) for name, size in kept.items()}}
     disk, held = usage.disk, _sums(live, usage.test)
@@ -213,7 +336,7 @@ def _take_space(shares: fair_shares.FairShares, party: fair_shares.Party, size: 
     if held and shares.free > 0:
         msg = (
             "the disk of this service is filling up, and mail of this account takes "
-            f"{held // stored_space.MEBIBYTE} MiB of it; nothing was accepted"
+            f"{held // MEBIBYTE} MiB of it; nothing was accepted"
         )
         raise DiskFull(msg, retry_after=RETRY_SECONDS)
     raise DiskFull("the disk of this service is almost full; nothing was accepted", retry_after=RETRY_SECONDS)

@@ -1,18 +1,23 @@
-"""Limits of sending: requests by account and second, recipients by day, and what an API key may send."""
+"""What an account may send: from which domains, requests by second, recipients by day, and the limits of an API key.
 
+Domains, and whether mail costs credits, are kept in the access cache, so a send needs no query for them.
+"""
+
+import dataclasses
 import math
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Final
 
 import msgspec
 
-from postroad import errors
-from postroad.mail.accept import refusals, validation
+from postroad import context, errors
+from postroad.mail.accept import validation
 from postroad.model.delivery import throttle
+from postroad.model.domains import warmup
 from postroad.model.people import callers
 from postroad.model.units import times
 from postroad.storage.engine import store
-from postroad.storage.mail import mail_counts, messages
+from postroad.storage.mail import domains, mail_counts, messages
 from postroad.storage.people import accounts, rates
 
 # Full buckets carry no information and are dropped when this many are kept.
@@ -111,7 +116,7 @@ def take_shared(
 
 async def write_rates(
     tx: store.Transaction,
-    accounts: Container[str],
+    locked: Container[str],
     *,
     before: Mapping[str, throttle.SharedBucket],
     after: Mapping[str, throttle.SharedBucket],
@@ -120,7 +125,7 @@ async def write_rates(
     changed = [
         rates.Rate(account_id, account_id, bucket)
         for account_id, bucket in after.items()
-        if account_id in accounts and bucket.full_at != before.get(account_id, throttle.SharedBucket()).full_at
+        if account_id in locked and bucket.full_at != before.get(account_id, throttle.SharedBucket()).full_at
     ]
     await rates.put(tx, changed)
 
@@ -190,6 +195,10 @@ def check_key_content(limits: callers.KeyLimits, checked: validation.CheckedMess
         raise errors.Forbidden(f"template: this API key may only send the templates {', '.join(limits.templates)}")
 
 
+def credits_text(count: int) -> str:
+    return f"{count} credit{'' if count == 1 else 's'}"
+
+
 def key_refusal(budget: callers.KeyBudget | None, message: messages.NewMessage) -> errors.PostroadError | None:
     """Why a message exceeds what is left for its key; None when it does not."""
     if budget is None:
@@ -200,7 +209,7 @@ def key_refusal(budget: callers.KeyBudget | None, message: messages.NewMessage) 
         return over
     if budget.credit_budget is not None and usage.credits + message.credits_reserved > budget.credit_budget:
         return errors.InsufficientCredits(
-            f"the message needs {refusals.credits_text(message.credits_reserved)}, but this API key has used "
+            f"the message needs {credits_text(message.credits_reserved)}, but this API key has used "
             f"{usage.credits} of its budget of {budget.credit_budget}; raise the budget, or use another key"
         )
     return None
@@ -211,3 +220,48 @@ def count_for_key(budget: callers.KeyBudget, message: messages.NewMessage) -> ca
     usage = callers.usage_on_day(budget.usage, now=message.created_at)
     used = callers.use_key(usage, recipients=message.recipient_count, credits=message.credits_reserved)
     return msgspec.structs.replace(budget, usage=used)
+
+
+async def sending_domain(ctx: context.Context, account_id: str, name: str) -> domains.Domain:
+    """The domain, if the account may send from it; otherwise raises Forbidden."""
+    known = await ctx.access_cache.refresh(ctx.clock())
+    fact = ("domain", account_id, name)
+    domain: domains.Domain | None = known.get(fact)
+    if domain is None:
+        async with ctx.store.looking_up() as tx:
+            domain = await domains.by_name(tx, account_id, name)
+            owner = await domains.verified_owner(tx, name)
+            # A domain that has completed its warm-up counts as warm, and its mail skips the check.
+            is_warm = domain is not None and (
+                bool(domain.warm)
+                or not ctx.settings.warmup.enabled
+                or warmup.cap(await warmup_state(ctx, tx, domain), ctx.settings.warmup.recipients_per_day) is None
+            )
+        if domain is None:
+            raise errors.Forbidden(f"from: {name} is not a domain of this account; add the domain first")
+        if owner not in (None, account_id):
+            raise errors.Forbidden(f"from: {name} is verified by another account; it cannot be used here")
+        known[fact] = domain = dataclasses.replace(domain, warm=int(is_warm))
+    if domain.verified_at is None and ctx.settings.domains.require_verified:
+        raise errors.Forbidden(f"from: {name} is not verified yet; publish its DKIM record, then check the domain")
+    return domain
+
+
+async def warmup_state(ctx: context.Context, tx: store.Transaction, domain: domains.Domain) -> warmup.State:
+    key = (domain.account_id, domain.name)
+    stored = (await domains.warmups(tx, [key])).get(key)
+    return warmup.at(stored, now=ctx.clock(), caps=ctx.settings.warmup.recipients_per_day)
+
+
+async def is_charged(ctx: context.Context, account_id: str) -> bool:
+    """Whether mail of an account costs credits now."""
+    if not ctx.settings.credits.enabled:  # nothing to look up
+        return False
+    known = await ctx.access_cache.refresh(ctx.clock())
+    fact = ("charged", account_id)
+    charged: bool | None = known.get(fact)
+    if charged is None:
+        async with ctx.store.looking_up() as tx:
+            account = await accounts.by_id(tx, account_id)
+        known[fact] = charged = account is None or not account.unlimited
+    return charged

@@ -7,20 +7,16 @@ replay, while a success needs no lookup before its transaction.
 
 import contextlib
 import functools
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Self
 
 import msgspec
 
 from postroad import context, errors
 from postroad.mail.accept import (
     approval_limit,
-    batch,
     compose,
-    refusals,
     rendering,
     send_limits,
-    sending_rights,
     transaction,
     validation,
 )
@@ -32,9 +28,6 @@ from postroad.storage.mail import domains, messages
 from postroad.storage.mail import templates as stored_templates
 from postroad.storage.people import accounts
 
-T = TypeVar("T")
-# Makes of a validated message, once its account and domain are checked, everything that is stored.
-Composer = Callable[[compose.MessageIdentity], Awaitable[transaction.Submission]]
 # Decoding and encoding this much takes about a millisecond; more should not delay other requests.
 INLINE_CHARACTERS = 256 * 1024
 # No id of a credential or an account ends like this. storage/sql/account_removal.sql knows it.
@@ -64,29 +57,28 @@ async def submit(
     """
     large = characters(request) > INLINE_CHARACTERS
     with RefusalCounter(ctx, source):
-        checked, hashed = await run(
-            ctx, who.account_id, lambda: _check(request, is_keyed=key is not None), threaded=large
-        )
+        if large:
+            work = functools.partial(_check, request, is_keyed=key is not None)
+            checked, hashed = await ctx.threads.run(who.account_id, work)
+        else:
+            checked, hashed = _check(request, is_keyed=key is not None)
         used = None if key is None else transaction.Key(sending_identity(who), key, hashed)
-        if approval_limit.applies_to(who):
+        if who.key is not None and who.key.limits.approval_above is not None:
             await approval_limit.check(ctx, who, request, [checked], key=used, request_id=request_id)
         info = SubmissionInfo(request_id=request_id, source=source, key=used)
-        return await submit_checked(
-            ctx, who, checked, info, lambda identity: compose_fields(ctx, checked, identity, is_large=large)
-        )
+        with InFlight(ctx.in_flight, used):
+            try:
+                identity = await admit_one(ctx, who, checked, info)
+                submission = await compose_fields(ctx, checked, identity, is_large=large)
+            except errors.PostroadError as refusal:
+                return await replay_or_refuse(ctx, who, info, refusal)
+            return await accept_one(ctx, submission)
 
 
 def _check(request: send_request.SendRequest, *, is_keyed: bool) -> tuple[validation.CheckedSend, bytes]:
     """The validated request, and its hash if it has a key."""
     checked = validation.check(request)
     return checked, compose.body_hash(checked) if is_keyed else b""
-
-
-def _check_mode(checked: validation.CheckedMessage, who: callers.Caller) -> None:
-    if checked.simulation and not who.is_test:
-        raise errors.InvalidRequest(
-            "simulate: only allowed with a test key (pr_test_…); with this credential the message would really be sent"
-        )
 
 
 class RefusalCounter:
@@ -106,30 +98,12 @@ class RefusalCounter:
             self._ctx.metrics.refused.add(self._source.value, refusal.code)
 
 
-async def submit_checked(
-    ctx: context.Context,
-    who: callers.Caller,
-    checked: validation.CheckedMessage,
-    info: SubmissionInfo,
-    composer: Composer,
-) -> transaction.Accepted:
-    """Accept a validated message; called within a `RefusalCounter`."""
-    with InFlight(ctx.in_flight, info.key):
-        try:
-            ctx.rate_limiter.take(who.account_id, now=ctx.clock(), rate=who.request_rate)
-            submission = await composer(await admit(ctx, who, checked, info))
-        except errors.PostroadError as refusal:
-            replayed = await find_replay(ctx, who, info.key)
-            if replayed is None:
-                if is_counted(refusal):
-                    await count_refused(ctx, who)
-                raise
-            accepted = replayed
-        else:
-            accepted = await accept(ctx, submission)
-    counter = ctx.metrics.replayed if accepted.replayed else ctx.metrics.accepted
-    counter.add(info.source.value)
-    return accepted
+async def admit_one(
+    ctx: context.Context, who: callers.Caller, checked: validation.CheckedMessage, info: SubmissionInfo
+) -> compose.MessageIdentity:
+    """Count a single message towards the rate, check what depends on the account, and give the message its ids."""
+    ctx.rate_limiter.take(who.account_id, now=ctx.clock(), rate=who.request_rate)
+    return await admit(ctx, who, checked, info)
 
 
 async def admit(
@@ -141,57 +115,91 @@ async def admit(
     index: int = 0,
 ) -> compose.MessageIdentity:
     """Check what depends on the account, and give the message its ids; `index` is its index in a batch."""
-    _check_mode(checked, who)
+    if checked.simulation and not who.is_test:
+        raise errors.InvalidRequest(
+            "simulate: only allowed with a test key (pr_test_…); with this credential the message would really be sent"
+        )
     if who.key is not None:
         send_limits.check_key_content(who.key.limits, checked)
-    domain = await sending_rights.sending_domain(ctx, who.account_id, checked.sender.domain)
-    size = checked.size + batch.RECIPIENT_BYTES * len(checked.recipients)
+    domain = await send_limits.sending_domain(ctx, who.account_id, checked.sender.domain)
+    size = checked.size + transaction.RECIPIENT_BYTES * len(checked.recipients)
     ctx.queue_limit.check(who.account_id, size, is_test=who.is_test)
-    is_charged = not who.is_test and await sending_rights.is_charged(ctx, who.account_id)
+    is_charged = not who.is_test and await send_limits.is_charged(ctx, who.account_id)
     return _identity(ctx, who, info, checked, domain, is_charged=is_charged, index=index)
-
-
-async def accept(ctx: context.Context, entry: batch.Entry) -> transaction.Accepted:
-    """Run the transaction, and update this process's rate bucket from its result."""
-    account_id = batch.account_of(entry)
-    try:
-        accepted: transaction.Accepted = await ctx.accept_commits.submit(
-            entry, party=account_id, size=batch.size_of(entry), count=batch.count_of(entry)
-        )
-    except send_limits.Exceeded as refusal:
-        ctx.rate_limiter.learn(account_id, refusal.full_at)
-        raise
-    if accepted.full_at is not None:
-        ctx.rate_limiter.learn(account_id, accepted.full_at)
-    return accepted
-
-
-async def with_rate_fields(
-    ctx: context.Context, who: callers.Caller, accepting: Awaitable[transaction.Accepted]
-) -> tuple[transaction.Accepted, tuple[tuple[str, str], ...]]:
-    """What was accepted, and the header fields of its response: what is left of the rate. An error has them too."""
-    try:
-        accepted = await accepting
-    except errors.PostroadError as refusal:
-        refusal.headers = ctx.rate_limiter.headers(who.account_id, now=ctx.clock(), rate=who.request_rate)
-        raise
-    fields = ctx.rate_limiter.headers(who.account_id, now=ctx.clock(), rate=who.request_rate)
-    return accepted, (*fields, ("Idempotent-Replayed", "true")) if accepted.replayed else fields
 
 
 async def compose_fields(
     ctx: context.Context, checked: validation.CheckedSend, identity: compose.MessageIdentity, *, is_large: bool
 ) -> transaction.Submission:
     """Render the template, if there is one, and compose the message."""
-    template = await find_template(ctx, identity.account_id, checked)
     rendered = checked
-    if template is not None:
+    if checked.template is not None:
+        template = await find_template(ctx, identity.account_id, checked.template)
         work = functools.partial(render, checked, template)
         is_costly = rendering.is_costly(template) or rendering.has_lists(checked.variables)
-        rendered = await run(ctx, identity.account_id, work, threaded=is_costly)
+        rendered = await ctx.threads.run(identity.account_id, work) if is_costly else work()
     # A template may repeat a value: a small request can become a large message.
-    large = is_large or len(rendered.text or "") + len(rendered.html or "") > INLINE_CHARACTERS
-    return await run(ctx, identity.account_id, lambda: compose.compose(rendered, identity), threaded=large)
+    if is_large or len(rendered.text or "") + len(rendered.html or "") > INLINE_CHARACTERS:
+        return await ctx.threads.run(identity.account_id, functools.partial(compose.compose, rendered, identity))
+    return compose.compose(rendered, identity)
+
+
+async def accept_one(ctx: context.Context, submission: transaction.Submission) -> transaction.Accepted:
+    """Accept a single message, and count it."""
+    accepted = await accept(ctx, submission)
+    counter = ctx.metrics.replayed if accepted.replayed else ctx.metrics.accepted
+    counter.add(submission.message.source)
+    return accepted
+
+
+async def accept(ctx: context.Context, entry: transaction.Entry) -> transaction.Accepted:
+    """Run the transaction, and update this process's rate bucket from its result."""
+    try:
+        accepted: transaction.Accepted = await ctx.accept_commits.submit(
+            entry, party=entry.account_id, size=entry.size, count=entry.work
+        )
+    except send_limits.Exceeded as refusal:
+        ctx.rate_limiter.learn(entry.account_id, refusal.full_at)
+        raise
+    if accepted.full_at is not None:
+        ctx.rate_limiter.learn(entry.account_id, accepted.full_at)
+    return accepted
+
+
+async def replay_or_refuse(
+    ctx: context.Context, who: callers.Caller, info: SubmissionInfo, refusal: errors.PostroadError
+) -> transaction.Accepted:
+    """The response of an earlier request with the key of one that is refused; raises the refusal if there is none."""
+    replayed = await find_replay(ctx, who, info.key)
+    if replayed is None:
+        if is_counted(refusal):
+            await count_refused(ctx, who)
+        raise refusal
+    ctx.metrics.replayed.add(info.source.value)
+    return replayed
+
+
+class RateFields:
+    """The header fields that say what is left of a caller's rate, for the response and for an error of the block."""
+
+    __slots__ = ("_ctx", "_who")
+
+    def __init__(self, ctx: context.Context, who: callers.Caller) -> None:
+        self._ctx = ctx
+        self._who = who
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: type[BaseException] | None, refusal: BaseException | None, _traceback: object) -> None:
+        if isinstance(refusal, errors.PostroadError):
+            refusal.headers = self._left()
+
+    def of(self, accepted: transaction.Accepted) -> tuple[tuple[str, str], ...]:
+        return (*self._left(), ("Idempotent-Replayed", "true")) if accepted.replayed else self._left()
+
+    def _left(self) -> tuple[tuple[str, str], ...]:
+        return self._ctx.rate_limiter.headers(self._who.account_id, now=self._ctx.clock(), rate=self._who.request_rate)
 
 
 def sending_identity(who: callers.Caller) -> str:
@@ -209,11 +217,6 @@ def characters(request: send_request.SendRequest) -> int:
     return bodies + sum(len(attachment.content) for attachment in request.attachments or ())
 
 
-async def run(ctx: context.Context, account_id: str, work: Callable[[], T], *, threaded: bool) -> T:
-    """Run long work in a thread, so that other requests do not wait for it."""
-    return await ctx.threads.run(account_id, work) if threaded else work()
-
-
 class InFlight:
     """One request per key at a time in this process; account locks separate hosts."""
 
@@ -226,7 +229,7 @@ class InFlight:
     def __enter__(self) -> None:
         if self._pair is not None:
             if self._pair in self._keys:
-                raise refusals.in_progress()
+                raise transaction.in_progress()
             self._keys.add(self._pair)
 
     def __exit__(self, *_: object) -> None:
@@ -234,16 +237,12 @@ class InFlight:
             self._keys.discard(self._pair)
 
 
-async def find_template(
-    ctx: context.Context, account_id: str, checked: validation.CheckedSend
-) -> stored_templates.Template | None:
-    """The template of a message, None if it has none."""
-    if checked.template is None:
-        return None
+async def find_template(ctx: context.Context, account_id: str, alias: str) -> stored_templates.Template:
+    """A template of the account, with all that it uses."""
     async with ctx.store.reading() as tx:
-        template = await stored_templates.by_alias(tx, account_id, checked.template)
+        template = await stored_templates.by_alias(tx, account_id, alias)
         if template is None:
-            raise errors.InvalidRequest(f"template: {checked.template!r} does not exist in this account")
+            raise errors.InvalidRequest(f"template: {alias!r} does not exist in this account")
         return await rendering.load_parts(tx, template)
 
 
@@ -297,7 +296,7 @@ async def find_replay(
         if key is not None:
             used = (await messages.idempotency_keys(tx, [key.pair], now=ctx.clock())).get(key.pair)
             if used is not None and used.body_hash != key.body_hash:
-                raise refusals.different_body()
+                raise transaction.different_body()
             if used is not None:
                 return await transaction.replay(tx, who.account_id, used)
         await refuse_suspended(tx, who.account_id)
@@ -314,7 +313,7 @@ async def count_refused(ctx: context.Context, who: callers.Caller, *, count: int
 
     What cannot be counted now is still refused.
     """
-    refused = batch.RefusedSend(who.account_id, ctx.clock(), count)
+    refused = transaction.RefusedSend(who.account_id, ctx.clock(), count)
     with contextlib.suppress(errors.ServiceUnavailable, errors.TemporaryFailure):
         await accept(ctx, refused)
 
@@ -323,4 +322,4 @@ async def refuse_suspended(tx: store.Transaction, account_id: str) -> None:
     """Raise AccountSuspended if the account is: it comes before the errors of later checks."""
     account = await accounts.by_id(tx, account_id)
     if account is not None and account.status == accounts.SUSPENDED:
-        raise refusals.suspended(account.suspended_reason)
+        raise transaction.suspended(account.suspended_reason)

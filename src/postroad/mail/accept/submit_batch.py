@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 
 from postroad import context, errors
-from postroad.mail.accept import approval_limit, batch, compose, rendering, submit, transaction, validation
+from postroad.mail.accept import approval_limit, compose, rendering, submit, transaction, validation
 from postroad.model.mail import send_request, statuses
 from postroad.model.people import callers
 from postroad.storage.mail import messages
@@ -51,9 +51,12 @@ async def submit_batch(
         if total > MAX_BYTES:
             raise _too_large(total)
         threaded = total > submit.INLINE_CHARACTERS or len(expanded.requests) > INLINE_ITEMS
-        checked, hashed = await submit.run(ctx, who.account_id, lambda: _check(expanded), threaded=threaded)
+        if threaded:
+            checked, hashed = await ctx.threads.run(who.account_id, functools.partial(_check, expanded))
+        else:
+            checked, hashed = _check(expanded)
         used = transaction.Key(submit.sending_identity(who), key, hashed)
-        if approval_limit.applies_to(who):
+        if who.key is not None and who.key.limits.approval_above is not None:
             await approval_limit.check(ctx, who, request, checked, key=used, request_id=request_id)
         refused: dict[int, errors.PostroadError] = {}
         with submit.InFlight(ctx.in_flight, used):
@@ -112,7 +115,7 @@ async def _make(
     request_id: str,
     key: transaction.Key,
     threaded: bool,
-) -> batch.Batch:
+) -> transaction.Batch:
     """Compose what can be composed; the errors of the rest are added to `refused`.
 
     Raises the first one if the caller wants all or nothing.
@@ -136,7 +139,7 @@ async def _make(
             identity = await submit.admit(ctx, who, one, info, index=index)
             alias = one.template or ""
             if alias not in known:
-                known[alias] = await submit.find_template(ctx, who.account_id, one)
+                known[alias] = await submit.find_template(ctx, who.account_id, alias) if alias else None
             admitted.append((index, one, known[alias], identity))
         except errors.PostroadError as refusal:
             if refusal.status >= errors.InternalError.status:
@@ -145,11 +148,11 @@ async def _make(
     submissions = await _compose_all(ctx, who, admitted, refused, threaded=threaded)
     if refused and expanded.all_or_nothing:
         index = min(refused)
-        raise batch.named(refused[index], expanded.member, index)
-    return batch.Batch(
+        raise transaction.name_item(refused[index], expanded.member, index)
+    return transaction.Batch(
         submissions=list(submissions.values()),
         indexes=list(submissions),
-        refused={index: batch.item_error(refusal) for index, refusal in sorted(refused.items())},
+        refused={index: transaction.item_error(refusal) for index, refusal in sorted(refused.items())},
         key=key,
         member=expanded.member,
         all_or_nothing=expanded.all_or_nothing,
@@ -166,13 +169,13 @@ def _first_refusal(
     """Why a batch of all or nothing that is over the rate is refused: the fields come before the rate."""
     for index, one in enumerate(checked):
         if isinstance(one, errors.PostroadError):
-            return batch.named(one, expanded.member, index)
+            return transaction.name_item(one, expanded.member, index)
     refusal = ctx.rate_limiter.refusal(who.account_id, now=ctx.clock(), rate=who.request_rate)
-    return batch.named(refusal, expanded.member, within)
+    return transaction.name_item(refusal, expanded.member, within)
 
 
 def _counted(refused: Mapping[int, errors.PostroadError]) -> int:
-    return batch.counted(map(batch.item_error, refused.values()))
+    return transaction.counted(map(transaction.item_error, refused.values()))
 
 
 async def _compose_all(
@@ -191,7 +194,7 @@ async def _compose_all(
     threaded = threaded or any(rendering.has_lists(checked.variables) for _, checked, _, _ in admitted)
     while left:
         work = functools.partial(_compose, left, submissions, refused)
-        await submit.run(ctx, who.account_id, work, threaded=threaded)
+        await ctx.threads.run(who.account_id, work) if threaded else work()
     return submissions
 
 
@@ -204,14 +207,14 @@ def _compose(
 
     A thread cannot be interrupted, and a template can take a tenth of a second and become little, or too much.
     """
-    total = sum(map(batch.size_of, submissions.values()))
+    total = sum(made.size for made in submissions.values())
     ends_at = time.monotonic() + TURN_SECONDS
     while left:
         index, checked, template, identity = left.popleft()
         try:
             rendered = checked if template is None else submit.render(checked, template)
             made = submissions[index] = compose.compose(rendered, identity)
-            total += batch.size_of(made)
+            total += made.size
         except (errors.InvalidRequest, errors.PayloadTooLarge) as refusal:
             refused[index] = refusal
         if total > MAX_BYTES:
@@ -228,7 +231,7 @@ def _too_large(total: int) -> errors.PayloadTooLarge:
 
 
 async def _accept(
-    ctx: context.Context, who: callers.Caller, made: batch.Batch, *, request_id: str
+    ctx: context.Context, who: callers.Caller, made: transaction.Batch, *, request_id: str
 ) -> transaction.Accepted:
     """Run the transaction, unless there is nothing to store."""
     if made.submissions:
@@ -236,13 +239,13 @@ async def _accept(
     replayed = await _replay(ctx, who, made.key)
     if replayed is not None:
         return replayed
-    if count := batch.counted(made.refused.values()):
+    if count := transaction.counted(made.refused.values()):
         await submit.count_refused(ctx, who, count=count)
     errors_of_items = list(made.refused.values())
     return transaction.Accepted(
         message_id="",
         request_id=request_id,
-        response=batch.encode(errors_of_items, request_id=request_id),
+        response=transaction.encode_batch(errors_of_items, request_id=request_id),
         replayed=False,
         refused=tuple(error.code for error in errors_of_items),
     )
@@ -255,7 +258,7 @@ async def _replay(ctx: context.Context, who: callers.Caller, key: transaction.Ke
         if used is None:
             await submit.refuse_suspended(tx, who.account_id)
             return None
-    replayed = batch.replay(used, key)
+    replayed = transaction.replay_batch(used, key)
     if isinstance(replayed, errors.PostroadError):
         raise replayed
     return replayed

@@ -1,6 +1,7 @@
 """Accepts a finished MIME message, from SMTP: kept as it is, re-encoded to 7 bits, or rendered from its template."""
 
 import binascii
+import functools
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,7 @@ from typing import Final
 import msgspec
 
 from postroad import context, errors
-from postroad.mail.accept import compose, mime_validation, sending_rights, submit, transaction, validation
+from postroad.mail.accept import compose, mime_validation, send_limits, submit, transaction, validation
 from postroad.model.mail import send_request, statuses
 from postroad.model.people import callers
 from postroad.model.units import times
@@ -197,13 +198,16 @@ async def submit_mime(
     scope = submit.sending_identity(who)
     slow = _is_slow(raw.content)
     with submit.RefusalCounter(ctx, statuses.Source.SMTP):
-        checked, send, key = await submit.run(
-            ctx, who.account_id, lambda: _check(raw, credential_id=scope), threaded=slow
-        )
+        work = functools.partial(_check, raw, credential_id=scope)
+        checked, send, key = await ctx.threads.run(who.account_id, work) if slow else work()
         info = submit.SubmissionInfo(request_id=request_id, source=statuses.Source.SMTP, key=key)
-        return await submit.submit_checked(
-            ctx, who, checked, info, lambda identity: _compose(ctx, checked, send, identity, is_slow=slow)
-        )
+        with submit.InFlight(ctx.in_flight, key):
+            try:
+                identity = await submit.admit_one(ctx, who, checked, info)
+                submission = await _compose(ctx, checked, send, identity, is_slow=slow)
+            except errors.PostroadError as refusal:
+                return await submit.replay_or_refuse(ctx, who, info, refusal)
+            return await submit.accept_one(ctx, submission)
 
 
 def _is_slow(content: bytes) -> bool:
@@ -242,7 +246,9 @@ async def _compose(
     await _check_envelope_domain(ctx, checked, identity.account_id)
     if send is not None:
         return await submit.compose_fields(ctx, send, identity, is_large=is_slow)
-    return await submit.run(ctx, identity.account_id, lambda: compose_mime(checked, identity), threaded=is_slow)
+    if is_slow:
+        return await ctx.threads.run(identity.account_id, functools.partial(compose_mime, checked, identity))
+    return compose_mime(checked, identity)
 
 
 async def _check_envelope_domain(ctx: context.Context, checked: mime_validation.CheckedMime, account_id: str) -> None:
@@ -250,7 +256,7 @@ async def _check_envelope_domain(ctx: context.Context, checked: mime_validation.
     if domain is None or domain == checked.sender.domain:
         return
     try:
-        await sending_rights.sending_domain(ctx, account_id, domain)
+        await send_limits.sending_domain(ctx, account_id, domain)
     except errors.Forbidden:
         raise errors.Forbidden(
             f"MAIL FROM: this account cannot send from {domain}; set the envelope sender to an address at "

@@ -1,33 +1,47 @@
 """The accepting transaction: key, message, recipients, queue and credits are stored together or not at all.
 
-It works on a batch (storage/engine/group_commit.py). The accounts are locked first. An idempotency key belongs to a
-credential and so to one account: the holder of the account's lock sees every key used before, and no other host can add
-one. The same lock makes rates, warm-up and limits of API keys exact. Each submission is then decided in order, against
-what the earlier ones of the batch left, and everything accepted is written with one statement per table.
+It works on a group of the group commit (storage/engine/group_commit.py), which has single submissions, batches and
+refused sends: the single ones are stored together, the refused ones are counted, then each batch is stored. The
+accounts are locked first. An idempotency key belongs to a credential and so to one account: the holder of the account's
+lock sees every key used before, and no other host can add one. The same lock makes rates, warm-up and limits of API
+keys exact. Each submission is then decided in order, against what the earlier ones of the group left, and everything
+accepted is written with one statement per table.
+
+A batch has the messages of one request, under one key. It sees what was stored before it, and either gets a result for
+each item, or, if the caller wants all or nothing, is refused with the error of its first item that cannot be accepted.
+Its key is stored with the response if at least one item was accepted; a batch without one stores nothing.
 """
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
-from postroad import context, errors
-from postroad.mail.accept import refusals, send_limits
+from postroad import config, context, errors
+from postroad.mail.accept import send_limits
 from postroad.model.delivery import providers, throttle
 from postroad.model.domains import warmup
 from postroad.model.events import events
-from postroad.model.mail import limits
+from postroad.model.mail import limits, send_request
 from postroad.model.people import callers
-from postroad.storage.engine import store
+from postroad.model.units import times
+from postroad.storage.engine import group_commit, store
 from postroad.storage.mail import domains, mail_counts, messages, queue
 from postroad.storage.people import accounts as stored_accounts
 from postroad.storage.people import credentials, rates
 
 # As many as a commit has, unless it is that of one batch.
 PART_RECIPIENTS = 256
-KEY_MICROSECONDS = limits.IDEMPOTENCY_KEY_SECONDS * 1_000_000
+# An address of 254 octets in two forms, its domain, ids, and the row of the queue.
+RECIPIENT_BYTES = 1024
+# An id and a time.
+REFUSED_BYTES = 64
+# When they meet every item, they are the error of the request.
+OF_THE_ACCOUNT = (errors.Unauthorized, errors.AccountSuspended, errors.RateLimited)
+_encoder = msgspec.json.Encoder()
 
 
 class Key(msgspec.Struct, frozen=True, array_like=True):
@@ -64,6 +78,72 @@ class Submission(msgspec.Struct, frozen=True, array_like=True):
         """The domain whose warm-up it counts towards."""
         return None if self.warmup_domain is None else (self.message.account_id, self.warmup_domain)
 
+    @property
+    def account_id(self) -> str:
+        return self.message.account_id
+
+    @property
+    def size(self) -> int:
+        """The bytes of the message, and of what is stored beside it, which can be more."""
+        message = self.message
+        beside = len(message.response) + len((message.metadata or "").encode())
+        return message.size + beside + RECIPIENT_BYTES * len(self.recipients)
+
+    @property
+    def work(self) -> int:
+        """The number of recipients, which decides how long it takes to store."""
+        return len(self.recipients)
+
+
+class Batch(msgspec.Struct, frozen=True, array_like=True):
+    """The submissions of one request, at least one; they have no keys of their own.
+
+    `indexes` are their indexes among the items of the request; the other items were refused before, with the errors in
+    `refused` by index. `member` names the list of items in the request.
+    """
+
+    submissions: Sequence[Submission]
+    indexes: Sequence[int]
+    refused: dict[int, send_request.ItemError]
+    key: Key
+    member: str
+    all_or_nothing: bool
+
+    @property
+    def account_id(self) -> str:
+        return self.submissions[0].account_id
+
+    @property
+    def size(self) -> int:
+        return sum(submission.size for submission in self.submissions)
+
+    @property
+    def work(self) -> int:
+        return sum(submission.work for submission in self.submissions)
+
+
+class RefusedSend(msgspec.Struct, frozen=True, array_like=True):
+    """A send, or `count` items of a batch, that was refused after the rate check: it counts and stores nothing else.
+
+    What a process remembers of a rate is only a first filter, and each frontend has its own. So a refusal takes from
+    the stored bucket of its account, which is one for all processes.
+    """
+
+    account_id: str
+    created_at: int
+    count: int = 1
+
+    @property
+    def size(self) -> int:
+        return REFUSED_BYTES
+
+    @property
+    def work(self) -> int:
+        return 1
+
+
+Entry = Submission | Batch | RefusedSend
+
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
@@ -77,6 +157,9 @@ class Accepted:
     full_at: int | None = field(default=None, compare=False)
     # The error codes of items of a batch that were refused, for metrics. Not part of the response.
     refused: tuple[str, ...] = field(default=(), compare=False)
+
+
+AcceptCommits = group_commit.Commits[Entry, Accepted]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +202,48 @@ class ItemRefusedError(Exception):
         super().__init__(refusal.message)
         self.index = index
         self.refusal = refusal
+
+
+def accepting(
+    settings: config.Settings, rate_limiter: context.RateLimiter, clock: Callable[[], int], outbox: context.Outbox
+) -> group_commit.Operation[Entry, Accepted]:
+    """The operation of the group commit that accepts mail."""
+    conditions = providers.route_conditions(settings.routes)
+    routed_by = conditions if conditions.are_any else None
+
+    async def accept_group(
+        tx: store.Transaction, entries: Sequence[Entry]
+    ) -> Sequence[Accepted | errors.PostroadError]:
+        # For each group: settings can be reloaded.
+        caps = settings.warmup.recipients_per_day
+        policies = Policies(rate_limiter.policy, warmup_caps=caps, clock=clock, routed_by=routed_by)
+        return await accept_entries(tx, entries, policies=policies, outbox=outbox)
+
+    return accept_group
+
+
+async def accept_entries(
+    tx: store.Transaction,
+    entries: Sequence[Entry],
+    *,
+    policies: Policies,
+    outbox: context.Outbox,
+) -> Sequence[Accepted | errors.PostroadError]:
+    """Store a group; each entry gets its response or its error."""
+    single = [entry for entry in entries if isinstance(entry, Submission)]
+    if len(single) == len(entries):
+        return await accept(tx, single, policies=policies, outbox=outbox)
+    # All at once and in order: whoever has the lock of a later account may wait for that of an earlier one.
+    locked = await stored_accounts.lock(tx, [entry.account_id for entry in entries])
+    of_single = iter(await accept(tx, single, policies=policies, outbox=outbox) if single else ())
+    refused = [entry for entry in entries if isinstance(entry, RefusedSend)]
+    of_refused = iter(await count_refused_sends(tx, refused, locked=locked, policies=policies) if refused else ())
+    return [
+        await _accept_batch(tx, entry, locked=locked, policies=policies, outbox=outbox)
+        if isinstance(entry, Batch)
+        else next(of_single if isinstance(entry, Submission) else of_refused)
+        for entry in entries
+    ]
 
 
 async def accept(
@@ -210,18 +335,32 @@ def _check_key(key: Key | None, state: BatchState) -> Decision:
     if key is None:
         return None
     if key.pair in state.claimed:
-        return refusals.in_progress()
+        return in_progress()
     stored = state.keys.get(key.pair)
     if stored and stored.body_hash != key.body_hash:
-        return refusals.different_body()
+        return different_body()
     return stored
+
+
+def in_progress() -> errors.IdempotencyInProgress:
+    return errors.IdempotencyInProgress("Idempotency-Key: the first request with this key is still running; retry")
+
+
+def different_body() -> errors.IdempotencyConflict:
+    return errors.IdempotencyConflict(
+        "Idempotency-Key: this key was used with a different body in the last 24 hours; use a new key"
+    )
+
+
+def suspended(reason: str | None) -> errors.AccountSuspended:
+    return errors.AccountSuspended(f"the account is suspended: {reason or 'contact the operator'}")
 
 
 def _check_account(account: stored_accounts.Account | None) -> Decision:
     if account is None:
         return errors.Unauthorized("the account of this credential no longer exists")
     if account.status == stored_accounts.SUSPENDED:
-        return refusals.suspended(account.suspended_reason)
+        return suspended(account.suspended_reason)
     return None
 
 
@@ -242,7 +381,15 @@ def _check_warmup(submission: Submission, state: BatchState, caps: Sequence[int]
     warmed = warmup.at(state.warmups.get(key), now=message.created_at, caps=caps)
     if warmup.has_room(warmed, message.recipient_count, caps=caps):
         return None
-    return refusals.over_cap(key[1], warmup.view(warmed, caps), message)
+    view = warmup.view(warmed, caps)
+    msg = (
+        f"from: {key[1]} is new and warms up: {view.used} of today's {view.cap} recipients are used, and this message "
+        f"has {message.recipient_count}; from 00:00 UTC "
+        f"{'there is no limit' if view.tomorrow is None else f'the limit is {view.tomorrow}'}; the operator can "
+        "mark the domain as warm"
+    )
+    seconds = math.ceil((view.next_at - message.created_at) / times.SECOND)
+    return errors.WarmupLimited(msg, retry_after=max(1, seconds))
 
 
 def _check_api_key(submission: Submission, state: BatchState) -> Decision:
@@ -253,7 +400,12 @@ def _check_api_key(submission: Submission, state: BatchState) -> Decision:
 
 def _check_credits(submission: Submission, state: BatchState) -> Decision:
     needed, left = submission.message.credits_reserved, state.credits_left[submission.message.account_id]
-    return refusals.insufficient_credits(needed, left) if left < needed else None
+    if needed <= left:
+        return None
+    return errors.InsufficientCredits(
+        f"the message needs {send_limits.credits_text(needed)}, one for each unique recipient, but only {left} "
+        f"{'is' if left == 1 else 'are'} available"
+    )
 
 
 def _count(submission: Submission, state: BatchState, caps: Sequence[int]) -> None:
@@ -379,7 +531,7 @@ def new_key(
         account_id=message.account_id,
         body_hash=key.body_hash,
         message_id=message_id,
-        expires_at=message.created_at + KEY_MICROSECONDS,
+        expires_at=message.created_at + limits.IDEMPOTENCY_KEY_SECONDS * times.SECOND,
         response=response,
     )
 
@@ -439,3 +591,125 @@ async def _write_low_credits(
         data = events.CreditsData(available=left, used=used)
         event = events.AccountEvent(account.id, events.EventType.CREDITS_LOW, now, data)
         await outbox.write_account(tx, [event])
+
+
+async def count_refused_sends(
+    tx: store.Transaction,
+    refused: Sequence[RefusedSend],
+    *,
+    locked: Mapping[str, stored_accounts.Account],
+    policies: Policies,
+) -> list[Accepted | errors.PostroadError]:
+    """Count them, in order; those over the limit get that error. The others get the state of their bucket.
+
+    Several items take what is left; they are over the limit if nothing is.
+    """
+    before = await rates.find(tx, {send.account_id for send in refused})
+    buckets = dict(before)
+    answers: list[Accepted | errors.PostroadError] = []
+    for send in refused:
+        policy = throttle.at_rate(
+            policies.rate, locked[send.account_id].request_rate if send.account_id in locked else None
+        )
+        clock = policies.clock()
+        refusal = send_limits.take_shared(buckets, send.account_id, policy, now=send.created_at, clock=clock)
+        for _ in range(1, send.count):
+            send_limits.take_shared(buckets, send.account_id, policy, now=send.created_at, clock=clock)
+        full_at = throttle.full_at(buckets[send.account_id], now=send.created_at)
+        answers.append(refusal or Accepted("", "", b"", replayed=False, full_at=full_at))
+    await send_limits.write_rates(tx, locked, before=before, after=buckets)
+    return answers
+
+
+async def _accept_batch(
+    tx: store.Transaction,
+    batch: Batch,
+    *,
+    locked: Mapping[str, stored_accounts.Account],
+    policies: Policies,
+    outbox: context.Outbox,
+) -> Accepted | errors.PostroadError:
+    message = batch.submissions[0].message
+    # The holder of the account's lock sees every key used before.
+    used = (await messages.idempotency_keys(tx, [batch.key.pair], now=message.created_at)).get(batch.key.pair)
+    if used is not None:
+        replayed = replay_batch(used, batch.key)
+        if isinstance(replayed, Accepted):
+            # The items took nothing from the rate, whatever a process has counted for them.
+            bucket = (await rates.find(tx, {message.account_id})).get(message.account_id, throttle.SharedBucket())
+            replayed = dataclasses.replace(replayed, full_at=throttle.full_at(bucket, now=message.created_at))
+        return replayed
+    try:
+        answers = await accept(
+            tx, batch.submissions, policies=policies, outbox=outbox, all_or_nothing=batch.all_or_nothing
+        )
+    except ItemRefusedError as item:
+        return name_item(item.refusal, batch.member, batch.indexes[item.index])
+    accepted = _accepted(batch, answers, request_id=message.request_id)
+    if count := counted(batch.refused.values()):
+        refused = RefusedSend(message.account_id, message.created_at, count)
+        (answer,) = await count_refused_sends(tx, [refused], locked=locked, policies=policies)
+        if isinstance(answer, Accepted):
+            accepted = dataclasses.replace(accepted, full_at=answer.full_at)
+    if not accepted.message_id and isinstance(answers[0], OF_THE_ACCOUNT):
+        return answers[0]
+    if accepted.message_id:
+        key = new_key(message, batch.key, message_id=accepted.message_id, response=accepted.response)
+        await messages.insert_idempotency_keys(tx, [key])
+    return accepted
+
+
+def _accepted(batch: Batch, answers: Sequence[Accepted | errors.PostroadError], *, request_id: str) -> Accepted:
+    results: dict[int, str | send_request.ItemError] = dict(batch.refused)
+    for index, answer in zip(batch.indexes, answers, strict=True):
+        results[index] = item_error(answer) if isinstance(answer, errors.PostroadError) else answer.message_id
+    stored = [answer for answer in answers if isinstance(answer, Accepted)]
+    full_at = [answer.full_at for answer in answers if isinstance(answer, Accepted | send_limits.Exceeded)]
+    return Accepted(
+        message_id=stored[0].message_id if stored else "",
+        request_id=request_id,
+        response=encode_batch([results[index] for index in range(len(results))], request_id=request_id),
+        replayed=False,
+        full_at=full_at[-1] if full_at else None,
+        refused=tuple(result.code for result in results.values() if isinstance(result, send_request.ItemError)),
+    )
+
+
+def encode_batch(results: Sequence[str | send_request.ItemError], *, request_id: str) -> bytes:
+    """The response to a batch, of the ids and errors of its items."""
+    return _encoder.encode(
+        send_request.BatchReceipt(
+            tuple(
+                send_request.BatchResult(id=result)
+                if isinstance(result, str)
+                else send_request.BatchResult(error=result)
+                for result in results
+            ),
+            request_id,
+        )
+    )
+
+
+def replay_batch(used: messages.StoredIdempotencyKey, key: Key) -> Accepted | errors.IdempotencyConflict:
+    """The response that an earlier batch with this key got, or the error if another request had the key."""
+    if used.body_hash != key.body_hash or used.response is None:
+        return different_body()
+    request_id = msgspec.json.decode(used.response, type=send_request.BatchReceipt).request_id
+    return Accepted(used.message_id, request_id, used.response, replayed=True)
+
+
+def item_error(refusal: errors.PostroadError) -> send_request.ItemError:
+    """An error as the result of an item."""
+    message = refusal.item_message if isinstance(refusal, send_limits.Exceeded) else refusal.message
+    return send_request.ItemError(refusal.code, message)
+
+
+def counted(refused: Iterable[send_request.ItemError]) -> int:
+    """How many refused items count towards the rate: not those that are over it."""
+    return sum(error.code != errors.RateLimited.code for error in refused)
+
+
+def name_item(refusal: errors.PostroadError, member: str, index: int) -> errors.PostroadError:
+    """The error with the name of the item that it is about."""
+    refusal.message = f"{member}[{index}]: {refusal.message}"
+    return refusal

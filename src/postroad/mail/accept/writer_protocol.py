@@ -7,7 +7,6 @@ from typing import Final
 import msgspec
 
 from postroad import errors
-from postroad.mail.accept import batch as acceptance_batch
 from postroad.mail.accept import send_limits, transaction
 from postroad.network import framing
 from postroad.storage.engine import group_commit, store
@@ -29,14 +28,14 @@ class SubmitBatch(WireMessage, frozen=True):
     """A frontend hands a batch over."""
 
     number: int
-    batch: acceptance_batch.Batch
+    batch: transaction.Batch
 
 
 class CountRefused(WireMessage, frozen=True):
     """A frontend has refused a send, which counts towards the rate."""
 
     number: int
-    refused: acceptance_batch.RefusedSend
+    refused: transaction.RefusedSend
 
 
 class Probe(WireMessage, frozen=True):
@@ -192,10 +191,10 @@ MAX_BYTES_WAITING: Final = group_commit.MAX_BYTES * group_commit.WAITING_BATCHES
 # A writer refuses what its database does not accept in time. One that is silent for this much longer hangs.
 WRITER_TIMEOUT_SECONDS: Final = 20.0
 
-_Call = group_commit.Call[acceptance_batch.Entry, transaction.Accepted]
+_Call = group_commit.Call[transaction.Entry, transaction.Accepted]
 
 
-class RemoteCommits(group_commit.Commits[acceptance_batch.Entry, transaction.Accepted]):
+class RemoteCommits(group_commit.Commits[transaction.Entry, transaction.Accepted]):
     """The accept path of a frontend: the writer commits what is submitted here."""
 
     def __init__(self, channel: Channel, *, max_waiting: int, wait_seconds: float) -> None:
@@ -291,9 +290,9 @@ class RemoteCommits(group_commit.Commits[acceptance_batch.Entry, transaction.Acc
         self._reply_timer = loop.call_at(first.deadline, self._refuse_unanswered) if first else None
 
 
-def _handed_over(number: int, entry: acceptance_batch.Entry) -> WireMessage:
-    if isinstance(entry, acceptance_batch.Batch):
+def _handed_over(number: int, entry: transaction.Entry) -> WireMessage:
+    if isinstance(entry, transaction.Batch):
         return SubmitBatch(number, entry)
-    if isinstance(entry, acceptance_batch.RefusedSend):
+    if isinstance(entry, transaction.RefusedSend):
         return CountRefused(number, entry)
     return Submit(number, entry)

@@ -8,7 +8,7 @@ import dataclasses
 from typing import Final
 
 from postroad import context, errors
-from postroad.mail.accept import sending_rights
+from postroad.mail.accept import send_limits
 from postroad.model.domains import warmup
 from postroad.model.events import events
 from postroad.model.units import identifiers, times
@@ -24,7 +24,7 @@ async def warmup_view(ctx: context.Context, domain: domains.Domain) -> warmup.Vi
     if domain.warm or not ctx.settings.warmup.enabled:
         return None
     async with ctx.store.reading() as tx:
-        state = await sending_rights.warmup_state(ctx, tx, domain)
+        state = await send_limits.warmup_state(ctx, tx, domain)
     return warmup.view(state, ctx.settings.warmup.recipients_per_day)
 
 
@@ -33,7 +33,7 @@ async def warmup_calendar(ctx: context.Context, domain: domains.Domain) -> list[
     if domain.warm or not ctx.settings.warmup.enabled:
         return None
     async with ctx.store.reading() as tx:
-        state = await sending_rights.warmup_state(ctx, tx, domain)
+        state = await send_limits.warmup_state(ctx, tx, domain)
     return warmup.calendar(state, ctx.settings.warmup.recipients_per_day) or None
 
 

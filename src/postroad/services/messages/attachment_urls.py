@@ -49,7 +49,7 @@ class AttachmentFetcher:
             raise errors.InvalidRequest(f"{field}: could not be fetched: {refusal.message}") from None
         self._bytes_left -= len(content)
         is_large = len(content) > submit.INLINE_CHARACTERS
-        return await submit.run(self._ctx, self._account_id, lambda: encode(content), threaded=is_large)
+        return await self._ctx.threads.run(self._account_id, lambda: encode(content)) if is_large else encode(content)
 
 
 @contextlib.asynccontextmanager

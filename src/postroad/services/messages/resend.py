@@ -7,6 +7,7 @@ test mail, whoever sends it again. What expires, expires after the same time.
 """
 
 import dataclasses
+import functools
 import hashlib
 from collections.abc import Sequence
 from enum import StrEnum
@@ -103,11 +104,15 @@ async def resend(
             checked = _checked(original)
             large = len(original.content) > submit.INLINE_CHARACTERS
 
-            async def composed(identity: compose.MessageIdentity) -> transaction.Submission:
-                work = lambda: _compose(original, checked, identity)  # noqa: E731 - for a thread
-                return await submit.run(ctx, who.account_id, work, threaded=large)
-
-            accepted = await submit.submit_checked(ctx, who, checked, info, composed)
+            with submit.InFlight(ctx.in_flight, used):
+                try:
+                    identity = await submit.admit_one(ctx, who, checked, info)
+                    work = functools.partial(_compose, original, checked, identity)
+                    submission = await ctx.threads.run(who.account_id, work) if large else work()
+                except errors.PostroadError as refusal:
+                    accepted = await submit.replay_or_refuse(ctx, who, info, refusal)
+                else:
+                    accepted = await submit.accept_one(ctx, submission)
     # Mail is in the message log: only what a user does is in the audit log too.
     if ctx.actor.user_id is not None and not accepted.replayed:
         async with ctx.store.transaction() as tx:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from postroad import context, errors
-from postroad.mail.accept import rendering, sending_rights, submit, transaction
+from postroad.mail.accept import rendering, send_limits, submit, transaction
 from postroad.model.mail import send_request, statuses
 from postroad.model.people import callers
 from postroad.model.units import times
@@ -89,7 +89,7 @@ async def senders(ctx: context.Context, account_id: str, allowed: Sequence[str] 
     for name in names:
         if len(found) < limit:
             with contextlib.suppress(errors.Forbidden):
-                found.append(f"{SENDER}@{(await sending_rights.sending_domain(ctx, account_id, name)).name}")
+                found.append(f"{SENDER}@{(await send_limits.sending_domain(ctx, account_id, name)).name}")
     return found
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from postroad import build_version, context, errors
-from postroad.mail.accept import stored_space
+from postroad.mail.accept import queue_limit
 from postroad.model.delivery import providers
 from postroad.model.units import times
 from postroad.services.messages import queue_inspection
@@ -77,7 +77,7 @@ async def _refresh(ctx: context.Context) -> None:
         events = await webhooks.delivery_counts(tx)
         low = await accounts.low_credit_count(tx, since_hour=mail_counts.hour_of(now) - accounts.LOW_CREDIT_HOURS)
         used = await space.read(tx)
-    stored = await stored_space.read(ctx.store, ctx.settings)
+    stored = await queue_limit.read_usage(ctx.store, ctx.settings)
     shown, ready = ctx.metrics, counts.get(queue_views.READY)
     shown.queue.replace({(state,): counts[state].recipients if state in counts else 0 for state in queue_views.STATES})
     oldest = min((count.queued_at for count in counts.values()), default=now)
@@ -88,7 +88,7 @@ async def _refresh(ctx: context.Context) -> None:
     shown.low_credits.replace({(): low if ctx.settings.credits.enabled else 0})
     _show_webhooks(shown, events, now=now)
     shown.stored_bytes.replace({("live",): sum(stored.live.values()), ("test",): sum(stored.test.values())})
-    near = {one.account_id for one in stored_space.near_quota(stored, ctx.settings)}
+    near = {one.account_id for one in queue_limit.near_quota(stored, ctx.settings)}
     shown.near_quota.replace({(): len(near)})
     shown.certificates.replace(await certificates.seconds_left(ctx))
     shown.database_bytes.replace({(): used.size})

@@ -9,7 +9,7 @@ from typing import Final
 
 from postroad import config
 from postroad.keys import installation_keys, key_check
-from postroad.mail.accept import stored_space
+from postroad.mail.accept import queue_limit
 from postroad.model.units import identifiers, times
 from postroad.network.http import guarded_client as webhook_client
 from postroad.services.operations import partitions as maintained
@@ -148,7 +148,7 @@ async def _folder(given: findings.Subject, folder: str) -> findings.Finding:
     return findings.ok(shown)
 
 
-def _refusal(known: stored_space.Disk, megabytes: int) -> str:
+def _refusal(known: queue_limit.Disk, megabytes: int) -> str:
     """When all mail is refused, while so many megabytes are set as the minimum of free space."""
     floor = f"{known.floor // MEBIBYTE:,} MiB"
     if known.floor < megabytes * MEBIBYTE:
@@ -158,12 +158,12 @@ def _refusal(known: stored_space.Disk, megabytes: int) -> str:
     return f"below {floor}, all mail is refused"
 
 
-async def _near_floor(given: findings.Subject, folder: str) -> stored_space.Disk | None:
+async def _near_floor(given: findings.Subject, folder: str) -> queue_limit.Disk | None:
     """The disk on which mail will be refused, or is; None while that is far away, or never happens."""
     if given.store is None or folder != open_store.sqlite_folder(given.settings.database.url):
         return None
     async with given.store.reading() as tx:
-        found = await stored_space.read_disk(tx, given.settings)
+        found = await queue_limit.read_disk(tx, given.settings)
     return None if found is None or found.free > NEAR_FLOORS * found.floor else found
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from postroad import context
 from postroad.mail import notice_kinds, notice_outbox
-from postroad.mail.accept import stored_space
+from postroad.mail.accept import queue_limit
 from postroad.model.bounces import reasons
 from postroad.model.delivery import providers
 from postroad.model.units import times
@@ -86,14 +86,14 @@ async def _low_credits(ctx: context.Context, tx: store.Transaction, now: int) ->
 
 
 async def _low_storage(ctx: context.Context) -> list[notice_outbox.NewNotice]:
-    near = stored_space.near_quota(await stored_space.read(ctx.store, ctx.settings), ctx.settings)
+    near = queue_limit.near_quota(await queue_limit.read_usage(ctx.store, ctx.settings), ctx.settings)
     return [
         notice_outbox.NewNotice(
             kind=notice_kinds.STORAGE_LOW,
             subject=f"{one.account_id} test" if one.is_test else one.account_id,
             values={
-                "used": str(one.used // stored_space.MEBIBYTE),
-                "quota": str(one.quota // stored_space.MEBIBYTE),
+                "used": str(one.used // queue_limit.MEBIBYTE),
+                "quota": str(one.quota // queue_limit.MEBIBYTE),
                 "is_test": "test" if one.is_test else "",
                 "days": str(ctx.settings.retention.test_days),
             },
