@@ -5,6 +5,7 @@ import re
 
 from postroad import context
 from postroad.services.messages import saved_views
+from postroad.storage.mail import message_search
 from tests import accepted_mail
 from tests.dashboard.browser_client import Browser, notice_of
 
@@ -16,7 +17,8 @@ def chips(text: str) -> dict[str, str]:
 
 
 async def view_ids(ctx: context.Context, browser: Browser) -> dict[str, str]:
-    return {one.name: one.id for one in await saved_views.of_account(ctx, browser.account_id)}
+    async with ctx.store.reading() as tx:
+        return {view.name: view.id for view in await message_search.saved_views(tx, browser.account_id)}
 
 
 async def test_a_search_is_saved_renamed_and_removed(ctx: context.Context, browser: Browser, reader: Browser) -> None:

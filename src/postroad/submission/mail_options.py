@@ -56,7 +56,6 @@ def keywords(now: int) -> list[str]:
 
 
 def parse(parameters: server_commands.Parameters, *, now: int) -> MailOptions:
-    """The options of a MAIL command. Raises BadOption."""
     if not parameters.keys() & server_commands.TIME_PARAMETERS:
         return NONE
     if "HOLDFOR" in parameters and "HOLDUNTIL" in parameters:

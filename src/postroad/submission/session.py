@@ -63,7 +63,6 @@ def status_of(reply: values.Reply) -> str:
 
 
 def error_of(reply: values.Reply) -> errors.PostroadError:
-    """The error for a refusal by the protocol layer."""
     if reply.enhanced in _BUSY:
         return errors.TemporaryFailure(reply.text, retry_after=_BUSY_RETRY_SECONDS)
     kind = errors.PayloadTooLarge if reply.code == _TOO_LARGE else errors.InvalidRequest
@@ -76,7 +75,6 @@ def is_about_content(reply: values.Reply) -> bool:
 
 
 def protocol_of(*, is_secure: bool, is_utf8: bool) -> str:
-    """The `with` protocol of `Received`."""
     return _PROTOCOLS[is_secure, is_utf8]
 
 
@@ -89,8 +87,6 @@ BAD_RECIPIENT: Final = "553 5.1.3"
 
 
 class _Request(msgspec.Struct):
-    """One verb, for the log."""
-
     id: str
     verb: str
     started: float = msgspec.field(default_factory=time.perf_counter)
@@ -99,8 +95,6 @@ class _Request(msgspec.Struct):
 
 
 class SubmissionSession(smtp_server.SessionPolicy):
-    """One session."""
-
     def __init__(
         self,
         ctx: context.Context,
@@ -123,11 +117,9 @@ class SubmissionSession(smtp_server.SessionPolicy):
 
     @property
     def account_id(self) -> str | None:
-        """The account of the credential."""
         return self._caller.account_id if self._caller is not None else None
 
     def closed(self) -> None:
-        """The connection is closed."""
         self._ctx.metrics.submission_connections.change(-1)
 
     # Verbs.
@@ -150,7 +142,6 @@ class SubmissionSession(smtp_server.SessionPolicy):
         return super().mail(sender, parameters)
 
     def recipient(self, text: str, parameters: server_commands.Parameters) -> smtp_server.PolicyDecision:
-        """RCPT: an address that mail can be sent to."""
         try:
             address.parse(text)
         except address.AddressError as problem:
@@ -158,7 +149,6 @@ class SubmissionSession(smtp_server.SessionPolicy):
         return super().recipient(text, parameters)
 
     async def message(self, transaction: values.MailTransaction) -> values.Reply:
-        """The message is complete: accept or refuse it."""
         request = self._request("DATA")
         reply, code = await self._attempt(request, self._submit(request, transaction))
         if code == errors.Unauthorized.code:
@@ -226,7 +216,6 @@ class SubmissionSession(smtp_server.SessionPolicy):
         return _Request(self._ctx.new_id(identifiers.REQUEST, now=self._ctx.clock()), verb)
 
     async def _attempt(self, request: _Request, work: Awaitable[values.Reply]) -> tuple[values.Reply, str | None]:
-        """The reply to a verb, and the error code of a refusal."""
         error: errors.PostroadError
         try:
             reply = await work

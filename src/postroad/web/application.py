@@ -35,13 +35,10 @@ FORWARDED_FIELD = b"x-forwarded-for"
 
 
 class Proxies:
-    """The trusted proxies of an installation."""
-
     def __init__(self, networks: Sequence[str]) -> None:
         self._networks: tuple[Network, ...] = tuple(map(ipaddress.ip_network, networks))
 
     def client_address(self, peer: str, headers: routing.Headers) -> str:
-        """The client address of a connection with these header fields."""
         if not self.is_trusted(peer):
             return peer
         nearest = peer
@@ -55,7 +52,6 @@ class Proxies:
         return nearest
 
     def is_trusted(self, address: str) -> bool:
-        """Whether an address is that of a trusted proxy."""
         plain = _address(address)
         return plain is not None and any(ipaddress.ip_address(plain) in network for network in self._networks)
 
@@ -93,8 +89,6 @@ TOO_MANY: Final = "too many requests at once; wait for the responses to those be
 
 
 class Authenticate(Protocol[ContextT_contra]):
-    """Identifies the sender of these header fields; raises `Unauthorized`."""
-
     async def __call__(
         self, context: ContextT_contra, headers: routing.Headers, /, *, client_address: str
     ) -> callers.Caller: ...
@@ -115,8 +109,6 @@ class Require(Protocol):
 
 
 class BindActor(Protocol[routing.ContextT]):
-    """Returns the context for changes by a user or an API key."""
-
     def __call__(
         self, context: routing.ContextT, who: callers.Caller, /, *, request_id: str, client_address: str
     ) -> routing.ContextT: ...
@@ -144,8 +136,6 @@ class _Endpoint(msgspec.Struct, Generic[routing.ContextT], frozen=True):
 
 
 class _Exchange(Generic[routing.ContextT]):
-    """The state of one request."""
-
     __slots__ = (
         "account_id",
         "body_slots",
@@ -239,7 +229,6 @@ class Application(Generic[routing.ContextT]):
             self._table.add(route.method, route.path, target=endpoint)
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """One ASGI scope: a request, or the lifespan of the server."""
         if scope["type"] == "http":
             return self._serve(scope, receive, send)
         if scope["type"] == "lifespan":
@@ -495,16 +484,13 @@ async def _lifespan(receive: Receive, send: Send) -> None:
 
 
 class PathSwitch:
-    """An ASGI callable in front of two others."""
-
     def __init__(self, first: AsgiApp, second: AsgiApp, *, paths: Iterable[str]) -> None:
         self._first = first
         self._second = second
         self._segments = frozenset(path.split("/", 2)[1].encode() for path in paths)
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """One ASGI scope."""
-        is_first = scope["type"] != "http" or _segment(scope["raw_path"]) in self._segments
+        is_first = scope["type"] != "http" or scope["raw_path"][1:].partition(b"/")[0] in self._segments
         return (self._first if is_first else self._second)(scope, receive, send)
 
 
@@ -524,7 +510,6 @@ class PathPrefixes:
         self._headers = {name: prefix.encode() for name, prefix in (headers or {}).items()}
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        """One ASGI scope."""
         path = scope["raw_path"] if scope["type"] == "http" else b""
         for prefix, app in self._applications:
             if path.startswith(prefix) and path[len(prefix) :][:1] in {b"", b"/"}:
@@ -534,11 +519,6 @@ class PathPrefixes:
                 if name in self._headers:
                     return self({**scope, "raw_path": self._headers[name] + path}, receive, send)
         return self._other(scope, receive, send)
-
-
-def _segment(path: bytes) -> bytes:
-    """The first path segment, as sent: our paths begin with plain letters."""
-    return path[1:].partition(b"/")[0]
 
 
 # The application of the plain listener beside an HTTPS one: pages are redirected, everything else is refused.
@@ -564,7 +544,6 @@ class HttpsRedirect:
         self._credentials = frozenset(credentials)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
         del receive
         has_secret = any(
             name in self._credentials or (name == b"cookie" and _SECURE_COOKIE in value)

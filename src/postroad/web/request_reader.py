@@ -53,11 +53,9 @@ class LargeBodySlots:
         self._processing = fairness.FairSemaphore(max(MIN_PROCESSING, MAX_PROCESSING // frontends))
 
     def receiving(self, party: str) -> contextlib.AbstractAsyncContextManager[None]:
-        """Hold a slot while a body is read and its request answered."""
         return _slot(self._receiving, party)
 
     def processing(self, party: str) -> contextlib.AbstractAsyncContextManager[None]:
-        """Hold a slot while a body is processed."""
         return _slot(self._processing, party)
 
 
@@ -112,8 +110,6 @@ class Disconnected(Exception):
 
 
 class Reader:
-    """Reads the input of one route."""
-
     def __init__(self, route: routing.Route[Any]) -> None:
         self._route = route
         self._type = route.body_type.encode()
@@ -165,7 +161,7 @@ class Reader:
         if not body and not self._route.body_required:
             return
         content_type = headers.get(b"content-type")
-        if content_type != self._type and _media_type(content_type) != self._type:
+        if content_type != self._type and (content_type or b"").partition(b";")[0].strip().lower() != self._type:
             raise errors.InvalidRequest(f"Content-Type: must be {self._route.body_type}")
         encoding = headers.get(b"content-encoding")
         if encoding is not None and encoding.strip().lower() != b"identity":
@@ -189,7 +185,6 @@ class Reader:
         return key
 
     async def decode_async(self, body: bytes, *, threads: fairness.FairThreads, party: str) -> Any:  # noqa: ANN401 - the route's own Struct
-        """`decode` without blocking the event loop for long."""
         if len(body) <= MAX_INLINE_OCTETS:
             return self.decode(body)
         # A thread costs more than decoding simple input, and keeps memory that only it reuses.
@@ -288,10 +283,6 @@ def _part(message: MutableMapping[str, Any]) -> bytes:
     return part
 
 
-def _media_type(value: bytes | None) -> bytes:
-    return (value or b"").partition(b";")[0].strip().lower()
-
-
 def _pairs(text: bytes, *, limit: int, root: str) -> list[tuple[str, str]]:
     try:
         return http_values.read_form(text, limit=limit)
@@ -300,7 +291,6 @@ def _pairs(text: bytes, *, limit: int, root: str) -> list[tuple[str, str]]:
 
 
 def _parameters(kind: type | None) -> dict[str, type]:
-    """The types to which a Struct's parameters are converted."""
     info = _type_info(kind) if kind is not None else None
     return {field.encode_name: _scalar(field) for field in info.fields} if isinstance(info, inspect.StructType) else {}
 

@@ -44,16 +44,12 @@ class Headers:
     def get(self, name: bytes) -> bytes | None:
         """The value of a field, or None. A repeated field is refused."""
         value = self._fields.get(name)
-        if value is not None and len(self._fields) != len(self._pairs) and self._count(name) > 1:
+        if value is not None and len(self._fields) != len(self._pairs) and len(self.all(name)) > 1:
             raise errors.InvalidRequest(f"{name.decode('latin-1').title()}: sent more than once; send it once")
         return value
 
     def all(self, name: bytes) -> list[bytes]:
-        """All values of a field that may be repeated, in order."""
         return [value for given, value in self._pairs if given == name]
-
-    def _count(self, name: bytes) -> int:
-        return sum(1 for given, _ in self._pairs if given == name)
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,20 +70,16 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def caller(self) -> callers.Caller:
-        """The caller, on a route with a permission."""
         if self.authenticated is None:
             raise RuntimeError("a public route has no caller")
         return self.authenticated
 
     @property
     def device(self) -> str:
-        """A short name of what sent the request."""
         return login_rules.device_name((self.headers.get(b"user-agent") or b"").decode("latin-1"))
 
 
 class RefusedRequest(msgspec.Struct, frozen=True):
-    """A refused request, as far as it is known."""
-
     request_id: str
     method: str
     path: bytes
@@ -225,7 +217,6 @@ def check(route: Route[Any]) -> None:
 
 
 def challenges(permission: callers.Permission | None) -> tuple[tuple[bytes, bytes], ...]:
-    """The `WWW-Authenticate` values of a route."""
     return (BASIC, BEARER) if permission in callers.PASSWORD_PERMISSIONS else (BEARER,)
 
 
@@ -282,7 +273,6 @@ def refusal_fields(error: errors.PostroadError) -> Fields:
 
 
 def parameters(path: str) -> tuple[str, ...]:
-    """The names of a path's parameters, in order."""
     return tuple(part[1:-1] for part in path.split("/") if part.startswith("{"))
 
 
@@ -298,8 +288,6 @@ class _Node(Generic[TargetT]):
 
 
 class Table(Generic[TargetT]):
-    """Targets by method and path."""
-
     def __init__(self) -> None:
         self._root: _Node[TargetT] = _Node()
         self._literal: dict[bytes, _Node[TargetT]] = {}
@@ -323,7 +311,6 @@ class Table(Generic[TargetT]):
             self._literal[path.encode()] = node
 
     def find(self, method: str, raw_path: bytes) -> tuple[TargetT, dict[str, str]]:
-        """The target of a path as sent, and the path's parameters."""
         values: list[str] = []
         node = self._literal.get(raw_path) or self._walk(raw_path, values)
         found = node.methods.get(method)

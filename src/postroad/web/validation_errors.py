@@ -79,20 +79,16 @@ def choices(kind: inspect.Type) -> list[inspect.Type]:
 
 
 def literal_types(kind: inspect.LiteralType) -> tuple[type, ...]:
-    """The types of the values of a Literal."""
     return tuple(dict.fromkeys(type(value) for value in kind.values))
 
 
 def unknown(name: str, known: Iterable[str], *, what: str, path: str = "") -> str:
-    """An unknown name, with a suggestion."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.7) if len(name) <= SHOWN_CHARACTERS else []
     hint = f"; did you mean '{close[0]}'?" if close else ""
     return f"{_member(path, printable(name))}: unknown {what}{hint}"
 
 
 class _Validator:
-    """One search for the first problem."""
-
     def __init__(self, root: str) -> None:
         self._root = root
         self._left = MAX_STEPS

@@ -97,7 +97,8 @@ class RenamedView(forms.Form, frozen=True, kw_only=True):
 
 async def visible_views(request: requests.PageRequest) -> list[stored.SavedView]:
     """The views of the account that the user can open: those that search hidden content are left out."""
-    views = await saved_views.of_account(request.ctx, request.account_id)
+    async with request.ctx.store.reading() as tx:
+        views = await stored.saved_views(tx, request.account_id)
     return [one for one in views if not request.hides_content or lookup.can_search_without_content(one.search)]
 
 

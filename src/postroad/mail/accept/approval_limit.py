@@ -28,7 +28,7 @@ MAX_BODY_BYTES: Final = 1024 * 1024
 
 
 class ApprovalRequired(errors.Forbidden):
-    """The send waits for a person."""
+    pass
 
 
 async def check(
@@ -87,7 +87,6 @@ def is_expired(approval: approvals.Approval, *, now: int) -> bool:
 
 
 def refusal(approval: approvals.Approval, *, now: int) -> errors.Forbidden:
-    """What the caller is told about a send that is not done."""
     if approval.state == approvals.State.REJECTED:
         return errors.Forbidden(f"request {approval.id} was rejected in the dashboard; do not repeat it")
     if approval.state == approvals.State.APPROVED:

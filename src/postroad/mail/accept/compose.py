@@ -18,8 +18,6 @@ _encoder = msgspec.json.Encoder()
 
 
 class MessageIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """The account and ids of a message, and when it was accepted."""
-
     message_id: str
     recipient_ids: tuple[str, ...]
     ledger_id: str
@@ -44,7 +42,6 @@ class MessageIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compose(checked: validation.CheckedSend, identity: MessageIdentity) -> transaction.Submission:
-    """Everything that the accepting transaction stores. Raises PayloadTooLarge or InvalidRequest."""
     body = _build(checked, identity)
     if len(body) > limits.MIME_BYTES:
         raise errors.PayloadTooLarge(
@@ -57,7 +54,6 @@ def compose(checked: validation.CheckedSend, identity: MessageIdentity) -> trans
 def build_submission(
     checked: validation.CheckedMessage, identity: MessageIdentity, *, body: bytes
 ) -> transaction.Submission:
-    """The rows and the receipt of a message whose bytes are complete."""
     return transaction.Submission(
         message=messages.NewMessage(
             id=identity.message_id,
@@ -167,7 +163,6 @@ def _one_or_several(mailboxes: tuple[address.Mailbox, ...]) -> str | tuple[str, 
 
 
 def _price(checked: validation.CheckedMessage, identity: MessageIdentity) -> int:
-    """The credits that a message costs."""
     return len(checked.recipients) if identity.is_charged else 0
 
 
@@ -190,7 +185,6 @@ def _sha256(data: bytes) -> bytes:
 
 
 def body_hash(checked: validation.CheckedSend, *, digest: Callable[[bytes], bytes] = _sha256) -> bytes:
-    """The hash of a validated request."""
     normal_form: tuple[object, ...] = (
         _address(checked.sender),
         [_address(mailbox) for mailbox in checked.to],
@@ -215,7 +209,6 @@ def body_hash(checked: validation.CheckedSend, *, digest: Callable[[bytes], byte
 
 
 def _options(checked: validation.CheckedSend) -> dict[str, object]:
-    """The options that are given, by their names."""
     known = {
         "send_at": checked.send_at,
         "expires_in": checked.expires_in,

@@ -40,8 +40,6 @@ Fields = Mapping[str, Sequence[message_parser.Field]]
 
 
 class Template(msgspec.Struct, frozen=True):
-    """The template that a message requests, and its variables."""
-
     alias: str
     variables: Mapping[str, statuses.TemplateValue]
 
@@ -64,7 +62,6 @@ class CheckedMime(validation.CheckedMessage, frozen=True, kw_only=True):
 
     @property
     def size(self) -> int:
-        """About how many bytes the message will have; a template can make it more."""
         return len(self.message.body)
 
 
@@ -225,7 +222,6 @@ def _shown(fields: Fields, name: str) -> tuple[address.Mailbox, ...]:
 
 
 def _only(fields: Fields, name: str) -> message_parser.Field | None:
-    """A field that may occur once; None if it is absent."""
     written = fields.get(name)
     if written is None:
         return None

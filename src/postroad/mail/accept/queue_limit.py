@@ -88,15 +88,11 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class AccountUsage(msgspec.Struct, frozen=True):
-    """The bytes that the mail of an account takes: queued mail, and test mail until it is deleted."""
-
     live: int
     test: int
 
 
 class NearQuota(msgspec.Struct, frozen=True):
-    """An account that has used most of a quota, in bytes."""
-
     account_id: str
     used: int
     quota: int
@@ -139,7 +135,6 @@ async def read_kept(database: store.Store, settings: config.Settings, *, now: in
 
 
 def near_quota(usage: Usage, settings: config.Settings) -> Sequence[NearQuota]:
-    """The accounts that have used most of a quota."""
     quotas = ((usage.live, settings.quotas.stored_megabytes, False), (usage.test, settings.quotas.test_megabytes, True))
     return [
         NearQuota(account_id, used, megabytes * MEBIBYTE, is_test)
@@ -163,8 +158,6 @@ async def read_disk(tx: store.Transaction, settings: config.Settings) -> Disk | 
 
 
 class QuotaExceeded(errors.RateLimited):
-    """The mail of the account uses all the storage that it may have."""
-
     smtp_reply = "452 4.3.1"
 
 
@@ -190,7 +183,6 @@ class StoredBytes:
         return recent
 
     def end_read(self, found: Mapping[str, int], recent: Mapping[str, int]) -> None:
-        """Replace what was known."""
         self.stored = _sums(found, recent)
 
 
@@ -276,7 +268,6 @@ class QueueLimit:
             self._set_disk(disk, _disk_shares(Usage([], {}, {}, disk), {}))
 
     async def close(self) -> None:
-        """Cancel a running read."""
         if self._refreshing is not None:
             await poll_loop.cancel(self._refreshing)
 

@@ -138,7 +138,6 @@ def used_aliases(*, text: str | None, html: str | None, layout: str | None) -> l
 
 
 def check_layout(template: templates.Template) -> None:
-    """Raise InvalidRequest if the layout of a template has no place for its content."""
     layouts = [(part.text, part.html) for part in template.used if part.alias == template.layout]
     sources = [source or "" for bodies in layouts for source in bodies]
     if template.layout and not any(CONTENT in mustache.parts_of(mustache.parse(source)) for source in sources):

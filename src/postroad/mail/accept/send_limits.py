@@ -40,7 +40,6 @@ class Exceeded(errors.RateLimited):
 
 
 def rate_exceeded(policy: throttle.RateLimit, decision: throttle.RateDecision) -> Exceeded:
-    """The error for a request over the limit."""
     msg = f"more than {policy.rate} sends per second from this account; {_RETRY}"
     return Exceeded(msg, retry_after=max(1, math.ceil(decision.wait / times.SECOND)), full_at=decision.full_at)
 
@@ -74,7 +73,6 @@ class RateLimiter:
         return 1 + more
 
     def give_back(self, count: int, name: str, *, rate: int | None = None) -> None:
-        """So many requests count no longer: they were refused for their rate."""
         self._full_at[name] -= count * throttle.at_rate(self.policy, rate).interval
 
     def refusal(self, name: str, *, now: int, rate: int | None = None) -> errors.RateLimited:
@@ -161,7 +159,6 @@ def check_daily_limit(
 def daily_refusal(
     owner: str, message: messages.NewMessage, *, used: int, limit: int | None, day: int | None = None
 ) -> errors.PostroadError | None:
-    """Why a message exceeds the daily limit of `owner`; None when it does not."""
     count = message.recipient_count
     if limit is None or used + count <= limit:
         return None
@@ -185,7 +182,6 @@ def daily_refusal(
 
 
 def check_key_content(limits: callers.KeyLimits, checked: validation.CheckedMessage) -> None:
-    """Refuse a sender or a content that the key may not send."""
     if limits.domains and checked.sender.domain not in limits.domains:
         raise errors.Forbidden(
             f"from: this API key may not send from {checked.sender.domain}, only from {', '.join(limits.domains)}"
@@ -200,7 +196,6 @@ def credits_text(count: int) -> str:
 
 
 def key_refusal(budget: callers.KeyBudget | None, message: messages.NewMessage) -> errors.PostroadError | None:
-    """Why a message exceeds what is left for its key; None when it does not."""
     if budget is None:
         return errors.Unauthorized("Authorization: the API key no longer exists")
     usage = callers.usage_on_day(budget.usage, now=message.created_at)
@@ -216,14 +211,12 @@ def key_refusal(budget: callers.KeyBudget | None, message: messages.NewMessage) 
 
 
 def count_for_key(budget: callers.KeyBudget, message: messages.NewMessage) -> callers.KeyBudget:
-    """What is left for the key after an accepted message."""
     usage = callers.usage_on_day(budget.usage, now=message.created_at)
     used = callers.use_key(usage, recipients=message.recipient_count, credits=message.credits_reserved)
     return msgspec.structs.replace(budget, usage=used)
 
 
 async def sending_domain(ctx: context.Context, account_id: str, name: str) -> domains.Domain:
-    """The domain, if the account may send from it; otherwise raises Forbidden."""
     known = await ctx.access_cache.refresh(ctx.clock())
     fact = ("domain", account_id, name)
     domain: domains.Domain | None = known.get(fact)
@@ -254,7 +247,6 @@ async def warmup_state(ctx: context.Context, tx: store.Transaction, domain: doma
 
 
 async def is_charged(ctx: context.Context, account_id: str) -> bool:
-    """Whether mail of an account costs credits now."""
     if not ctx.settings.credits.enabled:  # nothing to look up
         return False
     known = await ctx.access_cache.refresh(ctx.clock())

@@ -76,14 +76,11 @@ async def submit(
 
 
 def _check(request: send_request.SendRequest, *, is_keyed: bool) -> tuple[validation.CheckedSend, bytes]:
-    """The validated request, and its hash if it has a key."""
     checked = validation.check(request)
     return checked, compose.body_hash(checked) if is_keyed else b""
 
 
 class RefusalCounter:
-    """Counts every error of the block by its code."""
-
     __slots__ = ("_ctx", "_source")
 
     def __init__(self, ctx: context.Context, source: statuses.Source) -> None:
@@ -131,7 +128,6 @@ async def admit(
 async def compose_fields(
     ctx: context.Context, checked: validation.CheckedSend, identity: compose.MessageIdentity, *, is_large: bool
 ) -> transaction.Submission:
-    """Render the template, if there is one, and compose the message."""
     rendered = checked
     if checked.template is not None:
         template = await find_template(ctx, identity.account_id, checked.template)
@@ -145,7 +141,6 @@ async def compose_fields(
 
 
 async def accept_one(ctx: context.Context, submission: transaction.Submission) -> transaction.Accepted:
-    """Accept a single message, and count it."""
     accepted = await accept(ctx, submission)
     counter = ctx.metrics.replayed if accepted.replayed else ctx.metrics.accepted
     counter.add(submission.message.source)
@@ -238,7 +233,6 @@ class InFlight:
 
 
 async def find_template(ctx: context.Context, account_id: str, alias: str) -> stored_templates.Template:
-    """A template of the account, with all that it uses."""
     async with ctx.store.reading() as tx:
         template = await stored_templates.by_alias(tx, account_id, alias)
         if template is None:
@@ -247,7 +241,6 @@ async def find_template(ctx: context.Context, account_id: str, alias: str) -> st
 
 
 def render(checked: validation.CheckedSend, template: stored_templates.Template) -> validation.CheckedSend:
-    """The message with subject and bodies from its template."""
     rendered = rendering.render(template, checked.variables, subject=checked.subject)
     return msgspec.structs.replace(checked, subject=rendered.subject, text=rendered.text, html=rendered.html)
 

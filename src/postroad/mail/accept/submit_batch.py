@@ -69,7 +69,11 @@ async def submit_batch(
                 if accepted is None:
                     if submit.is_counted(refusal):
                         # Those of all or nothing were all worked on, whichever of them was refused.
-                        items = len(checked) if expanded.all_or_nothing else _counted(refused)
+                        items = (
+                            len(checked)
+                            if expanded.all_or_nothing
+                            else transaction.counted(map(transaction.item_error, refused.values()))
+                        )
                         await submit.count_refused(ctx, who, count=max(1, items))
                     raise refusal from None
             else:
@@ -79,7 +83,6 @@ async def submit_batch(
 
 
 def _check(expanded: send_request.Expanded) -> tuple[Sequence[Checked], bytes]:
-    """The validated requests or their errors, and the hash of the batch."""
     checked = [_checked(request) for request in expanded.requests]
     # A request that is not valid has no normal form, and stays what it is when it is repeated.
     hashes = [
@@ -172,10 +175,6 @@ def _first_refusal(
             return transaction.name_item(one, expanded.member, index)
     refusal = ctx.rate_limiter.refusal(who.account_id, now=ctx.clock(), rate=who.request_rate)
     return transaction.name_item(refusal, expanded.member, within)
-
-
-def _counted(refused: Mapping[int, errors.PostroadError]) -> int:
-    return transaction.counted(map(transaction.item_error, refused.values()))
 
 
 async def _compose_all(

@@ -14,7 +14,7 @@ from postroad.mail.accept import compose, mime_validation, send_limits, submit, 
 from postroad.model.mail import send_request, statuses
 from postroad.model.people import callers
 from postroad.model.units import times
-from postroad.protocol.mime import address, builder, message_parser, seven_bit
+from postroad.protocol.mime import builder, message_parser, seven_bit
 
 # From a validated MIME message to everything that is stored.
 #
@@ -45,7 +45,6 @@ MAX_KEPT_OCTETS: Final = 900
 
 
 def compose_mime(checked: mime_validation.CheckedMime, identity: compose.MessageIdentity) -> transaction.Submission:
-    """Everything that the accepting transaction stores. Raises InvalidRequest."""
     return compose.build_submission(checked, identity, body=_kept_body(checked, identity))
 
 
@@ -98,12 +97,15 @@ _LEFT_BEHIND_PREFIXES: Final = ("content-", "x-service-")
 
 
 def check_template(raw: mime_validation.CheckedMime, template: mime_validation.Template) -> validation.CheckedSend:
-    """The message as a send request with that template. Raises InvalidRequest."""
     if not _is_blank(raw):
         raise errors.InvalidRequest(
             "X-Service-Template: cannot be combined with a body; leave the body of the message empty"
         )
-    to, cc, reply_to = (_addresses(raw.fields, name) for name in ("to", "cc", "reply-to"))
+    # These are written anew: what cannot be parsed would be lost.
+    to, cc, reply_to = (
+        mime_validation.listed(_only(raw.fields[name])) if name in raw.fields else ()
+        for name in ("to", "cc", "reply-to")
+    )
     validation.check_reply_to_count("Reply-To", len(reply_to))
     checked = validation.check(
         send_request.SendRequest(
@@ -140,11 +142,6 @@ def _custom(fields: mime_validation.Fields) -> Mapping[str, str]:
     return headers
 
 
-def _addresses(fields: mime_validation.Fields, name: str) -> tuple[address.Mailbox, ...]:
-    """The addresses of a field that Postroad writes anew: what cannot be parsed would be lost."""
-    return mime_validation.listed(_only(fields[name])) if name in fields else ()
-
-
 def _only(written: Sequence[message_parser.Field]) -> message_parser.Field:
     if len(written) > 1:
         raise errors.InvalidRequest(
@@ -172,7 +169,6 @@ def _is_blank(raw: mime_validation.CheckedMime) -> bool:
 
 
 def _word(fields: mime_validation.Fields, name: str, *, default: str) -> str:
-    """The first word of a MIME field, in lower case."""
     (*_, field) = fields.get(name, (None,))
     return default if field is None else field.value.partition(";")[0].strip().lower()
 
@@ -227,7 +223,6 @@ def _is_slow(content: bytes) -> bool:
 def _check(
     raw: statuses.RawMessage, *, credential_id: str
 ) -> tuple[mime_validation.CheckedMime, validation.CheckedSend | None, transaction.Key | None]:
-    """The message, the send request that it becomes if it requests a template, and its idempotency key."""
     checked = mime_validation.check(raw)
     send = None if checked.template is None else check_template(checked, checked.template)
     key = None if checked.key is None else transaction.Key(credential_id, checked.key, _body_hash(checked))
@@ -242,7 +237,6 @@ async def _compose(
     *,
     is_slow: bool,
 ) -> transaction.Submission:
-    """The message as it is sent, or rendered from its template."""
     await _check_envelope_domain(ctx, checked, identity.account_id)
     if send is not None:
         return await submit.compose_fields(ctx, send, identity, is_large=is_slow)

@@ -45,15 +45,12 @@ _encoder = msgspec.json.Encoder()
 
 
 class Key(msgspec.Struct, frozen=True, array_like=True):
-    """An idempotency key of a credential, and the hash of its body."""
-
     credential_id: str
     text: str
     body_hash: bytes
 
     @property
     def pair(self) -> messages.IdempotencyPair:
-        """What makes the key unique."""
         return self.credential_id, self.text
 
 
@@ -75,7 +72,6 @@ class Submission(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def warmup_key(self) -> domains.WarmupKey | None:
-        """The domain whose warm-up it counts towards."""
         return None if self.warmup_domain is None else (self.message.account_id, self.warmup_domain)
 
     @property
@@ -207,7 +203,6 @@ class ItemRefusedError(Exception):
 def accepting(
     settings: config.Settings, rate_limiter: context.RateLimiter, clock: Callable[[], int], outbox: context.Outbox
 ) -> group_commit.Operation[Entry, Accepted]:
-    """The operation of the group commit that accepts mail."""
     conditions = providers.route_conditions(settings.routes)
     routed_by = conditions if conditions.are_any else None
 
@@ -229,7 +224,6 @@ async def accept_entries(
     policies: Policies,
     outbox: context.Outbox,
 ) -> Sequence[Accepted | errors.PostroadError]:
-    """Store a group; each entry gets its response or its error."""
     single = [entry for entry in entries if isinstance(entry, Submission)]
     if len(single) == len(entries):
         return await accept(tx, single, policies=policies, outbox=outbox)
@@ -676,7 +670,6 @@ def _accepted(batch: Batch, answers: Sequence[Accepted | errors.PostroadError], 
 
 
 def encode_batch(results: Sequence[str | send_request.ItemError], *, request_id: str) -> bytes:
-    """The response to a batch, of the ids and errors of its items."""
     return _encoder.encode(
         send_request.BatchReceipt(
             tuple(
@@ -699,7 +692,6 @@ def replay_batch(used: messages.StoredIdempotencyKey, key: Key) -> Accepted | er
 
 
 def item_error(refusal: errors.PostroadError) -> send_request.ItemError:
-    """An error as the result of an item."""
     message = refusal.item_message if isinstance(refusal, send_limits.Exceeded) else refusal.message
     return send_request.ItemError(refusal.code, message)
 
@@ -710,6 +702,5 @@ def counted(refused: Iterable[send_request.ItemError]) -> int:
 
 
 def name_item(refusal: errors.PostroadError, member: str, index: int) -> errors.PostroadError:
-    """The error with the name of the item that it is about."""
     refusal.message = f"{member}[{index}]: {refusal.message}"
     return refusal

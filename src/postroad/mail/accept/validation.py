@@ -36,11 +36,12 @@ _BOUNDS: Final = msgspec.structs.replace(preview_parser.BOUNDS, delimiter_lines=
 
 
 def check_attachments(attachments: Sequence[send_request.Attachment]) -> tuple[builder.Attachment, ...]:
-    """The attachments as validated values, with their content decoded."""
     if not attachments:
         return ()
     _check_attachment_count(len(attachments))
-    if sum(_encoded_length(attachment.content) for attachment in attachments) > limits.MIME_BYTES:
+    # The length of base64 without its line breaks, which the message does not keep.
+    encoded = sum(len(file.content) - file.content.count("\n") - file.content.count("\r") for file in attachments)
+    if encoded > limits.MIME_BYTES:
         raise errors.PayloadTooLarge("attachments: together they exceed the maximum message size of 10 MiB")
     _check_content_ids(attachments)
     return tuple(_check_attachment(f"attachments[{index}]", attachment) for index, attachment in enumerate(attachments))
@@ -69,11 +70,6 @@ def check_attachment_parts(content: bytes) -> None:
 def _check_attachment_count(count: int) -> None:
     if count > limits.ATTACHMENTS:
         raise errors.InvalidRequest(f"attachments: {count} files; at most {limits.ATTACHMENTS} are allowed")
-
-
-def _encoded_length(content: str) -> int:
-    """The length of base64 without its line breaks, which the message does not keep."""
-    return len(content) - content.count("\n") - content.count("\r")
 
 
 def _check_attachment(field: str, attachment: send_request.Attachment) -> builder.Attachment:
@@ -150,7 +146,6 @@ class CheckedMessage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def size(self) -> int:
-        """About how many bytes the message will have."""
         raise NotImplementedError
 
 
@@ -164,7 +159,6 @@ class CheckedSend(CheckedMessage, frozen=True, kw_only=True):
 
     @property
     def size(self) -> int:
-        """About how many bytes the message will have; a template can make it more."""
         files = sum([len(one.content) for one in self.attachments]) * 4 // 3 if self.attachments else 0  # in base64
         return len(self.text or "") + len(self.html or "") + files
 
@@ -197,19 +191,19 @@ def check(request: send_request.SendRequest) -> CheckedSend:
         attachments=check_attachments(request.attachments or ()),
         send_at=None if request.send_at is None else send_request.parse_send_at(request.send_at),
         expires_in=None if request.expires_in is None else send_request.check_expires_in(request.expires_in),
-        simulation=_simulation(request.simulate),
+        simulation=""
+        if request.simulate is None
+        else simulated_outcomes.provider_of(request.simulate.provider, request.simulate.behaviour),
     )
 
 
 def check_subject(subject: str) -> None:
-    """Validate a subject as it is sent, after rendering a template."""
     if not 1 <= len(subject) <= limits.SUBJECT_CHARACTERS:
         raise errors.InvalidRequest(f"subject: has {len(subject)} characters; {SUBJECT_RULE}")
     check_line("subject", subject)
 
 
 def check_alias(field: str, alias: str) -> str:
-    """Validate the alias of a template."""
     if not is_alias(alias):
         raise errors.InvalidRequest(
             f"{field}: must be 1 to {limits.TEMPLATE_ALIAS_CHARACTERS} of the characters a-z, 0-9, '_' and '-'"
@@ -252,7 +246,6 @@ def check_metadata(prefix: str, metadata: Mapping[str, str]) -> Mapping[str, str
 
 
 def check_line(field: str, text: str) -> None:
-    """Validate a text that goes into a header."""
     try:
         header_fields.check_value(text)
     except header_fields.HeaderError as problem:
@@ -260,7 +253,6 @@ def check_line(field: str, text: str) -> None:
 
 
 def parse_mailbox(field: str, text: str) -> address.Mailbox:
-    """The address in a field."""
     try:
         return address.parse(text)
     except address.AddressError as problem:
@@ -276,7 +268,6 @@ def deduplicate(mailboxes: Sequence[address.Mailbox]) -> tuple[address.Mailbox, 
 
 
 def is_alias(text: str) -> bool:
-    """Whether a text is a valid template alias."""
     return _ALIAS.fullmatch(text) is not None
 
 
@@ -352,13 +343,11 @@ def _body(field: str, text: str | None) -> str | None:
 
 
 def check_header_count(count: int) -> None:
-    """Refuse more custom headers than are allowed."""
     if count > limits.CUSTOM_HEADERS:
         raise errors.InvalidRequest(f"headers: {count} custom headers; at most {limits.CUSTOM_HEADERS} are allowed")
 
 
 def check_reply_to_count(field: str, count: int) -> None:
-    """Refuse more addresses for replies than are allowed."""
     if count > limits.REPLY_TO_ADDRESSES:
         raise errors.InvalidRequest(f"{field}: {count} addresses; at most {limits.REPLY_TO_ADDRESSES} are allowed")
 
@@ -366,10 +355,6 @@ def check_reply_to_count(field: str, count: int) -> None:
 def is_reserved(name: str) -> bool:
     """Whether a header, which is named in lower case, is not a custom one."""
     return name in send_request.RESERVED_HEADERS or name.startswith(send_request.RESERVED_HEADER_PREFIXES)
-
-
-def _simulation(wanted: send_request.Simulate | None) -> str:
-    return "" if wanted is None else simulated_outcomes.provider_of(wanted.provider, wanted.behaviour)
 
 
 def _headers(headers: Mapping[str, str]) -> Mapping[str, str]:

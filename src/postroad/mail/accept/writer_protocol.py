@@ -14,19 +14,15 @@ from postroad.telemetry import metrics
 
 
 class WireMessage(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """One message on the channel."""
+    pass
 
 
 class Submit(WireMessage, frozen=True):
-    """A frontend hands a submission over."""
-
     number: int
     submission: transaction.Submission
 
 
 class SubmitBatch(WireMessage, frozen=True):
-    """A frontend hands a batch over."""
-
     number: int
     batch: transaction.Batch
 
@@ -51,8 +47,6 @@ class MetricsRequest(WireMessage, frozen=True):
 
 
 class MetricsSnapshot(WireMessage, frozen=True):
-    """A frontend's own metrics since it started."""
-
     counts: metrics.Snapshot
 
 
@@ -64,12 +58,10 @@ class Wakeup(WireMessage, frozen=True):
 
 
 class Ready(WireMessage, frozen=True):
-    """A frontend is listening."""
+    pass
 
 
 class StartFailed(WireMessage, frozen=True):
-    """A frontend cannot start."""
-
     reason: str
 
 
@@ -86,19 +78,15 @@ class Drain(WireMessage, frozen=True):
 
 
 class Stop(WireMessage, frozen=True):
-    """A frontend must stop gracefully."""
+    pass
 
 
 class SubmitOk(WireMessage, frozen=True):
-    """A submission is on disk."""
-
     number: int
     answer: transaction.Accepted
 
 
 class ProbeOk(WireMessage, frozen=True):
-    """Mail can be written."""
-
     number: int
 
 
@@ -116,8 +104,6 @@ class Rejected(WireMessage, frozen=True):
 
 
 class MetricsReply(WireMessage, frozen=True):
-    """The metrics of all processes as text."""
-
     number: int
     text: bytes
 
@@ -137,7 +123,6 @@ class WriterError(Exception):
 
 
 def rejection_of(number: int, refusal: errors.PostroadError) -> Rejected:
-    """An error as a message."""
     cause = refusal.__cause__
     return Rejected(
         number,
@@ -150,7 +135,6 @@ def rejection_of(number: int, refusal: errors.PostroadError) -> Rejected:
 
 
 def error_from(reply: Rejected) -> errors.PostroadError:
-    """The error that the writer raised."""
     if reply.full_at is not None and reply.retry_after is not None:
         return send_limits.Exceeded(reply.message, retry_after=reply.retry_after, full_at=reply.full_at)
     kind: type[errors.PostroadError] = getattr(errors, reply.kind)
@@ -174,7 +158,6 @@ class Channel:
         self._unsent.append(message)
 
     def close(self) -> None:
-        """Close after everything is sent."""
         self._flush()
         self._link.close()
 
@@ -220,7 +203,6 @@ class RemoteCommits(group_commit.Commits[transaction.Entry, transaction.Accepted
             del self._probes[number]
 
     def on_reply(self, reply: SubmitOk | ProbeOk | Rejected) -> None:
-        """Resolve a submission or a probe."""
         refusal = error_from(reply) if isinstance(reply, Rejected) else None
         if (probe := self._probes.get(reply.number)) is not None:
             group_commit.answer(probe, refusal)
@@ -230,7 +212,6 @@ class RemoteCommits(group_commit.Commits[transaction.Entry, transaction.Accepted
             self._settle(reply.number, refusal)
 
     def on_writer_gone(self) -> None:
-        """The writer has gone."""
         self._is_closing = True
         left = [*self._in_flight.values(), *self._take_all()]
         self._in_flight.clear()

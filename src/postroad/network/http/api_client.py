@@ -66,8 +66,6 @@ def is_unprotected(url: str) -> bool:
 
 
 class Response(NamedTuple):
-    """A response, whatever its status."""
-
     status: int
     body: bytes
     retry_after: int | None  # seconds
@@ -118,7 +116,6 @@ class Client:
         raise self._refusal(response.status, document)
 
     def close(self) -> None:
-        """Close the connection; the next call opens another."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -202,7 +199,6 @@ def _bounded(connected: socket.socket, *, seconds: float) -> Iterator[None]:
 
 
 def tls_context() -> ssl.SSLContext:
-    """Verifies certificates with the authorities of this machine."""
     return ssl.create_default_context()
 
 

@@ -90,7 +90,6 @@ class ResponseParser:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing has been received yet."""
         return self._received == 0
 
     @property
@@ -99,7 +98,6 @@ class ResponseParser:
         return self._keeps_alive and self._is_complete and not self._has_extra_data
 
     def feed(self, data: bytes) -> Response | None:
-        """Parse more bytes; the response, once it is complete."""
         if not self._received and data[0] != _FIRST_OCTET:
             raise _not_http()
         self._received += len(data)
@@ -117,7 +115,6 @@ class ResponseParser:
         return self._response(ends_with_connection=True)
 
     def close(self) -> None:
-        """Release the parser: it refers to this object."""
         self._parser = None
 
     # Called by the parser.
@@ -149,7 +146,6 @@ class ResponseParser:
         self._has_length = b"content-length" in self._headers or codings.endswith(b"chunked")
 
     def on_body(self, content: bytes) -> None:
-        """A part of the body."""
         self._body.append(content)
         self._body_bytes += len(content)
         if self._body_bytes > self._max_body:
@@ -157,7 +153,6 @@ class ResponseParser:
             raise _StopParsing
 
     def on_message_complete(self) -> None:
-        """A response is complete, final or not."""
         if self._status:
             self._is_complete = True
             self._keeps_alive = self._parser.should_keep_alive()
@@ -290,11 +285,9 @@ class Connection(asyncio.Protocol):
     # Called by the transport.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Connected, and secured."""
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """A part of the response, or unexpected data."""
         waiter = self._waiter
         if self._is_over or waiter is None or waiter.done():
             self.abort()
@@ -310,11 +303,9 @@ class Connection(asyncio.Protocol):
                 self.abort()
 
     def eof_received(self) -> None:
-        """The peer sends no more."""
         self._end(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is closed."""
         self._end(exc)
         self._reader.close()
         if self._when_lost is not None:
@@ -403,7 +394,6 @@ class Client:
         return response
 
     async def close(self) -> None:
-        """Close everything; exchanges in progress raise HttpClientError."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -457,7 +447,6 @@ class Client:
         connection.abort()
 
     def _forget(self, connection: Connection) -> None:
-        """It is no longer idle."""
         del self._idle[connection]
         waiting = self._by_peer[connection.peer]
         waiting.remove(connection)
@@ -465,7 +454,6 @@ class Client:
             del self._by_peer[connection.peer]
 
     def _on_lost(self, connection: Connection) -> None:
-        """Forget a closed connection."""
         if connection in self._idle:
             self._forget(connection)
         self._connections.discard(connection)

@@ -18,8 +18,6 @@ from postroad import errors
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """The bounds of a listener and of each of its connections."""
-
     connections: int = 4096
     # An IPv6 network counts as one address. An eighth: an office behind one address has fewer.
     connections_per_address: int = 512
@@ -63,7 +61,7 @@ _UPGRADE_FIELDS: Final = (b"connection", b"upgrade", b"http2-settings")
 
 
 class BadRequest(errors.InvalidRequest):
-    """The input is not a valid request."""
+    pass
 
 
 def check_request(headers: Headers, *, version: str, limits: Limits) -> bool:
@@ -124,8 +122,7 @@ def without_upgrade(headers: Headers, *, method: bytes, url: bytes, version: str
 class ParserCallbacks(Protocol):
     """Called at each step; `begin` may raise the error to answer."""
 
-    def begin(self) -> None:
-        """The first byte of a request was received."""
+    def begin(self) -> None: ...
 
     def request(
         self,
@@ -136,14 +133,11 @@ class ParserCallbacks(Protocol):
         version: str,
         keep_alive: bool,
         expects_continue: bool,
-    ) -> None:
-        """The head is complete; with `expects_continue` the client sends the body after `100 Continue`."""
+    ) -> None: ...
 
-    def part(self, content: bytes) -> None:
-        """A part of the body was received."""
+    def part(self, content: bytes) -> None: ...
 
-    def complete(self) -> None:
-        """The body is complete."""
+    def complete(self) -> None: ...
 
 
 class RequestParser:
@@ -163,7 +157,6 @@ class RequestParser:
         self._chunks = 0
 
     def feed(self, data: bytes) -> None:
-        """Parse more bytes."""
         self._overhead += len(data)
         while data:
             try:
@@ -187,7 +180,6 @@ class RequestParser:
     # Called by the parser.
 
     def on_message_begin(self) -> None:
-        """The first byte of a request."""
         self._callbacks.begin()
         self.stage = "head"
         self._url = b""
@@ -196,7 +188,6 @@ class RequestParser:
         self._chunks = 0
 
     def on_url(self, url: bytes) -> None:
-        """A part of the request target."""
         self._url += url
         if len(self._url) > self._limits.url_bytes:
             raise too_long(self._url, self._limits)
@@ -235,7 +226,6 @@ class RequestParser:
             raise BadRequest(f"body: sent in too many chunks; at most {self._limits.body_chunks}")
 
     def on_body(self, content: bytes) -> None:
-        """A part of a body."""
         self._overhead -= len(content)
         self._callbacks.part(content)
 

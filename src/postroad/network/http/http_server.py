@@ -39,8 +39,6 @@ Refuse = Callable[[errors.PostroadError], tuple[int, list[http_messages.Field], 
 
 
 class HttpListenerState:
-    """State shared by the connections of a listener."""
-
     __slots__ = ("application", "changed", "date", "in_flight", "is_draining", "refuse")
 
     def __init__(self, application: Application, refuse: Refuse) -> None:
@@ -72,8 +70,6 @@ class Connection(Protocol):
 
 
 class Exchange:
-    """A request and its response."""
-
     __slots__ = (
         "_body_event",
         "_connection",
@@ -127,12 +123,10 @@ class Exchange:
     # Called by the connection.
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Hand the request to the application."""
         self._shared.in_flight.add(self)
         self._task = loop.create_task(self._run())
 
     def feed(self, part: bytes) -> None:
-        """A part of the body."""
         self._parts.append(part)
         self._expects_continue = False
         self.buffered += len(part)
@@ -140,7 +134,6 @@ class Exchange:
             self._body_event.set()
 
     def end_body(self) -> None:
-        """The body is complete."""
         self._is_body_complete = True
         if self._body_event is not None:
             self._body_event.set()
@@ -334,7 +327,6 @@ class HttpProtocol(asyncio.Protocol):
             transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the cause does not matter
-        """The connection is closed: notify the exchange."""
         self._connections.leave(self)
         if self._active is not None:
             self._active.disconnect()
@@ -358,7 +350,6 @@ class HttpProtocol(asyncio.Protocol):
             self._stuck_since = math.inf
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of requests, or bytes to discard after a refusal."""
         if self._refused:
             self._drain(len(data))
             return
@@ -372,7 +363,6 @@ class HttpProtocol(asyncio.Protocol):
     # Called by the parser.
 
     def begin(self) -> None:
-        """The first byte of a request."""
         if len(self._waiting) >= self._limits.pipelined_requests:
             raise http_messages.BadRequest("too many pipelined requests on one connection")
         self._began = self._loop.time()
@@ -389,7 +379,6 @@ class HttpProtocol(asyncio.Protocol):
         keep_alive: bool,
         expects_continue: bool,
     ) -> None:
-        """A head is complete: an exchange begins."""
         path, raw_path, query = http_messages.target(url)
         scope = {
             "type": "http",
@@ -433,11 +422,9 @@ class HttpProtocol(asyncio.Protocol):
 
     @property
     def has_waiting(self) -> bool:
-        """Whether requests wait behind the active one."""
         return bool(self._waiting)
 
     def answered(self, *, keep_alive: bool) -> None:
-        """The active exchange has written its response."""
         if self._account_id is None and self._active is not None:
             self._note_account(self._active.scope)
         self._active = None
@@ -454,7 +441,6 @@ class HttpProtocol(asyncio.Protocol):
             self._deadline = self._loop.time() + seconds
 
     def body_consumed(self) -> None:
-        """The application has read the buffered body: reading may continue."""
         if self._paused_at is not None:
             self._update_flow()
 
@@ -601,8 +587,6 @@ def _address(name: Any) -> tuple[str, int] | None:  # noqa: ANN401 - what the tr
 
 
 class HttpListener(listener.Listener):
-    """One listening address and its connections."""
-
     def __init__(
         self,
         application: Application,

@@ -43,8 +43,6 @@ class Unavailable(ApiError):
 
 
 class Refused(ApiError):
-    """It refused this request."""
-
     def __init__(self, message: str, *, status: int) -> None:
         super().__init__(message)
         self.status = status
@@ -84,11 +82,9 @@ class JsonApi:
         self._tls = http_client.client_context() if self._url.scheme == "https" else None
 
     async def close(self) -> None:
-        """Close the connection."""
         await self._client.close()
 
     async def get(self, target: str) -> bytes:
-        """The body of a successful response to a path and query."""
         problem = ""
         for wait in (*RETRY_SECONDS, None):
             asked = None
@@ -102,7 +98,10 @@ class JsonApi:
                 if response.status < HTTPStatus.MULTIPLE_CHOICES:
                     return _complete(response, self._url.host)
                 problem = self._refusal(target, response)
-                if not _is_temporary(response.status):
+                if not (
+                    response.status == HTTPStatus.TOO_MANY_REQUESTS
+                    or response.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+                ):
                     raise Refused(problem, status=response.status)
                 asked = _retry_after(response)
             if wait is None:
@@ -175,10 +174,6 @@ def _complete(response: http_client.Response, host: str) -> bytes:
     if response.ends_with_connection:
         raise Unavailable(f"{host}: the response ends before it is complete")
     return response.body
-
-
-def _is_temporary(status: int) -> bool:
-    return status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def _retry_after(response: http_client.Response) -> int | None:

@@ -19,11 +19,6 @@ MAX_VIEWS: Final = 30
 NAME_CHARACTERS: Final = 40
 
 
-async def of_account(ctx: context.Context, account_id: str) -> list[message_search.SavedView]:
-    async with ctx.store.reading() as tx:
-        return await message_search.saved_views(tx, account_id)
-
-
 async def save(ctx: context.Context, account_id: str, *, name: str, search: str) -> message_search.SavedView:
     """Save a search under a name. A name that is in use gets the new search."""
     name, search, now = _checked_name(name), search.strip(), ctx.clock()

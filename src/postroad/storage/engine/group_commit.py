@@ -128,8 +128,7 @@ class Commits(abc.ABC, Generic[Item, Result]):
         """A call of the party was added: take it now, or arrange for it."""
 
     @abc.abstractmethod
-    async def _drain(self) -> None:
-        """Wait until every submitted call is answered."""
+    async def _drain(self) -> None: ...
 
     def _count(self) -> int:
         """The number of calls to compare with `max_waiting`."""
@@ -189,13 +188,10 @@ def refuse(calls: Iterable[Call[Item, Result]], trouble: errors.PostroadError) -
 
 
 def stopping() -> errors.ServiceUnavailable:
-    """The refusal of a call during shutdown."""
     return errors.ServiceUnavailable("the service is stopping; try again with the same key", retry_after=5)
 
 
 class GroupCommit(Commits[Item, Result]):
-    """Gathers calls of one operation into transactions."""
-
     def __init__(
         self,
         database: store.Store,

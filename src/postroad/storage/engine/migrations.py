@@ -24,8 +24,6 @@ _COMPATIBLE_FROM: Final = re.compile(r"\A-- compatible from: (\d+)\n")
 
 
 class Migration(NamedTuple):
-    """One step of the schema."""
-
     version: int
     name: str
     script: str
@@ -56,7 +54,6 @@ class Applied(NamedTuple):
 
     @property
     def version(self) -> int:
-        """The version of the database now."""
         return self.migrations[-1].version if self.migrations else self.version_before
 
 
@@ -65,7 +62,6 @@ class SchemaError(RuntimeError):
 
 
 def known(dialect: str) -> list[Migration]:
-    """The migrations of this version, oldest first."""
     folder = resources.files("postroad.storage").joinpath("migration_scripts").joinpath(dialect)
     found = []
     for file in folder.iterdir():
@@ -86,7 +82,6 @@ def compatible_from(pending: list[Migration]) -> int:
 
 
 async def apply(database: store.Store) -> Applied:
-    """Bring the schema up to date."""
     migrations = known(database.dialect)
     async with database.transaction() as tx:
         await tx.fetch("migrations.lock")

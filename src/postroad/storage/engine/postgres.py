@@ -59,8 +59,6 @@ def _shifted(statement: str, shift: int) -> str:
 
 
 class PendingWrites:
-    """The changes of a transaction that are not sent yet."""
-
     def __init__(self) -> None:
         self._statements: list[str] = []
         self._arguments: list[Sequence[Any]] = []
@@ -71,7 +69,6 @@ class PendingWrites:
         return not self._tables.isdisjoint(tables)
 
     def add(self, statement: str, arguments: Sequence[Sequence[Any]]) -> None:
-        """Add a change whose tables they do not concern."""
         self._statements.append(statement)
         self._arguments += arguments
         self._tables |= tables_of(statement)
@@ -126,7 +123,6 @@ class PostgresTransaction:
             )
 
     async def commit(self) -> None:
-        """Commit, unless a query has failed."""
         await self._send_pending()
         try:
             with self._guarded():
@@ -224,8 +220,6 @@ class PostgresTransaction:
 
 
 class PostgresStore:
-    """A store on a PostgreSQL server."""
-
     dialect = "postgres"
 
     def __init__(self, pool: Any) -> None:  # noqa: ANN401 - untyped library
@@ -302,7 +296,6 @@ class PostgresStore:
 
 
 async def connect(url: str, *, connections: int) -> PostgresStore:
-    """A store on the server behind the URL."""
     with postgres_connections.translated():
         pool = await asyncpg.create_pool(
             url,

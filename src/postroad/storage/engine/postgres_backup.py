@@ -44,19 +44,16 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def dump_command(target: Target, file: Path) -> list[str]:
-    """The command that writes a backup."""
     exclude = f"--exclude-schema={_ASIDE}*"
     return ["pg_dump", "--format=custom", "--no-owner", exclude, f"--file={file}", f"--dbname={target.url}"]
 
 
 def restore_command(target: Target, file: Path) -> list[str]:
-    """The command that restores a backup completely or not at all."""
     options = ("--single-transaction", "--exit-on-error", "--no-owner")
     return ["pg_restore", *options, f"--dbname={target.url}", str(file)]
 
 
 def is_installed() -> bool:
-    """Whether the programs are on this host."""
     return shutil.which("pg_dump") is not None and shutil.which("pg_restore") is not None
 
 
@@ -75,12 +72,10 @@ async def verify(file: Path) -> None:
 
 
 async def restore(target: Target, file: Path) -> None:
-    """Restore a backup into an empty schema."""
     await _run(restore_command(target, file), target.environment)
 
 
 async def is_empty(url: str) -> bool:
-    """Whether the database has no account."""
     async with _Session(url) as session:
         has_accounts = await session.fetchval("SELECT to_regclass('accounts') IS NOT NULL")
         return not (has_accounts and await session.fetchval("SELECT EXISTS (SELECT 1 FROM accounts)"))

@@ -172,7 +172,6 @@ def translated() -> Iterator[None]:
 
 
 def unreachable() -> errors.ServiceUnavailable:
-    """The error of a server without a connection to it."""
     return errors.ServiceUnavailable("the database cannot be reached; nothing was accepted", retry_after=5)
 
 

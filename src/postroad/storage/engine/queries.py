@@ -35,7 +35,6 @@ class Declaration(Protocol[T]):
 
 
 def load(dialect: str) -> Mapping[str, str]:
-    """All queries for an engine (`sqlite` or `postgres`), by `file.query`."""
     queries: dict[str, str] = {}
     overrides: dict[str, str] = {}
     for file in resources.files("postroad.storage").joinpath("sql").iterdir():
@@ -53,7 +52,6 @@ def load(dialect: str) -> Mapping[str, str]:
 
 
 def parse(stem: str, text: str) -> Mapping[str, str]:
-    """The queries of one file, with its parts included."""
     _, *sections = _HEADING.split(text)
     found: dict[str, dict[str, str]] = {"name": {}, "part": {}}
     for kind, name, body in zip(sections[::3], sections[1::3], sections[2::3], strict=True):
@@ -77,8 +75,6 @@ def _included(stem: str, body: str, parts: Mapping[str, str]) -> str:
 
 
 def row(query: str, make: Callable[..., T]) -> Declaration[T | None]:
-    """The first row, made of its columns, or None."""
-
     async def run(tx: store.Transaction, arguments: Sequence[object]) -> T | None:
         columns = await tx.fetch_one(query, *arguments)
         return None if columns is None else make(*columns)
@@ -87,8 +83,6 @@ def row(query: str, make: Callable[..., T]) -> Declaration[T | None]:
 
 
 def rows(query: str, make: Callable[..., T]) -> Declaration[list[T]]:
-    """All rows, each made of its columns."""
-
     async def run(tx: store.Transaction, arguments: Sequence[object]) -> list[T]:
         return [make(*columns) for columns in await tx.fetch(query, *arguments)]
 
@@ -106,8 +100,6 @@ def count(query: str) -> Declaration[int]:
 
 
 def exists(query: str) -> Declaration[bool]:
-    """Whether there is a row."""
-
     async def run(tx: store.Transaction, arguments: Sequence[object]) -> bool:
         return await tx.fetch_one(query, *arguments) is not None
 

@@ -49,7 +49,6 @@ STATEMENT_PLACES = 512
 
 
 def connect(path: Path) -> apsw.Connection:
-    """A configured connection to a file that exists."""
     _refuse_old_sqlite()
     with public_errors():
         # Never created here: a missing file is an outage, not a new, empty store.
@@ -190,7 +189,6 @@ class WriteAheadLog:
 
     @property
     def size(self) -> int:
-        """Its octets."""
         try:
             return self._path.stat().st_size
         except OSError:
@@ -359,19 +357,15 @@ class _Readers:
                 self.slots.release()
 
     def close(self) -> None:
-        """Close the idle ones."""
         while self.idle:
             self.idle.pop().close()
 
 
 def load_statements() -> dict[str, str]:
-    """All queries, with parameters as SQLite numbers them."""
     return {name: _PLACEHOLDER.sub(r"?\1", statement) for name, statement in queries.load("sqlite").items()}
 
 
 class SqliteStore:
-    """A store in one SQLite file."""
-
     dialect = "sqlite"
 
     def __init__(self, path: Path) -> None:

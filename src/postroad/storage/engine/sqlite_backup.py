@@ -62,7 +62,6 @@ def is_empty(file: Path) -> bool:
 
 @contextlib.contextmanager
 def locked(file: Path) -> Iterator[None]:
-    """Keep everybody else out of a database, whose log is written into the file first."""
     connection = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         try:
@@ -81,7 +80,6 @@ def locked(file: Path) -> Iterator[None]:
 
 
 def move_aside(file: Path, aside: Path) -> None:
-    """Rename a database, with its log if it still has one."""
     Path(f"{file}-shm").unlink(missing_ok=True)  # an index of the log, which SQLite makes again
     with contextlib.suppress(FileNotFoundError):
         Path(f"{file}-wal").rename(f"{aside}-wal")

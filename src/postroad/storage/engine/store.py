@@ -39,13 +39,9 @@ class NotPermitted(Exception):
 class Transaction(Protocol):
     """Named queries over one consistent view of the data. After a failed query it runs and commits nothing."""
 
-    async def fetch(self, query: str, *arguments: object) -> list[Row]:
-        """All rows of a query."""
-        ...
+    async def fetch(self, query: str, *arguments: object) -> list[Row]: ...
 
-    async def fetch_one(self, query: str, *arguments: object) -> Row | None:
-        """The first row, or None."""
-        ...
+    async def fetch_one(self, query: str, *arguments: object) -> Row | None: ...
 
     async def fetch_composed(self, statement: str, *arguments: object) -> list[Row]:
         """All rows of a SELECT that has no name, because its conditions are chosen (storage/mail/message_search.py)."""
