@@ -410,23 +410,6 @@ async def test_fifty_callers_at_once_get_their_own_answers() -> None:
         assert all(await asyncio.gather(*(ask(number) for number in range(50))))
 
 
-async def test_the_lifespan_of_another_server_is_followed() -> None:
-    async with app_server.running(ROUTES) as opened:
-        messages = iter(["lifespan.startup", "lifespan.shutdown"])
-        sent: list[str] = []
-
-        async def receive() -> MutableMapping[str, Any]:
-            return {"type": next(messages)}
-
-        async def send(message: MutableMapping[str, Any]) -> None:
-            sent.append(message["type"])
-
-        await opened.application({"type": "lifespan"}, receive, send)
-        assert sent == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
-        with pytest.raises(ValueError, match="websocket"):
-            await opened.application({"type": "websocket"}, receive, send)
-
-
 ACCOUNT = "acc_test"
 STRANGER = "127.0.0.1"
 REFUSALS, REQUESTS, FILES = fairness.Pace

@@ -1,5 +1,7 @@
 """An HTTP application as one ASGI callable: route, check, read, call the handler, respond, write one log line.
 
+The server is our own (network/http/http_server.py), so every scope is a request.
+
 Every response has an `X-Request-ID` generated here; one sent by a client is ignored. Checks run in the order of
 docs/api.md: authentication, then the body. An exception that is not a `PostroadError` is a bug: it is logged with the
 request id, and the client gets only `internal_error`. The log line contains the route's pattern and never a path, a
@@ -229,11 +231,7 @@ class Application(Generic[routing.ContextT]):
             self._table.add(route.method, route.path, target=endpoint)
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        if scope["type"] == "http":
-            return self._serve(scope, receive, send)
-        if scope["type"] == "lifespan":
-            return _lifespan(receive, send)
-        raise ValueError(f"{scope['type']}: only HTTP is supported")
+        return self._serve(scope, receive, send)
 
     async def serve_part(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A request that is part of another one: the delays count that one."""
@@ -467,15 +465,6 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-async def _lifespan(receive: Receive, send: Send) -> None:
-    """The lifespan protocol: nothing to do; the roles start and stop everything."""
-    for stage in ("startup", "shutdown"):
-        message = await receive()
-        if message["type"] != f"lifespan.{stage}":
-            raise ValueError(f"{message['type']}: expected lifespan.{stage}")
-        await send({"type": f"lifespan.{stage}.complete"})
-
-
 # Several applications at one address, chosen by the path.
 #
 # `PathSwitch` decides by the first path segment: paths that the first application does not own go to the second, which
@@ -490,7 +479,8 @@ class PathSwitch:
         self._segments = frozenset(path.split("/", 2)[1].encode() for path in paths)
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        is_first = scope["type"] != "http" or scope["raw_path"][1:].partition(b"/")[0] in self._segments
+        # Our paths begin with plain letters.
+        is_first = scope["raw_path"][1:].partition(b"/")[0] in self._segments
         return (self._first if is_first else self._second)(scope, receive, send)
 
 
@@ -510,11 +500,11 @@ class PathPrefixes:
         self._headers = {name: prefix.encode() for name, prefix in (headers or {}).items()}
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        path = scope["raw_path"] if scope["type"] == "http" else b""
+        path = scope["raw_path"]
         for prefix, app in self._applications:
             if path.startswith(prefix) and path[len(prefix) :][:1] in {b"", b"/"}:
                 return app(scope, receive, send)
-        if self._headers and scope["type"] == "http":
+        if self._headers:
             for name, _ in scope["headers"]:
                 if name in self._headers:
                     return self({**scope, "raw_path": self._headers[name] + path}, receive, send)
