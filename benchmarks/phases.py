@@ -70,7 +70,6 @@ OF_FILE: typing.Mapping[str, str] = {
     "protocol/smtp/client": "send",
     "delivery/recorder.py": "record",
     "mail/results/outcomes.py": "record",
-    "storage/engine/group_commit.py:submit": "record",
     "storage/engine/group_commit.py:_attempt": "record",
     "storage/engine/group_commit.py:_on_done": "record",
     "storage/engine/group_commit.py:_retry_later": "record",
