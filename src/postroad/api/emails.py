@@ -308,7 +308,7 @@ def message_view(
         recipient_count=row.recipient_count,
         credits_reserved=row.credits_reserved,
         created_at=times.to_wire(row.created_at),
-        recipients=[recipient_view(one, queue_entries) for one in its_recipients],
+        recipients=[recipient_view(recipient, queue_entries) for recipient in its_recipients],
         request_id=request_id,
         send_at=times.given_to_wire(row.send_at),
         expires_at=times.given_to_wire(row.expires_at),
@@ -332,12 +332,12 @@ def cancellation_view(message_id: str, after: Sequence[messages.Recipient], *, r
     """The recipients of a message after it was canceled as far as possible."""
     shown = [
         CanceledRecipient(
-            id=one.id,
-            email=one.email,
-            canceled=one.status == statuses.RecipientStatus.CANCELED,
-            status=statuses.RecipientStatus(one.status),
+            id=recipient.id,
+            email=recipient.email,
+            canceled=recipient.status == statuses.RecipientStatus.CANCELED,
+            status=statuses.RecipientStatus(recipient.status),
         )
-        for one in after
+        for recipient in after
     ]
     return Cancellation(id=message_id, recipients=shown, request_id=request_id)
 

@@ -41,12 +41,12 @@ async def check(
     request_id: str,
 ) -> None:
     """Return for a send within the limit or one that was done; otherwise store it, if it is new, and refuse it."""
-    valid = [one for one in messages if isinstance(one, validation.CheckedSend)]
-    recipients = sum(len(one.recipients) for one in valid)
+    valid = [message for message in messages if isinstance(message, validation.CheckedSend)]
+    recipients = sum(len(message.recipients) for message in valid)
     limit = None if who.key is None else who.key.limits.approval_above
     if who.key is None or limit is None or recipients <= limit:
         return
-    if not any(_is_permitted(who.key, one) for one in valid):
+    if not any(_is_permitted(who.key, message) for message in valid):
         return  # refused next, with the reason: nobody is asked about what the key may not send at all
     if key is None:
         raise errors.Forbidden("this API key needs approval for this request; send it with an Idempotency-Key")

@@ -104,7 +104,7 @@ async def read_usage(database: store.Store, settings: config.Settings) -> Usage:
     async with database.scanning() as tx:
         disk = await read_disk(tx, settings)
         queued = await queue.totals_by_account(tx, recipient_bytes=transaction.RECIPIENT_BYTES)
-        live = {one.account_id: one.max_live_bytes for one in queued}
+        live = {totals.account_id: totals.max_live_bytes for totals in queued}
         # Exactly only where that makes a difference.
         quota = settings.quotas.stored_megabytes * MEBIBYTE
         enough = min(quota - NEAR_BYTES, round(NEAR_SHARE * quota))
@@ -302,8 +302,8 @@ class QueueLimit:
 def _queue_shares(usage: Usage, limit: int) -> fair_shares.FairShares | None:
     """Who has how much of the queue; None while even an account that is alone has its share."""
     shares = fair_shares.FairShares(limit)
-    for one in usage.queued:
-        shares.add([fair_shares.Party(one.account_id)], one.recipients)
+    for totals in usage.queued:
+        shares.add([fair_shares.Party(totals.account_id)], totals.recipients)
     return shares if limit - shares.free > limit * fair_shares.ALPHA / (1 + fair_shares.ALPHA) else None
 
 

@@ -86,10 +86,10 @@ def _check(expanded: send_request.Expanded) -> tuple[Sequence[Checked], bytes]:
     checked = [_checked(request) for request in expanded.requests]
     # A request that is not valid has no normal form, and stays what it is when it is repeated.
     hashes = [
-        compose.body_hash(one, digest=_digest)
-        if isinstance(one, validation.CheckedSend)
+        compose.body_hash(item, digest=_digest)
+        if isinstance(item, validation.CheckedSend)
         else _digest(_encoder.encode(given))
-        for one, given in zip(checked, expanded.requests, strict=True)
+        for item, given in zip(checked, expanded.requests, strict=True)
     ]
     # The words in front tell it from the hash of a single request.
     normal_form = ("batch", expanded.all_or_nothing, hashes)
@@ -131,19 +131,19 @@ async def _make(
     admitted: list[Admitted] = []
     known: dict[str, stored_templates.Template | None] = {}
     info = submit.SubmissionInfo(request_id=request_id, source=statuses.Source.API, key=None)
-    for index, one in enumerate(checked):
+    for index, item in enumerate(checked):
         if index % INLINE_ITEMS == INLINE_ITEMS - 1:
             await asyncio.sleep(0)  # ids of thousands of recipients take a while
         try:
-            if isinstance(one, errors.PostroadError):
-                raise one
+            if isinstance(item, errors.PostroadError):
+                raise item
             if index >= within:
                 raise ctx.rate_limiter.refusal(who.account_id, now=ctx.clock(), rate=who.request_rate)
-            identity = await submit.admit(ctx, who, one, info, index=index)
-            alias = one.template or ""
+            identity = await submit.admit(ctx, who, item, info, index=index)
+            alias = item.template or ""
             if alias not in known:
                 known[alias] = await submit.find_template(ctx, who.account_id, alias) if alias else None
-            admitted.append((index, one, known[alias], identity))
+            admitted.append((index, item, known[alias], identity))
         except errors.PostroadError as refusal:
             if refusal.status >= errors.InternalError.status:
                 raise  # it is about the service, not about the item
@@ -170,9 +170,9 @@ def _first_refusal(
     within: int,
 ) -> errors.PostroadError:
     """Why a batch of all or nothing that is over the rate is refused: the fields come before the rate."""
-    for index, one in enumerate(checked):
-        if isinstance(one, errors.PostroadError):
-            return transaction.name_item(one, expanded.member, index)
+    for index, item in enumerate(checked):
+        if isinstance(item, errors.PostroadError):
+            return transaction.name_item(item, expanded.member, index)
     refusal = ctx.rate_limiter.refusal(who.account_id, now=ctx.clock(), rate=who.request_rate)
     return transaction.name_item(refusal, expanded.member, within)
 
@@ -188,7 +188,7 @@ async def _compose_all(
     """The submissions by index; errors are added to `refused`. Raises PayloadTooLarge for all of them together."""
     submissions: dict[int, transaction.Submission] = {}
     left = collections.deque(admitted)
-    used = {one.alias: one for _, _, one, _ in admitted if one is not None}
+    used = {template.alias: template for _, _, template, _ in admitted if template is not None}
     threaded = threaded or any(map(rendering.is_costly, used.values()))
     threaded = threaded or any(rendering.has_lists(checked.variables) for _, checked, _, _ in admitted)
     while left:

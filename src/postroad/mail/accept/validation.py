@@ -262,8 +262,8 @@ def parse_mailbox(field: str, text: str) -> address.Mailbox:
 def deduplicate(mailboxes: Sequence[address.Mailbox]) -> tuple[address.Mailbox, ...]:
     """The first mailbox of each address, in order."""
     found: dict[str, address.Mailbox] = {}
-    for one in mailboxes:
-        found.setdefault(one.key, one)
+    for mailbox in mailboxes:
+        found.setdefault(mailbox.key, mailbox)
     return tuple(found.values())
 
 

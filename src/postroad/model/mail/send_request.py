@@ -327,8 +327,13 @@ def expand_batch(request: msgspec.Struct) -> Expanded:
     return Expanded(
         "recipients",
         [
-            SendRequest(**given, to=one.to, variables=one.variables, metadata={**shared, **(one.metadata or {})})
-            for one in recipients
+            SendRequest(
+                **given,
+                to=recipient.to,
+                variables=recipient.variables,
+                metadata={**shared, **(recipient.metadata or {})},
+            )
+            for recipient in recipients
         ],
         all_or_nothing,
     )

@@ -154,7 +154,7 @@ class JsonApi:
             said = ""
         for secret in self._secrets:
             said = said.replace(secret, MASK)
-        shown = "".join(one if one.isprintable() else "?" for one in said[:SHOWN_CHARACTERS])
+        shown = "".join(character if character.isprintable() else "?" for character in said[:SHOWN_CHARACTERS])
         path = target.partition("?")[0]
         return f"{self._url.host} responded to {path} with {response.status}{f': {shown}' if shown else ''}"
 

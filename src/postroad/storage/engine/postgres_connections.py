@@ -84,7 +84,7 @@ async def _connect_to_primary(url: str, options: dict[str, Any]) -> Any:  # noqa
     if len(urls) == 1:
         return await asyncpg.connect(url, **options)
     options = {**options, "target_session_attrs": "read-write"}
-    attempts = [asyncio.create_task(asyncpg.connect(one, **options)) for one in urls]
+    attempts = [asyncio.create_task(asyncpg.connect(url, **options)) for url in urls]
     chosen: asyncio.Task[Any] | None = None
     waiting = set(attempts)
     try:
