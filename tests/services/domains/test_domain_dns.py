@@ -224,5 +224,5 @@ async def test_the_systems_name_is_used_when_it_can_be_one(
 async def test_the_settings_say_what_records_say_of_the_service(server: dns_server.DnsServer) -> None:
     given = settings(server, return_path_domain="Bounces.example.net")
     assert await domain_dns.DomainDns(given).service() == domain_records.Service(
-        "mail.example.net", ("include:spf.example.net",), "bounces.example.net", "bounces"
+        "mail.example.net", ("include:spf.example.net",), "bounces.example.net"
     )
