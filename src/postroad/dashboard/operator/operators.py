@@ -27,7 +27,7 @@ async def index(
     found = await users.operators(request.ctx)
     names = await directory.names(request.ctx, {one.account_id for one in found})
     return request.page(
-        "operator/users.html",
+        "operator/operators.html",
         status=status,
         people=found,
         names=names,
