@@ -331,7 +331,7 @@ async def test_an_internal_error_is_a_page_without_details(browser: Browser, mon
     async def broken(*_: object) -> None:
         raise RuntimeError("the password of the store is open sesame")
 
-    monkeypatch.setattr(caller_authentication, "me", broken)
+    monkeypatch.setattr(logins, "me", broken)
     answer = await browser.get("/profile")
     assert answer.status_code == 500
     assert answer.headers["x-request-id"] in answer.text
