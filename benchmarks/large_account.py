@@ -170,9 +170,10 @@ INSERT INTO suppressions (account_id, email_key, source, reason, smtp_code, mess
 SELECT '{account}', email, 'bounce', 'unknown_address', 550, MIN(message_id), MIN(created_at)
 FROM receivers WHERE status = 'bounced' GROUP BY email;
 
-INSERT INTO webhooks (id, account_id, url, events, enabled, secret_hint, created_at, updated_at)
+INSERT INTO webhooks (id, account_id, url, events, enabled, secret_hint, created_at, updated_at, is_first, version,
+    tags, sender_domains, mode, standard_signature, description, disabled_reason, format, format_events)
 VALUES ('{webhook}', '{account}', 'https://hooks.example.com/postroad', '{events}', 1, 'whsec_…1a2b',
-    {start}, {start});
+    {start}, {start}, 1, 1, '', '', 'live', 0, '', '', 'postroad', '');
 INSERT INTO webhook_deliveries (account_id, webhook_id, id, event_id, event_type, message_id, recipient_id, url, body,
     state, attempt_count, due_at, created_at, ended_at)
 SELECT '{account}', '{webhook}', 'whd_' || substr(recipient_id, 5), 'evt_' || substr(recipient_id, 5),

@@ -206,7 +206,7 @@ async def test_a_connection_lost_before_the_content_is_not_in_doubt(
 
 def timeouts_for(act: smtp_peers.Act) -> dict[str, Any]:
     """Nobody waits long for who says nothing."""
-    return {"content_seconds": 2} if act is SILENCE else {}
+    return {"timeout_seconds": 2} if act is SILENCE else {}
 
 
 @pytest.mark.parametrize("act", [CLOSE, RESET, SILENCE])
