@@ -154,8 +154,8 @@ async def test_only_an_address_that_does_not_exist_is_left_alone(
 async def test_no_address_is_left_alone_when_the_operator_does_not_want_it(
     ctx: context.Context, account: accounts.Account, message_id: str
 ) -> None:
-    delivery = msgspec.structs.replace(ctx.settings.delivery, suppress=False)
-    other = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, delivery=delivery))
+    testing = msgspec.structs.replace(ctx.settings.testing, suppress=False)
+    other = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, testing=testing))
     assert await receive(other, message_id, reports.report(reports.group("ada@example.net"))) == [ReportResult.RECORDED]
     assert await suppressed(ctx, account.id) == []
 

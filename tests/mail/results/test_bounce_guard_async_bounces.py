@@ -115,8 +115,8 @@ async def test_an_async_bounce_of_an_address_on_the_list_does_not_count(ctx: con
 
 
 async def test_async_bounces_count_where_no_address_is_ever_suppressed(ctx: context.Context, sender: str) -> None:
-    delivery = msgspec.structs.replace(ctx.settings.delivery, suppress=False)
-    other = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, delivery=delivery))
+    testing = msgspec.structs.replace(ctx.settings.testing, suppress=False)
+    other = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, testing=testing))
     message_ids = [await accepted_mail.accept(ctx, sender, to=(f"{name}@example.net",)) for name in "ab"]
     await reports.settle(ctx)
     for message_id, name in zip(message_ids, "ab", strict=True):

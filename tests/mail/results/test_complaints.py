@@ -105,8 +105,8 @@ def test_the_log_names_what_became_of_a_complaint() -> None:
 async def test_whoever_complains_gets_no_more_mail_even_where_bounces_suppress_nobody(
     ctx: context.Context, account: stored_accounts.Account, message_id: str
 ) -> None:
-    delivery = msgspec.structs.replace(ctx.settings.delivery, suppress=False)
-    other = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, delivery=delivery))
+    testing = msgspec.structs.replace(ctx.settings.testing, suppress=False)
+    other = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, testing=testing))
     assert await fate(other, await reports.path(ctx, message_id)) == ReportResult.RECORDED
     assert len(await suppressed(ctx, account.id)) == 1
 
