@@ -47,7 +47,7 @@ DOCS_INSTALLED := $(DOCS)/.installed
 RELEASE := .venv-release
 RELEASE_INSTALLED := $(RELEASE)/.installed
 # The locks of what the service, its development and its release consist of.
-LOCKS := runtime build development docs release
+LOCKS := runtime extensions build development docs release
 # The locks of npm whose packages reach others: developers of the JavaScript client, and browsers. Tests have more.
 NPM_LOCKS := clients/javascript tests/browser/editor_bundle
 # Mail servers that benchmarks measure beside ours: from npm, and from Debian, which installs only one at a time.
@@ -55,8 +55,9 @@ HARAKA := benchmarks/haraka/node_modules/Haraka/package.json
 MTA := benchmarks/mta/.unpacked
 INSTALL := $(BIN)/python -m pip --disable-pip-version-check -qq --no-input install --no-warn-script-location
 INSTALL_LOCKED := $(INSTALL) --no-compile --require-hashes --only-binary :all:
-INSTALL_SELF := $(INSTALL) --no-deps --no-build-isolation --editable .
-SOURCES := src tests benchmarks clients release
+EXTENSIONS := extensions/mcp extensions/postmark extensions/resend
+INSTALL_SELF := $(INSTALL) --no-deps --no-build-isolation --editable . $(addprefix --editable ,$(EXTENSIONS))
+SOURCES := src extensions tests benchmarks clients release
 # Tests that need neither a database nor a network.
 PURE := tests/model tests/protocol
 FAST := $(PURE) tests/concurrency tests/test_config.py tests/test_errors.py
@@ -254,13 +255,13 @@ $(BIN)/python:
 	@echo "Making $(VENV) with $$($(PYTHON) -V)"
 	@$(PYTHON) -m venv --clear $(VENV)
 
-$(RUNTIME): requirements/runtime.txt requirements/build.txt pyproject.toml | $(BIN)/python
+$(RUNTIME): requirements/runtime.txt requirements/extensions.txt requirements/build.txt pyproject.toml $(EXTENSIONS:=/pyproject.toml) | $(BIN)/python
 	@echo "Installing what the service needs"
-	@$(INSTALL_LOCKED) -r requirements/runtime.txt -r requirements/build.txt
+	@$(INSTALL_LOCKED) -r requirements/runtime.txt -r requirements/extensions.txt -r requirements/build.txt
 	@$(INSTALL_SELF)
 	@touch $@
 
-$(DEVELOPMENT): requirements/development.txt pyproject.toml | $(BIN)/python
+$(DEVELOPMENT): requirements/development.txt pyproject.toml $(EXTENSIONS:=/pyproject.toml) | $(BIN)/python
 	@echo "Installing what tests and checks need"
 	@$(INSTALL_LOCKED) -r requirements/build.txt
 	@$(INSTALL_LOCKED) --no-binary dkimpy --no-build-isolation -r requirements/development.txt

@@ -26,8 +26,10 @@ esac
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    (tmp_path / "requirements").mkdir()
-    for name in ("pyproject.toml", "requirements/runtime.txt", "requirements/build.txt"):
+    packages = (".", "extensions/mcp", "extensions/postmark", "extensions/resend")
+    locks = ("requirements/runtime.txt", "requirements/extensions.txt", "requirements/build.txt")
+    for name in (*(f"{package}/pyproject.toml" for package in packages), *locks):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     shutil.copy(test_repository.ROOT / "Makefile", tmp_path)
     (tmp_path / "bin").mkdir()

@@ -19,8 +19,8 @@ import postroad
 ROOT = Path(__file__).parent.parent
 # The first statement. Parsing every file would take seconds.
 DOCSTRING = re.compile(r'(?:#.*\n|\s)*r?"""[^"]')
-CODE_FOLDERS = ("src", "tests", "benchmarks", "clients", "release")
-LOCKS = ("build", "development", "docs", "release", "runtime")
+CODE_FOLDERS = ("src", "extensions", "tests", "benchmarks", "clients", "release")
+LOCKS = ("build", "development", "docs", "extensions", "release", "runtime")
 
 # What .gitignore names, and what is hidden.
 PRUNED = frozenset({"__pycache__", "build", "dist", "mta", "node_modules", "target"})
@@ -130,7 +130,7 @@ def test_a_lock_covers_its_input(lock: str) -> None:
 
 
 def test_tests_run_with_the_versions_that_the_service_runs_with() -> None:
-    assert pins("development").items() >= (pins("runtime") | pins("build")).items()
+    assert pins("development").items() >= (pins("runtime") | pins("extensions") | pins("build")).items()
 
 
 def test_the_package_asks_for_what_is_locked() -> None:

@@ -18,6 +18,7 @@ from postroad.concurrency import caches, fairness
 from postroad.keys import installation_keys
 from postroad.model.delivery import fair_shares, throttle
 from postroad.model.domains import domain_records
+from postroad.model.events import event_formats as formats
 from postroad.model.events import events
 from postroad.model.people import callers, identity_providers, login_rules
 from postroad.model.units import identifiers
@@ -148,6 +149,8 @@ class Context:
     webhook_client: guarded_client.WebhookClient
     sso_providers: SsoProviders
     dns: DomainDns
+    # The formats of webhook events that extensions have.
+    event_formats: formats.Formats = field(default_factory=dict)
     clock: Callable[[], int] = system_clock
     entropy: Callable[[int], bytes] = os.urandom
     # Work that would block the event loop, by account. It needs the interpreter lock, so two threads do as much as

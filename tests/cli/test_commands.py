@@ -20,7 +20,6 @@ RUNNERS = {
     "postroad webhook listen",
     "postroad init",
     "postroad deploy-files",
-    "postroad mcp",
     "postroad completion",
 }
 # They print as things happen, not one report.

@@ -40,7 +40,6 @@ NOTHING = {
     "postroad logout",
     "postroad deploy-files",
     "postroad completion",
-    "postroad mcp",
 }
 # They make an installation, or run one.
 RUNNERS = {"postroad init", "postroad serve"}

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import structlog
 
-from postroad import context
-from postroad.compat import applications, compatible_api
+from postroad import context, extensions
+from postroad.api import extension_api
 from postroad.model.mail import statuses
 from postroad.model.people import callers
 from postroad.network.http import http_server
@@ -31,13 +31,13 @@ class CountedThreads:
 
 @contextlib.asynccontextmanager
 async def opened(
-    ctx: context.Context, api: compatible_api.CompatibleApi, headers: Mapping[str, str] | None = None
+    ctx: context.Context, api: extension_api.HttpApi, headers: Mapping[str, str] | None = None
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A client with the base URL of the API."""
     log = structlog.wrap_logger(
         structlog.ReturnLogger(), wrapper_class=structlog.make_filtering_bound_logger("critical")
     )
-    app = applications.build_application(ctx, api, log=log)
+    app = extension_api.build_application(ctx, api, log=log)
     url = f"http://postroad.test{api.prefix}"
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=url, headers=headers) as client:
         yield client
@@ -65,9 +65,12 @@ async def listening(ctx: context.Context) -> AsyncIterator[str]:
     log = structlog.wrap_logger(
         structlog.ReturnLogger(), wrapper_class=structlog.make_filtering_bound_logger("critical")
     )
-    apps = {api.prefix: applications.build_application(ctx, api, log=log) for api in applications.APIS}
+    apps = {
+        api.prefix: extension_api.build_application(ctx, api, log=log)
+        for api in extensions.parts("apis", extension_api.HttpApi)
+    }
     first = next(iter(apps.values()))
-    marks = {name: api.prefix for api in applications.APIS for name in api.own_headers}
+    marks = {name: api.prefix for api in extensions.parts("apis", extension_api.HttpApi) for name in api.own_headers}
     switch = application.PathPrefixes(apps, first, headers=marks)
     listener = http_server.HttpListener(switch, refuse=first.refuse)
     await listener.start("127.0.0.1", 0)

@@ -1,12 +1,8 @@
-"""The pages about moving from another service: what they say about the import, and the split of mail."""
+"""The pages about moving from another service: the split of mail."""
 
 import re
 import runpy
 from pathlib import Path
-
-import pytest
-
-from postroad.model.events import webhook_formats
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -26,10 +22,3 @@ def test_the_split_is_the_same_for_every_attempt_of_a_message(tmp_path: Path) ->
     assert set(moved) < set(more)
     assert is_moved("receipt/1", "receipt", 0, frozenset({"receipt"}))
     assert not is_moved("receipt/1", "receipt", 0, frozenset({"other"}))
-
-
-@pytest.mark.parametrize("vendor", ["resend", "postmark"])
-def test_the_events_that_are_sent_here_are_listed(vendor: str) -> None:
-    section = (DOCS / f"migrate-from-{vendor}.md").read_text().partition("## Webhooks")[2]
-    (listed,) = re.findall(r"(?m)^Sent here: (.*)\.$", section)
-    assert re.findall(r"`([^`]+)`", listed) == list(webhook_formats.SOURCES[vendor])

@@ -12,11 +12,11 @@ from typing import Final
 import httpx
 import structlog
 
-from postroad import context
+from postroad import context, extensions
+from postroad.api import extension_api
 from postroad.api import routes as api_routes
 from postroad.api.operator import routes as operator_routes
 from postroad.api.v1 import inbox
-from postroad.compat import applications
 from postroad.dashboard import application as dashboard
 from postroad.dashboard.framework import site as sites
 from postroad.model.people import callers
@@ -94,8 +94,8 @@ def build(ctx: context.Context, site: sites.Site) -> list[Surface]:
     )
     shown = tuple(route for route in dashboard.routes(site) if pages.is_page(route) and route.path not in ENDLESS)
     compatible = [
-        Surface(COMPATIBLE, applications.routes(one), applications.build_application(ctx, one, log=log))
-        for one in applications.APIS
+        Surface(COMPATIBLE, one.prefixed, extension_api.build_application(ctx, one, log=log))
+        for one in extensions.parts("apis", extension_api.HttpApi)
     ]
     return [
         Surface(API, api, management.serve(ctx, api)),

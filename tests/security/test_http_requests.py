@@ -11,8 +11,9 @@ from typing import Final, TypeVar
 
 import pytest
 
+from postroad import extensions
+from postroad.api import extension_api
 from postroad.api.operator import routes as operator_routes
-from postroad.compat import applications
 from postroad.services.operations import operator_jobs, operator_state
 from postroad.services.people import api_keys
 from postroad.web import routing
@@ -135,7 +136,7 @@ async def test_d3_nesting_without_end_fails_on_no_route_of_other_apis(service: W
     _, key = await api_keys.create(service.ctx, service.account.id, credential_id=None, name="all", scopes=scopes)
     state = operator_state.OperatorState(operator_jobs.Jobs(service.lines.logger()))
     offered = [*operator_routes.described(state)]
-    offered += [route for api in applications.APIS for route in applications.routes(api)]
+    offered += [route for api in extensions.parts("apis", extension_api.HttpApi) for route in api.prefixed]
     walked = {(one.method, re.sub(r"{\w+}", "x", one.path)) for one in offered if one.body is not None}
     assert len(walked) > 30
     headers = {"Authorization": f"Bearer {key}", "X-Postmark-Server-Token": key, "Idempotency-Key": "deep"}

@@ -8,11 +8,11 @@ import pytest
 import structlog
 from msgspec import inspect
 
-from postroad import config, context
+from postroad import config, context, extensions
+from postroad.api import extension_api
 from postroad.api import routes as api_routes
 from postroad.api.operator import routes as operator_routes
 from postroad.api.v1 import inbox
-from postroad.compat import applications
 from postroad.dashboard import application as dashboard
 from postroad.dashboard.framework import site as sites
 from postroad.services.messages import dev_inbox
@@ -42,7 +42,7 @@ def routes() -> list[Route]:
     mail = dev_inbox.Inbox(clock=lambda: 0, entropy=bytes)
     state = operator_state.OperatorState(operator_jobs.Jobs(structlog.get_logger()))
     site = sites.build(config.load(environment={}), mail=mail, is_stopping=lambda: False, operator_state=state)
-    compatible = [route for api in applications.APIS for route in applications.routes(api)]
+    compatible = [route for api in extensions.parts("apis", extension_api.HttpApi) for route in api.prefixed]
     return [
         *api_routes.ROUTES,
         *inbox.routes(mail),

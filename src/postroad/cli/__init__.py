@@ -1,7 +1,7 @@
 """The command line. `main` is the command `postroad`; each module has the commands of one subject.
 
-The tables have what help prints, so that it needs no import. The line of a command is the first sentence of its
-docstring; a test compares them.
+The tables have what help prints, so that it needs no import, and extensions have tables of their own.
+The line of a command is the first sentence of its docstring; a test compares them.
 """
 
 from collections.abc import Mapping
@@ -153,14 +153,6 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "postroad.cli.server.suppressions.export_file",
         "Export the suppression list of an account as CSV, to FILE or standard output.",
     ),
-    "import resend": (
-        "postroad.cli.imports.from_resend",
-        "Import domains, templates, suppressions and webhooks from Resend into an account.",
-    ),
-    "import postmark": (
-        "postroad.cli.imports.from_postmark",
-        "Import domains, templates, suppressions and webhooks from a server of Postmark into an account.",
-    ),
     "upstream test": (
         "postroad.cli.installation.maintenance.try_upstream",
         "Connect to an upstream and log in, and send a test message if an address is given.",
@@ -177,7 +169,6 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "postroad.cli.dev.webhook_listen.listen",
         "Receive webhooks on this machine, and print one line for each, until Ctrl-C.",
     ),
-    "mcp": ("postroad.cli.mcp.mcp", "Serve the tools for AI agents on standard input and output, with an API key."),
     "key rotate": (
         "postroad.cli.installation.keys.rotate",
         "Replace the installation key and re-encrypt every stored secret.",

@@ -1,11 +1,10 @@
-"""`postroad import`: what an account has at Resend or Postmark, created here.
+"""`postroad import`: what an account has at another service, created here. Extensions have the commands.
 
 The key of the other service comes from a variable, a file or a prompt, never from an argument, which other users of
 this machine could see. It is used for the requests to that service, and neither stored, logged nor shown.
 """
 
 import contextlib
-import datetime as dt
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -16,18 +15,15 @@ import msgspec
 
 from postroad import context as services_context
 from postroad.api.v1 import domains as domain_views
-from postroad.cli.framework import command, output
+from postroad.cli.framework import output
 from postroad.cli.server import domains as domain_texts
 from postroad.mail.signing import domain_keys
 from postroad.network.http import json_api
 from postroad.services.domains import dns_checks as domain_checks
 from postroad.services.domains import domain_registry as domains
-from postroad.services.imports import found, importer, postmark, resend
+from postroad.services.imports import found, importer
 from postroad.storage.people import accounts
 
-RESEND_VARIABLE: Final = "RESEND_API_KEY"
-POSTMARK_VARIABLE: Final = "POSTMARK_SERVER_TOKEN"
-ACCOUNT_VARIABLE: Final = "POSTMARK_ACCOUNT_TOKEN"
 # Longer than any key; what is longer is another file.
 KEY_CHARACTERS: Final = 500
 FILE: Final = click.File("r", encoding="utf-8")
@@ -36,71 +32,20 @@ DRY_RUN: Final = click.option("--dry-run", is_flag=True, help="Read and report, 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _url_option(default: str) -> Callable[[F], F]:
+def url_option(default: str) -> Callable[[F], F]:
     return click.option(
         "--url", default=default, show_default=True, help="Base URL of the API; http:// only for this machine."
     )
 
 
-def _key_option(variable: str) -> Callable[[F], F]:
+def key_option(variable: str) -> Callable[[F], F]:
     return click.option(
         "--key-file", type=FILE, metavar="FILE", help=f"File with the key; - is standard input. Default: {variable}."
     )
 
 
-@click.command("resend", cls=command.AccountCommand)
-@_url_option(resend.URL)
-@_key_option(RESEND_VARIABLE)
-@DRY_RUN
-async def from_resend(
-    context: services_context.Context, *, account: accounts.Account, url: str, key_file: TextIO | None, dry_run: bool
-) -> output.Report:
-    """Import domains, templates, suppressions and webhooks from Resend into an account.
-
-    What exists is not changed, so it can be repeated. The exit code is 1 if something could not be read.
-    """
-    key = _key(key_file, RESEND_VARIABLE)
-    async with _api(context, url, {"Authorization": f"Bearer {key}"}, key) as api:
-        return await _run(context, account, resend.ResendReader(api), dry_run=dry_run)
-
-
-@click.command("postmark", cls=command.AccountCommand)
-@_url_option(postmark.URL)
-@_key_option(POSTMARK_VARIABLE)
-@click.option(
-    "--account-key-file",
-    type=FILE,
-    metavar="FILE",
-    help=f"File with the token of the account, which domains need. Default: {ACCOUNT_VARIABLE}.",
-)
-@DRY_RUN
-async def from_postmark(
-    context: services_context.Context,
-    *,
-    account: accounts.Account,
-    url: str,
-    key_file: TextIO | None,
-    account_key_file: TextIO | None,
-    dry_run: bool,
-) -> output.Report:
-    """Import domains, templates, suppressions and webhooks from a server of Postmark into an account.
-
-    What exists is not changed, so it can be repeated. The exit code is 1 if something could not be read.
-    """
-    key = _key(key_file, POSTMARK_VARIABLE)
-    has_account = account_key_file is not None or bool(os.environ.get(ACCOUNT_VARIABLE))
-    async with contextlib.AsyncExitStack() as stack:
-        server = await stack.enter_async_context(_api(context, url, {"X-Postmark-Server-Token": key}, key))
-        owner = None
-        if has_account:
-            token = _key(account_key_file, ACCOUNT_VARIABLE)
-            owner = await stack.enter_async_context(_api(context, url, {"X-Postmark-Account-Token": token}, token))
-        reader = postmark.PostmarkReader(server, owner, today=dt.datetime.now(dt.UTC).date())
-        return await _run(context, account, reader, dry_run=dry_run)
-
-
 @contextlib.asynccontextmanager
-async def _api(
+async def opened(
     context: services_context.Context, url: str, headers: dict[str, str], key: str
 ) -> AsyncIterator[json_api.JsonApi]:
     api = json_api.JsonApi(url, headers=headers, secrets=[key], name_servers=context.settings.delivery.resolvers)
@@ -110,7 +55,7 @@ async def _api(
         await api.close()
 
 
-def _key(file: TextIO | None, variable: str) -> str:
+def key(file: TextIO | None, variable: str) -> str:
     if file is not None:
         text = file.read(KEY_CHARACTERS)
     elif not (text := os.environ.get(variable, "")):
@@ -124,7 +69,7 @@ def _key(file: TextIO | None, variable: str) -> str:
     return key
 
 
-async def _run(
+async def run(
     context: services_context.Context, account: accounts.Account, reader: found.Reader, *, dry_run: bool
 ) -> output.Report:
     report = await importer.Importer(context, account.id, reader, dry_run=dry_run).run()

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from postroad.mail import message_ids, notice_outbox, return_path
-from postroad.model.events import events, webhook_formats
+from postroad.model.events import event_formats, events
 from postroad.model.units import identifiers, times
 from postroad.protocol.mime import address
 from postroad.storage.engine import store
@@ -44,6 +44,7 @@ class Outbox:
     return_path_key: bytes = field(repr=False)
     return_path_domain: str
     entropy: Callable[[int], bytes]
+    formats: event_formats.Formats = field(default_factory=dict)
 
     async def write(
         self, tx: store.Transaction, happened: Sequence[events.RecipientEvent], *, endpoints: Endpoints | None = None
@@ -84,7 +85,8 @@ class Outbox:
                 for endpoint in found
                 if is_wanted(endpoint, details, has_tags)
                 and (event.kind, endpoint.id, *event.key[1:]) not in heard
-                and (body := _body(endpoint, event, members, event_id=event_id, facts=facts.get(event.key))) is not None
+                and (body := self._body(endpoint, event, members, event_id=event_id, facts=facts.get(event.key)))
+                is not None
             ]
         if deliveries:
             await webhooks.insert_deliveries(tx, deliveries)
@@ -164,6 +166,26 @@ class Outbox:
             created_at=at,
         )
 
+    def _body(
+        self,
+        endpoint: webhooks.Webhook,
+        event: events.RecipientEvent,
+        members: Mapping[str, Any],
+        *,
+        event_id: str,
+        facts: _ForeignFacts | None,
+    ) -> bytes | None:
+        """The bytes of an event as an endpoint wants them; None when its format has none, or it is not wanted."""
+        version = events.V2 if _is_translated(endpoint) else endpoint.version
+        data = events.recipient(kind=event.kind, version=version, **members)
+        if isinstance(data, events.DataV2) and facts is not None and _is_translated(endpoint):
+            translated = events.EmailEvent(kind=event.kind, at=event.at, data=data, **msgspec.structs.asdict(facts))
+            of_format = self.formats.get(endpoint.format)
+            if of_format is None:  # an extension that is not installed: the event waits for it
+                return event_formats.untranslated(translated)
+            return of_format.body(translated, wanted=endpoint.format_events.split())
+        return events.body(event_id, event.kind, created_at=event.at, data=data)
+
     def _envelope_sender(self, key: queue.Key, about: messages.EventDetails) -> str:
         domain = return_path.domain_for(
             about.sender_key, chosen=about.return_path_domain, configured=self.return_path_domain
@@ -241,21 +263,4 @@ def _is_detailed(kind: events.EventType, endpoint: webhooks.Webhook) -> bool:
 
 
 def _is_translated(endpoint: webhooks.Webhook) -> bool:
-    return endpoint.format != webhook_formats.Format.POSTROAD
-
-
-def _body(
-    endpoint: webhooks.Webhook,
-    event: events.RecipientEvent,
-    members: Mapping[str, Any],
-    *,
-    event_id: str,
-    facts: _ForeignFacts | None,
-) -> bytes | None:
-    """The bytes of an event as an endpoint wants them; None when its format has no such event, or it is not wanted."""
-    version = events.V2 if _is_translated(endpoint) else endpoint.version
-    data = events.recipient(kind=event.kind, version=version, **members)
-    if isinstance(data, events.DataV2) and facts is not None and _is_translated(endpoint):
-        translated = events.EmailEvent(kind=event.kind, at=event.at, data=data, **msgspec.structs.asdict(facts))
-        return webhook_formats.translate(endpoint.format, translated, wanted=endpoint.format_events.split())
-    return events.body(event_id, event.kind, created_at=event.at, data=data)
+    return endpoint.format != event_formats.OWN

@@ -5,13 +5,14 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Callable
 
-from postroad import config, context
+from postroad import config, context, extensions
 from postroad.keys import installation_keys, key_check
 from postroad.mail import outbox as webhook_outbox
 from postroad.mail.accept import queue_limit as acceptance_queue_limit
 from postroad.mail.accept import send_limits, transaction
 from postroad.mail.results import outcomes
 from postroad.model.delivery import throttle
+from postroad.model.events import event_formats
 from postroad.model.people import callers
 from postroad.network.http import guarded_client as webhooks_client
 from postroad.services.domains import domain_dns
@@ -55,7 +56,8 @@ async def open_context(
         throttle.RateLimit(rate=settings.limits.request_rate, burst=settings.limits.request_burst)
     )
 
-    outbox = webhook_outbox.Outbox(keys.return_path, settings.delivery.return_path_domain, os.urandom)
+    formats = {one.name: one for one in extensions.parts("event_formats", event_formats.EventFormat)}
+    outbox = webhook_outbox.Outbox(keys.return_path, settings.delivery.return_path_domain, os.urandom, formats)
     mail_wakeup = asyncio.Event()
     accept = accept_commits or group_commit.GroupCommit(
         database,
@@ -91,6 +93,7 @@ async def open_context(
         webhook_client=client,
         sso_providers=providers,
         dns=domain_dns.DomainDns(settings),
+        event_formats=formats,
         clock=clock,
         mail_wakeup=mail_wakeup,
         actor=actor,

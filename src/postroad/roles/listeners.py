@@ -4,17 +4,16 @@ Each listens on the addresses in its settings until shutdown, then finishes requ
 """
 
 import asyncio
+import types
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from postroad import build_version, config
+from postroad import build_version, config, extensions
 from postroad import context as services_context
-from postroad.agents import streamable_http
-from postroad.api import acme_challenges, authentication, documentation, monitoring
+from postroad.api import acme_challenges, authentication, documentation, extension_api, monitoring
 from postroad.api import routes as api_routes
 from postroad.api.operator import routes as operator_routes
 from postroad.api.v1 import inbox
-from postroad.compat import applications
 from postroad.concurrency import fairness
 from postroad.dashboard import application as dashboard
 from postroad.dashboard.framework import site as sites
@@ -39,8 +38,6 @@ METRICS_CONNECTIONS: Final = 64
 # A page of the dashboard makes many requests at once, and then none.
 API_BURST_SECONDS: Final = 2
 
-# Where any API has a credential.
-CREDENTIAL_FIELDS: Final = (http_values.AUTHORIZATION, *(name for api in applications.APIS for name in api.key_headers))
 # The name of the listener at each setting, in log lines.
 LISTENERS: Final = {
     "http.listen": "http",
@@ -63,18 +60,15 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         rate=settings.limits.management_rate, burst=API_BURST_SECONDS * settings.limits.management_rate
     )
     rate = management_rate.ManagementRate(policy, clock=ctx.clock)
-    agents = streamable_http.routes(
-        lambda: app.serve_part,
-        require=rate.require,
-        public_url=config.public_url(settings),
-    )
+    mount = extension_api.Mount(lambda: app.serve_part, rate.require, config.public_url(settings))
+    mounted = [route for build in extensions.parts("routes", types.FunctionType) for route in build(mount)]
     operating = operator_state.OperatorState(operator_jobs.Jobs(role_context.log))
     routes = (
         *described,
         *operator_routes.build(operating),
         *documentation.routes(described, version=build_version.current()),
         *documentation.markdown_routes(),
-        *agents,
+        *mounted,
         *monitoring.metrics_routes(role_context.render_metrics, is_behind_proxy=config.is_behind_proxy(settings)),
         *(acme_challenges.routes() if settings.acme.names else ()),
     )
@@ -104,8 +98,9 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         pages = dashboard.build_application(
             ctx, site, require=rate.require, proxies=proxies, log=role_context.log, delays=delays
         )
+    apis = extensions.parts("apis", extension_api.HttpApi)
     others = {
-        api.prefix: applications.build_application(
+        api.prefix: extension_api.build_application(
             ctx,
             api,
             require=rate.require,
@@ -114,11 +109,11 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
             large_body_slots=large_body_slots,
             delays=delays,
         )
-        for api in applications.APIS
+        for api in apis
     }
-    marks = {name: api.prefix for api in applications.APIS for name in api.own_headers}
-    # Our own API comes first: no vendor has one of its paths, and a send should not look at the header fields twice.
-    other_paths = application.PathPrefixes(others, pages, headers=marks)
+    marks = {name: api.prefix for api in apis for name in api.own_headers}
+    # Our own API comes first: no extension has one of its paths, and a send should not look at the header fields twice.
+    other_paths = application.PathPrefixes(others, pages, headers=marks) if apis else pages
     served = application.PathSwitch(app, other_paths, paths=[route.path for route in routes])
     limits = http_messages.Limits(
         connections=settings.http.connections, connections_per_address=settings.http.connections_per_address
@@ -136,9 +131,8 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         )
     }
     if settings.http.redirect_listen:
-        redirect = application.HttpsRedirect(
-            config.public_url(settings), refuse=app.refuse, credentials=CREDENTIAL_FIELDS
-        )
+        fields = {http_values.AUTHORIZATION, *(name for api in apis for name in api.key_headers)}
+        redirect = application.HttpsRedirect(config.public_url(settings), refuse=app.refuse, credentials=fields)
         challenged = application.PathSwitch(app, redirect, paths=[acme_challenges.PATH])
         listeners["redirect_listen"] = http_server.HttpListener(challenged, refuse=app.refuse, limits=limits)
     started = await _listen_all(role_context, listeners, "http")

@@ -17,9 +17,9 @@ from typing import Final
 
 import msgspec
 
-from postroad import context, errors
+from postroad import context, errors, extensions
 from postroad.concurrency import poll_loop
-from postroad.model.events import webhook_schedule
+from postroad.model.events import event_formats, webhook_schedule
 from postroad.model.units import times
 from postroad.network import hostname
 from postroad.network.http import guarded_client as webhook_client
@@ -356,6 +356,8 @@ class Dispatcher:
         self._cursor = EndpointCursor()
         self._idle_endpoints = 0
         self._is_stopping = False
+        # Of endpoints with events, those that no extension has.
+        self._missing_formats: set[str] = set()
 
     def stop(self) -> None:
         """Begin nothing more; what is being claimed is released."""
@@ -372,11 +374,24 @@ class Dispatcher:
             enabled = await webhooks.enabled(tx, found)
         await self._expire(enabled, now=now)
         # The events of a listener are fetched.
-        plan = self._plan({key: webhook for key, webhook in enabled.items() if not webhook.is_listener})
+        plan = self._plan({key: row for key, row in enabled.items() if not row.is_listener and self._has_format(row)})
         batch = await self._claim(plan, now=now, is_due=is_due) if plan or is_due else ClaimedBatch()
         self._log_lost(batch.promoted)
         await self._begin(batch, plan)
         return self._advance(found, has_found_work=bool(batch.claims or batch.promoted))
+
+    def _has_format(self, webhook: webhooks.Webhook) -> bool:
+        """Whether its events can be written; otherwise they wait, as those of a disabled endpoint do."""
+        if webhook.format == event_formats.OWN or webhook.format in self._ctx.event_formats:
+            return True
+        if webhook.format not in self._missing_formats:
+            self._missing_formats.add(webhook.format)
+            self._log.warning(
+                "webhook_format_missing",
+                format=webhook.format,
+                detail=extensions.how_to_install(f"format {webhook.format}"),
+            )
+        return False
 
     async def _expire(self, enabled: Mapping[str, webhooks.Webhook], *, now: int) -> None:
         """Remove listeners that have events which nobody has asked for."""
@@ -449,6 +464,7 @@ class Dispatcher:
     ) -> list[Claim]:
         """Add endpoint and secrets to claims. Those without an enabled endpoint are released."""
         enabled = await webhooks.enabled(tx, {row.webhook_id for row in claimed})
+        claimed = await self._translate(tx, claimed, enabled)
         secrets: dict[str, list[webhooks.Secret]] = collections.defaultdict(list)
         for secret in await webhooks.secrets(tx, list(enabled), now=now):
             secrets[secret.webhook_id].append(secret)
@@ -458,6 +474,32 @@ class Dispatcher:
         return [
             Claim(row, enabled[row.webhook_id], secrets[row.webhook_id]) for row in claimed if row.webhook_id in secrets
         ]
+
+    async def _translate(
+        self,
+        tx: store.Transaction,
+        claimed: Sequence[webhooks.Claimed],
+        enabled: Mapping[str, webhooks.Webhook],
+    ) -> list[webhooks.Claimed]:
+        """Write events that waited for their extension; what the endpoint does not want in its format is no event."""
+        written = []
+        for row in claimed:
+            webhook = enabled.get(row.webhook_id)
+            if (
+                webhook is None
+                or webhook.format == event_formats.OWN
+                or (event := event_formats.read_untranslated(row.body)) is None
+            ):
+                written.append(row)
+            else:
+                wanted = webhook.format_events.split()
+                body = self._ctx.event_formats[webhook.format].body(event, wanted=wanted)
+                if body is None:
+                    await webhooks.drop(tx, row.key, worker=self._worker)
+                else:
+                    await webhooks.set_body(tx, row.key, body)
+                    written.append(msgspec.structs.replace(row, body=body))
+        return written
 
     async def _begin(self, batch: ClaimedBatch, plan: Plan) -> None:
         """Start each claim with its slot, and release the remaining slots."""

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from postroad import config, context
-from postroad.model.events import webhook_formats
 from postroad.services.webhooks import endpoint_settings, endpoints
-from tests import contexts, webhook_rows
+from tests import contexts, event_formats, webhook_rows
 from tests.api.management import AccountClients
 from tests.api.webhook_calls import WEBHOOK, check_refusal, check_success
 from tests.webhook_rows import URL
@@ -93,16 +92,16 @@ async def test_the_contracts_webhook_is_the_first_and_no_other_takes_its_place(
 async def test_the_format_of_another_service_is_shown_and_its_own_settings_are_not_changed_here(
     ctx: context.Context, mine: AccountClients
 ) -> None:
-    wanted = endpoint_settings.Changes(url=URL, format_events=["Delivery"])
-    saved = await endpoints.create(ctx, mine.account_id, wanted, of_format=webhook_formats.Format.POSTMARK)
+    wanted = endpoint_settings.Changes(url=URL, format_events=["arrived"])
+    saved = await endpoints.create(event_formats.with_format(ctx), mine.account_id, wanted, of_format="other")
     path = f"{WEBHOOKS}/{saved.webhook.id}"
     shown = check_success(await mine.reader.get(path), 200, "webhook")["webhook"]
-    assert (shown["format"], shown["events"], shown["is_first"]) == ("postmark", ["email.delivered"], False)
+    assert (shown["format"], shown["events"], shown["is_first"]) == ("other", ["email.delivered"], False)
     for field, value in (("events", ["email.failed"]), ("version", 2), ("standard_signature", True)):
         refused = check_refusal(await mine.owner.patch(path, json={field: value}), 400, "invalid_request")
-        assert refused.startswith(f"{field}: this webhook has the format of another service (postmark)")
+        assert refused.startswith(f"{field}: this webhook has the format of another service (other)")
     changed = check_success(await mine.owner.patch(path, json={"description": "Postmark"}), 200, "webhook")
-    assert (changed["webhook"]["format"], changed["webhook"]["description"]) == ("postmark", "Postmark")
+    assert (changed["webhook"]["format"], changed["webhook"]["description"]) == ("other", "Postmark")
     assert check_success(await mine.owner.get(WEBHOOK), 200, "webhook")["webhook"] is None
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from postroad import context, errors
 from postroad.api.v1 import resource
-from postroad.model.events import events, webhook_formats
+from postroad.model.events import events
 from postroad.model.mail import send_request
 from postroad.model.units import destinations, identifiers, times
 from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints
@@ -104,7 +104,7 @@ class WebhookEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     events: list[EventName]
     format: Annotated[
-        webhook_formats.Format,
+        str,
         msgspec.Meta(
             description="Whose events the requests contain: `postroad`, or the service through whose API the webhook "
             "was created. Only there its events can be changed."
@@ -325,7 +325,7 @@ def webhook_endpoint(row: mail_webhooks.Webhook) -> WebhookEndpoint:
         row,
         is_first=bool(row.is_first),
         events=row.events.split(),
-        format=webhook_formats.Format(row.format),
+        format=row.format,
         tags=endpoint_settings.lines(row.tags),
         sender_domains=endpoint_settings.lines(row.sender_domains),
         standard_signature=bool(row.standard_signature),

@@ -8,7 +8,7 @@ import msgspec
 
 from postroad import errors
 from postroad.dashboard.framework import forms, requests, snippets
-from postroad.model.events import events, webhook_formats
+from postroad.model.events import event_formats, events
 from postroad.model.units import times
 from postroad.network.http import guarded_client as webhook_client
 from postroad.protocol.signatures import webhook_signature
@@ -253,7 +253,7 @@ async def save(request: requests.PageRequest) -> routing.Response:
         if saved.secret is not None:
             return await _with_secret(request, saved.webhook, saved.secret, "Webhook saved")
     else:
-        if webhook.format != webhook_formats.Format.POSTROAD:  # these are that service's own
+        if webhook.format != event_formats.OWN:  # these are that service's own
             changes = msgspec.structs.replace(changes, events=None, version=None, standard_signature=None)
         await endpoints.change(ctx, account_id, webhook.id, changes)
     notice = "Webhook saved." if changes.enabled else "Webhook saved and disabled."

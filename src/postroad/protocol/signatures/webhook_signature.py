@@ -9,8 +9,6 @@ from typing import Final
 
 # The signature of the Standard Webhooks specification, which an endpoint can request beside our own.
 #
-# Svix, where the specification comes from, has the same signature under names of its own, and so has Resend.
-#
 # `webhook-signature` is `v1,<base64>`, an HMAC-SHA256 (RFC 2104) over `<id>.<timestamp>.<body>`; while an old secret is
 # valid there are several, separated by spaces. Its libraries decode what follows `whsec_` as base64 (RFC 4648 section
 # 4), and the bytes are the key. Our secrets are letters and digits, so they are base64 without padding.
@@ -19,12 +17,6 @@ STANDARD_PREFIX: Final = "whsec_"
 STANDARD_ID_HEADER: Final = "webhook-id"
 STANDARD_TIMESTAMP_HEADER: Final = "webhook-timestamp"
 STANDARD_SIGNATURE_HEADER: Final = "webhook-signature"
-
-
-def svix_headers(secrets: Iterable[str], body: bytes, *, event_id: str, timestamp: int) -> list[tuple[str, str]]:
-    """The headers of a request with the names of Svix."""
-    signed = standard_headers(secrets, body, event_id=event_id, timestamp=timestamp)
-    return [(name.replace("webhook-", "svix-"), value) for name, value in signed]
 
 
 def standard_headers(

@@ -6,8 +6,9 @@ from typing import Final, Protocol, TypeVar
 
 import msgspec
 
-from postroad.model.events import vendor_templates, webhook_formats
+from postroad.model.events import event_formats
 from postroad.network.http import json_api
+from postroad.services.imports import foreign_templates
 from postroad.storage.mail import suppressions
 
 SHOWN_CHARACTERS: Final = 200
@@ -31,7 +32,7 @@ class Template(msgspec.Struct, frozen=True):
     """A template in our syntax, and what differs from the original."""
 
     alias: str
-    bodies: vendor_templates.Bodies
+    bodies: foreign_templates.Bodies
     notes: tuple[str, ...] = ()
 
 
@@ -56,7 +57,7 @@ class Reader(Protocol):
     """Reads one service. Every generator may raise `json_api.ApiError`."""
 
     name: str
-    format: webhook_formats.Format
+    format: event_formats.EventFormat
 
     def domains(self) -> AsyncIterator[str]:
         """The names of sender domains."""

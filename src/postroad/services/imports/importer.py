@@ -16,7 +16,6 @@ import msgspec
 
 from postroad import context, errors
 from postroad.mail.accept import validation
-from postroad.model.events import webhook_formats
 from postroad.network.http import json_api
 from postroad.protocol.mime import address
 from postroad.services import usage_limits
@@ -214,7 +213,7 @@ class Importer:
 
     def _events(self, one: found.Webhook) -> tuple[list[str], list[str]]:
         """The events of an endpoint that exist here, and those that do not."""
-        sources = webhook_formats.SOURCES[self._reader.format]
+        sources = self._reader.format.sources
         known = [name for name in one.events if name in sources]
         if not known:
             wanted = ", ".join(found.plain(name) for name in one.events) or "none"
@@ -232,7 +231,7 @@ class Importer:
             description=f"Imported from {self._reader.name}",
             request_headers=headers or None,
         )
-        return await endpoints.create(self._ctx, self._account_id, changes, of_format=self._reader.format)
+        return await endpoints.create(self._ctx, self._account_id, changes, of_format=self._reader.format.name)
 
 
 class _Refusals:

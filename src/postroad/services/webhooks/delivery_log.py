@@ -8,10 +8,10 @@ from typing import Final, Literal
 import msgspec
 
 from postroad import context, errors
-from postroad.model.events import events, webhook_formats
+from postroad.model.events import event_formats, events
 from postroad.model.units import identifiers, times
 from postroad.services import audit_log, throttled_batches, usage_limits
-from postroad.services.webhooks import endpoints
+from postroad.services.webhooks import endpoint_settings, endpoints
 from postroad.services.webhooks import signed_requests as webhook_attempt
 from postroad.storage.engine import store
 from postroad.storage.mail import webhooks
@@ -340,7 +340,10 @@ async def ping(ctx: context.Context, account_id: str, webhook_id: str | None = N
     """Send a test event once, whether the endpoint is enabled or not; the result is logged."""
     webhook, secrets, now = await _begin_ping(ctx, account_id, webhook_id)
     event_id = ctx.new_id(identifiers.EVENT, now=now)
-    body = webhook_formats.ping(webhook.format, event_id, created_at=now)
+    if webhook.format == event_formats.OWN:
+        body = events.ping(event_id, created_at=now)
+    else:
+        body = endpoint_settings.find_format(ctx.event_formats, webhook.format).ping(now)
     attempted = await webhook_attempt.attempt(ctx, webhook, event_id=event_id, secrets=secrets, body=body)
     delivery = webhooks.Delivery(
         account_id=account_id,

@@ -11,7 +11,7 @@ import msgspec
 
 from postroad import errors
 from postroad.mail.accept import validation
-from postroad.model.events import events, webhook_formats
+from postroad.model.events import event_formats, events
 from postroad.model.units import labels
 from postroad.protocol.mime import address
 from postroad.services.webhooks import signed_requests
@@ -44,14 +44,17 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     request_headers: HeaderFields | None = None
 
 
-def check(changes: Changes, of_format: str) -> Changes:
+def check(
+    changes: Changes, *, of_format: str = event_formats.OWN, formats: event_formats.Formats | None = None
+) -> Changes:
     """The changes with lists normalized. Raises InvalidRequest. The URL is checked elsewhere."""
     given: dict[str, object] = {}
-    if of_format != webhook_formats.Format.POSTROAD:
+    if of_format != event_formats.OWN:
         _refuse_own_options(changes, of_format)
         if changes.format_events is not None:
-            given["format_events"] = _format_events(changes.format_events, of_format)
-            given["events"] = webhook_formats.sources(of_format, changes.format_events)
+            form = find_format(formats or {}, of_format)
+            given["format_events"] = _format_events(changes.format_events, form)
+            given["events"] = form.kinds(changes.format_events)
         if changes.request_headers is not None:
             signed_requests.check_headers(changes.request_headers)
     if changes.events is not None:
@@ -63,6 +66,15 @@ def check(changes: Changes, of_format: str) -> Changes:
     if changes.description is not None:
         labels.check_label("description", changes.description or "-", limit=MAX_DESCRIPTION_CHARACTERS)
     return msgspec.structs.replace(changes, **given)
+
+
+def find_format(formats: event_formats.Formats, name: str) -> event_formats.EventFormat:
+    """A format of an extension. Raises Conflict where it is not installed."""
+    if name not in formats:
+        raise errors.Conflict(
+            f"this webhook has the format of an extension ({name}) that is not installed here; its events wait"
+        )
+    return formats[name]
 
 
 def apply(webhook: webhooks.Webhook, changes: Changes, *, now: int) -> webhooks.Webhook:
@@ -94,9 +106,9 @@ def _refuse_own_options(changes: Changes, of_format: str) -> None:
             )
 
 
-def _format_events(wanted: Sequence[str], of_format: str) -> list[str]:
+def _format_events(wanted: Sequence[str], of_format: event_formats.EventFormat) -> list[str]:
     """The events of another service as stored: each once, in documented order."""
-    known = webhook_formats.SOURCES[of_format]
+    known = of_format.sources
     for place, name in enumerate(wanted):
         if name not in known:
             raise errors.InvalidRequest(f"events[{place}]: Postroad sends none of these; use {', '.join(known)}")

@@ -18,7 +18,7 @@ import msgspec
 from postroad import context, errors
 from postroad.keys import key_check
 from postroad.mail import notice_kinds, notice_outbox
-from postroad.model.events import webhook_formats
+from postroad.model.events import event_formats
 from postroad.model.units import identifiers, times
 from postroad.services import audit_log, usage_limits
 from postroad.services.webhooks import endpoint_settings, signed_requests
@@ -85,7 +85,7 @@ async def create(
     account_id: str,
     changes: endpoint_settings.Changes,
     *,
-    of_format: webhook_formats.Format = webhook_formats.Format.POSTROAD,
+    of_format: str = event_formats.OWN,
 ) -> SavedEndpoint:
     """Create one more endpoint, with a URL; what is not given has its default.
 
@@ -186,10 +186,12 @@ async def _check(
     changes: endpoint_settings.Changes,
     before: webhooks.Webhook | None,
     *,
-    of_format: str = webhook_formats.Format.POSTROAD,
+    of_format: str = event_formats.OWN,
 ) -> endpoint_settings.Changes:
     """The changes in their stored form. The URL is checked when it is given, and when the endpoint is enabled."""
-    checked = endpoint_settings.check(changes, of_format if before is None else before.format)
+    checked = endpoint_settings.check(
+        changes, of_format=of_format if before is None else before.format, formats=ctx.event_formats
+    )
     url = changes.url
     if url is None and changes.enabled and before is not None and not before.is_listener:
         url = before.url
@@ -205,7 +207,7 @@ async def create_in(
     account_id: str,
     changes: endpoint_settings.Changes,
     *,
-    of_format: webhook_formats.Format = webhook_formats.Format.POSTROAD,
+    of_format: str = event_formats.OWN,
 ) -> SavedEndpoint:
     """Create an endpoint with settings that were checked, in a transaction that has locked the account."""
     await usage_limits.check_quota(ctx, tx, account_id, "webhooks")
@@ -221,7 +223,7 @@ async def create_in(
         updated_at=now,
         # A listener comes and goes, and no other takes the place of the first when it is removed.
         is_first=int(
-            of_format is webhook_formats.Format.POSTROAD
+            of_format == event_formats.OWN
             and changes.url != webhooks.LISTENER_URL
             and await webhooks.first_of(tx, account_id) is None
         ),

@@ -13,7 +13,6 @@ from typing import Final
 import msgspec
 
 from postroad import context
-from postroad.model.events import webhook_formats
 from postroad.model.units import identifiers, times
 from postroad.services import audit_log, usage_limits
 from postroad.services.webhooks import endpoint_settings, endpoints
@@ -34,7 +33,7 @@ REFRESH: Final = 60 * times.SECOND
 
 async def create(ctx: context.Context, account_id: str, changes: endpoint_settings.Changes) -> endpoints.SavedEndpoint:
     """Create a listener; expired ones of the account are removed."""
-    checked = endpoint_settings.check(changes, webhook_formats.Format.POSTROAD)
+    checked = endpoint_settings.check(changes)
     checked = msgspec.structs.replace(checked, url=webhooks.LISTENER_URL, description=DESCRIPTION)
     async with ctx.store.transaction() as tx:
         await accounts.lock(tx, [account_id])

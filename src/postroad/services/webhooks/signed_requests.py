@@ -10,7 +10,6 @@ import msgspec
 
 from postroad import context, errors
 from postroad.keys import encryption, installation_keys
-from postroad.model.events import webhook_formats
 from postroad.model.units import times
 from postroad.network.http import guarded_client as webhook_client
 from postroad.protocol.signatures import webhook_signature
@@ -98,8 +97,9 @@ async def attempt(
         ("User-Agent", USER_AGENT),
         (webhook_signature.HEADER, webhook_signature.header(secrets, body, timestamp=timestamp)),
     ]
-    if webhook.format == webhook_formats.Format.RESEND:
-        headers += webhook_signature.svix_headers(secrets, body, event_id=event_id, timestamp=timestamp)
+    of_format = ctx.event_formats.get(webhook.format)
+    if of_format is not None and of_format.sign is not None:
+        headers += of_format.sign(secrets, body, event_id, timestamp)
     elif webhook.standard_signature:
         headers += webhook_signature.standard_headers(secrets, body, event_id=event_id, timestamp=timestamp)
     headers += decrypt_headers(ctx, webhook)

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from postroad.model.events import webhook_formats
+from postroad.model.events import event_formats
 from postroad.storage.engine import queries, store
 
 LIVE: Final = "live"
@@ -51,7 +51,7 @@ class Webhook(msgspec.Struct, frozen=True):
     description: str = ""
     failing_since: int | None = None
     disabled_reason: str = ""
-    format: str = webhook_formats.Format.POSTROAD
+    format: str = event_formats.OWN
     format_events: str = ""
     request_headers: bytes | None = None
 
@@ -118,6 +118,11 @@ async def enabled(tx: store.Transaction, ids: Iterable[str]) -> dict[str, Webhoo
     """Those of these endpoints that are enabled and not removed, by id."""
     rows = await tx.fetch_many("webhooks.enabled", [(webhook_id,) for webhook_id in sorted(set(ids))])
     return {webhook.id: webhook for webhook in (Webhook(*row) for row in rows)}
+
+
+async def formats(tx: store.Transaction) -> list[str]:
+    """The formats of all endpoints."""
+    return [str(name) for (name,) in await tx.fetch("webhooks.formats")]
 
 
 async def update(tx: store.Transaction, webhook: Webhook) -> None:
@@ -358,6 +363,16 @@ async def claim(
 async def release(tx: store.Transaction, keys: Sequence[Key], *, worker: str) -> None:
     """Return claims that were not attempted, and do not count them."""
     await tx.execute_many("webhook_deliveries.release", [(*key, worker) for key in keys])
+
+
+async def set_body(tx: store.Transaction, key: Key, body: bytes) -> None:
+    """Write an event that waited for the extension of its format."""
+    await tx.execute("webhook_deliveries.set_body", *key, body)
+
+
+async def drop(tx: store.Transaction, key: Key, *, worker: str) -> None:
+    """Delete a claimed delivery that its endpoint does not want."""
+    await tx.execute("webhook_deliveries.drop", *key, worker)
 
 
 @queries.rows("webhook_deliveries.ready", _delivery)

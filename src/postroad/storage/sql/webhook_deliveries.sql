@@ -54,6 +54,15 @@ DELETE FROM webhook_deliveries WHERE account_id = $1 AND webhook_id = $2 AND id 
 UPDATE webhook_deliveries SET state = 'ready', worker = NULL, attempt_count = attempt_count - 1
 WHERE account_id = $1 AND webhook_id = $2 AND id = $3 AND state = 'waiting' AND worker = $4;
 
+-- name: set_body
+-- Write the event of a claimed row.
+UPDATE webhook_deliveries SET body = $4 WHERE account_id = $1 AND webhook_id = $2 AND id = $3;
+
+-- name: drop
+-- Delete a claimed row.
+DELETE FROM webhook_deliveries
+WHERE account_id = $1 AND webhook_id = $2 AND id = $3 AND state = 'waiting' AND worker = $4;
+
 -- name: record
 -- The result of an attempt; only for the worker that holds the lease.
 UPDATE webhook_deliveries SET url = $6, state = $7, due_at = $8, ended_at = $9, worker = NULL

@@ -36,6 +36,10 @@ WHERE account_id = $1 AND removed_at IS NULL AND enabled = 1;
 -- include: columns
 WHERE id = $1 AND removed_at IS NULL AND enabled = 1;
 
+-- name: formats
+-- The formats of endpoints.
+SELECT DISTINCT format FROM webhooks WHERE removed_at IS NULL ORDER BY format;
+
 -- name: update
 -- The settings of an endpoint.
 UPDATE webhooks SET url = $2, events = $3, enabled = $4, updated_at = $5, version = $6, tags = $7, sender_domains = $8,

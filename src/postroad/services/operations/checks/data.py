@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from postroad import config
+from postroad import config, extensions
 from postroad.keys import installation_keys, key_check
 from postroad.mail.accept import queue_limit
+from postroad.model.events import event_formats as formats
 from postroad.model.units import identifiers, times
 from postroad.network.http import guarded_client as webhook_client
 from postroad.services.operations import partitions as maintained
 from postroad.services.operations.checks import findings
 from postroad.services.people import sso_connections, sso_providers
 from postroad.storage.engine import open_store, store
+from postroad.storage.mail import webhooks
 from postroad.storage.operations import partitions, space
 from postroad.storage.people import accounts, second_factors
 
@@ -210,6 +212,24 @@ async def second_factors_of_operators(given: findings.Subject) -> Sequence[findi
             "set security.operator_second_factor = true; they must then set one up when they next log in",
         )
     ]
+
+
+async def event_formats(given: findings.Subject) -> Sequence[findings.Finding]:
+    """Whether the events of all webhooks can be written."""
+    if given.store is None:
+        return [findings.skipped("the database cannot be used")]
+    async with given.store.reading() as tx:
+        used = await webhooks.formats(tx)
+    known = {one.name for one in extensions.parts("event_formats", formats.EventFormat)} | {formats.OWN}
+    missing = [
+        findings.error(
+            f"webhooks have the event format {name!r}, which no installed extension has, so their events wait",
+            f"{extensions.how_to_install(f'format {name}')}, on every host, or remove the webhooks",
+        )
+        for name in used
+        if name not in known
+    ]
+    return missing or [findings.ok("every webhook has an event format that is installed")]
 
 
 async def single_sign_on(given: findings.Subject) -> Sequence[findings.Finding]:

@@ -67,6 +67,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "open_files": Check(host.open_files),
     "roles": Check(host.roles, Scope.INSTALLATION),
     "partitions": Check(data.mail_partitions, Scope.INSTALLATION),
+    "extensions": Check(data.event_formats, Scope.INSTALLATION),
     "operators": Check(data.second_factors_of_operators, Scope.INSTALLATION),
     "return_path": Check(connections.return_path, Scope.INSTALLATION),
 }

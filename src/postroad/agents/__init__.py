@@ -1,1 +1,0 @@
-"""Tools for AI agents over the Model Context Protocol (MCP), at `/mcp` and for `postroad mcp`."""

@@ -1,1 +1,0 @@
-"""Postmark's API, at `/compat/postmark`."""

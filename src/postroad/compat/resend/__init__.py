@@ -1,1 +1,0 @@
-"""Resend's API, at `/compat/resend`."""
