@@ -1,4 +1,6 @@
-"""`make release`: wheel, sdist, bill of materials and checksums of the current commit, with the same bytes every time.
+"""`make release`: wheels of the service and of its extensions, sdist, bill of materials and checksums of a commit.
+
+The bytes are the same every time.
 
 Everything is made from the files of the commit, in a temporary folder; the wheel from the unpacked sdist, which proves
 that the sdist is complete. `dist/` is replaced at the end, or not at all.
@@ -78,7 +80,8 @@ def _build(source: Path, made: Path, release: sbom.Release) -> None:
     unpacked.mkdir()
     command = ["tar", "--extract", f"--file={archive}", f"--directory={unpacked}", "--strip-components=1"]
     subprocess.run(command, check=True)
-    _hatchling(unpacked, "wheel", made, release)
+    for package in (unpacked, *sorted(path.parent for path in unpacked.glob("extensions/*/pyproject.toml"))):
+        _hatchling(package, "wheel", made, release)
     try:
         bill = sbom.text(source, release)
     except sbom.SbomError as problem:

@@ -12,13 +12,14 @@ import json
 import re
 import tomllib
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
-LOCK: Final = "requirements/runtime.txt"
+# The service, and what its extensions need besides.
+LOCKS: Final = ("requirements/runtime.txt", "requirements/extensions.txt")
 # What is carried unchanged, each with a manifest.
 VENDORED: Final = (
     "src/postroad/api/static/manifest.toml",
@@ -29,8 +30,10 @@ VENDORED: Final = (
 BUNDLES: Final = {"codemirror": "tests/browser/editor_bundle/package-lock.json"}
 BUNDLERS: Final = re.compile(r"node_modules/(?:@esbuild/|esbuild$)")
 _PIN: Final = re.compile(r"^([a-z0-9-]+)==(\S+)")
+# What is only installed on other systems.
+_ELSEWHERE: Final = re.compile(r"^\S+ ; .*sys_platform == ")
 _HASH: Final = re.compile(r"--hash=sha256:([0-9a-f]{64})")
-_USER: Final = re.compile(r"^    # +(?:via )?(-r runtime\.in|[a-z0-9-]+)$")
+_USER: Final = re.compile(r"^    # +(?:via )?(-r (?:runtime|extensions)\.in|[a-z0-9-]+)$")
 
 Component = dict[str, Any]
 
@@ -41,7 +44,7 @@ class SbomError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A package of the lock, and the packages that need it; `-r runtime.in` is the service itself."""
+    """A package of the locks, and what needs it: `-r runtime.in` is the service, `-r extensions.in` an extension."""
 
     name: str
     version: str
@@ -71,8 +74,9 @@ class Release:
 def text(root: Path, release: Release) -> str:
     """The bill of the files below a folder."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    pins = read_lock((root / LOCK).read_text(encoding="utf-8"))
-    packages = [_package(pin) for pin in pins]
+    pins = _merged(pin for lock in LOCKS for pin in read_lock((root / lock).read_text(encoding="utf-8")))
+    extensions = [_extension(file, release) for file in sorted(root.glob("extensions/*/pyproject.toml"))]
+    packages = [*(_package(pin) for pin in pins), *extensions]
     vendored = [component for manifest in VENDORED for component in _vendored(root, manifest)]
     made_at = dt.datetime.fromtimestamp(release.seconds, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     bill = {
@@ -96,7 +100,7 @@ def text(root: Path, release: Release) -> str:
             },
         },
         "components": [*packages, *vendored],
-        "dependencies": _dependencies(release, pins, vendored),
+        "dependencies": _dependencies(release, pins, vendored, extensions),
     }
     return json.dumps(bill, indent=2, ensure_ascii=False) + "\n"
 
@@ -105,13 +109,37 @@ def read_lock(lock: str) -> Sequence[Pin]:
     """The packages of a lock file."""
     pins: list[Pin] = []
     for line in lock.splitlines():
-        if pin := _PIN.match(line):
+        if _ELSEWHERE.search(line):
+            pins.append(Pin("", ""))
+        elif pin := _PIN.match(line):
             pins.append(Pin(pin[1], pin[2]))
         elif digest := _HASH.search(line):
             pins[-1].hashes.append(digest[1])
         elif user := _USER.match(line):
             pins[-1].users.append(user[1])
-    return pins
+    return [pin for pin in pins if pin.name]
+
+
+def _merged(pins: Iterable[Pin]) -> Sequence[Pin]:
+    """Each package once, with all that need it."""
+    found: dict[str, Pin] = {}
+    for pin in pins:
+        found.setdefault(pin.name, pin).users.extend(user for user in pin.users if user not in found[pin.name].users)
+    return list(found.values())
+
+
+def _extension(file: Path, release: Release) -> Component:
+    project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
+    purl = f"pkg:pypi/{project['name']}@{release.version}"
+    return {
+        "type": "library",
+        "bom-ref": purl,
+        "name": project["name"],
+        "version": release.version,
+        "scope": "optional",
+        "licenses": [{"expression": project["license"]}],
+        "purl": purl,
+    }
 
 
 def _package(pin: Pin) -> Component:
@@ -198,12 +226,19 @@ def _npm_purl(package: str, version: str) -> str:
     return f"pkg:npm/{package.replace('@', '%40')}@{version}"
 
 
-def _dependencies(release: Release, pins: Sequence[Pin], vendored: Sequence[Component]) -> Sequence[Mapping[str, Any]]:
+def _dependencies(
+    release: Release, pins: Sequence[Pin], vendored: Sequence[Component], extensions: Sequence[Component]
+) -> Sequence[Mapping[str, Any]]:
     def needed_by(user: str) -> list[str]:
         return [pin.purl for pin in pins if user in pin.users]
 
-    own = [*needed_by("-r runtime.in"), *(component["bom-ref"] for component in vendored)]
+    own = [*needed_by("-r runtime.in"), *(component["bom-ref"] for component in (*vendored, *extensions))]
     return [
         {"ref": release.purl, "dependsOn": own},
+        # Only that one needs more than the service.
+        *(
+            {"ref": one["bom-ref"], "dependsOn": needed_by("-r extensions.in") if one["name"] == "postroad-mcp" else []}
+            for one in extensions
+        ),
         *({"ref": pin.purl, "dependsOn": needed_by(pin.name)} for pin in pins),
     ]

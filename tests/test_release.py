@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -22,7 +21,9 @@ from tests.reliability import profile
 
 VERSION = postroad.__version__
 WHEEL, SDIST, BILL = (f"postroad-{VERSION}{ending}" for ending in ("-py3-none-any.whl", ".tar.gz", ".cdx.json"))
-RUNTIME = (test_repository.ROOT / "requirements" / "runtime.txt").read_text()
+EXTENSIONS = ("postroad-mcp", "postroad-postmark", "postroad-resend")
+WHEELS = [f"{name.replace('-', '_')}-{VERSION}-py3-none-any.whl" for name in EXTENSIONS]
+LOCKS = [(test_repository.ROOT / "requirements" / f"{name}.txt").read_text() for name in ("runtime", "extensions")]
 # Most of the sdist, and nothing of the wheel or the bill of materials: to build it takes longer and shows nothing more.
 SKIPPED = () if profile.IS_LONG else ("benchmarks/", "clients/", "docs/screenshots/", "tests/")
 NOT_SKIPPED = ("docs/screenshots/README.md", "tests/browser/editor_bundle/")
@@ -77,7 +78,7 @@ def release(folder: Path, *, umask: int = 0o022) -> subprocess.CompletedProcess[
 def made(repository: Path) -> Path:
     done = release(repository)
     assert done.returncode == 0, done.stderr
-    for name in (WHEEL, SDIST, BILL, "SHA256SUMS"):
+    for name in (WHEEL, *WHEELS, SDIST, BILL, "SHA256SUMS"):
         assert f"  {name} " in done.stdout
     return repository / "dist"
 
@@ -107,7 +108,7 @@ def test_the_same_commit_gives_the_same_bytes_in_another_folder(repository: Path
     assert again.returncode == 0, again.stderr
     hashes = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in (other / "dist").iterdir()}
     assert hashes == {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in made.iterdir()}
-    assert hashes.keys() == {WHEEL, SDIST, BILL, "SHA256SUMS"}
+    assert hashes.keys() == {WHEEL, *WHEELS, SDIST, BILL, "SHA256SUMS"}
 
 
 def below(folder: str) -> set[str]:
@@ -126,7 +127,8 @@ def test_a_wheel_and_a_source_package_carry_every_file_of_the_package_and_of_dep
 
 def test_the_checksums_are_those_of_all_files(made: Path) -> None:
     lines = [
-        f"{hashlib.sha256((made / name).read_bytes()).hexdigest()}  {name}" for name in sorted((WHEEL, SDIST, BILL))
+        f"{hashlib.sha256((made / name).read_bytes()).hexdigest()}  {name}"
+        for name in sorted((WHEEL, *WHEELS, SDIST, BILL))
     ]
     assert (made / "SHA256SUMS").read_text().splitlines() == lines
 
@@ -173,9 +175,12 @@ def test_the_bill_lists_every_locked_package_with_version_hashes_and_licence(bil
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
     assert bill["metadata"]["component"]["purl"] == f"pkg:pypi/postroad@{VERSION}"
     packages = {one["name"]: one for one in bill["components"] if one["purl"].startswith("pkg:pypi/")}
-    assert {name: one["version"] for name, one in packages.items()} == test_repository.pins("runtime")
-    hashes = sorted(digest["content"] for one in packages.values() for digest in one["hashes"])
-    assert hashes == sorted(re.findall("--hash=sha256:([0-9a-f]+)", RUNTIME))
+    locked = {pin.name: pin for lock in LOCKS for pin in sbom.read_lock(lock)}
+    assert locked.keys() >= test_repository.pins("runtime").keys() | {"mcp", "httpx2"}
+    versions = {name: pin.version for name, pin in locked.items()} | dict.fromkeys(EXTENSIONS, VERSION)
+    assert {name: one["version"] for name, one in packages.items()} == versions
+    hashes = sorted(digest["content"] for one in packages.values() for digest in one.get("hashes", []))
+    assert hashes == sorted(digest for pin in locked.values() for digest in pin.hashes)
     assert all(one["licenses"] for one in packages.values())
     assert packages["asyncpg"]["licenses"] == [{"expression": "Apache-2.0"}]
     assert packages["jinja2"]["licenses"] == [{"license": {"name": "BSD License"}}]
@@ -226,6 +231,7 @@ def test_every_reference_of_the_bill_is_unique(bill: Any) -> None:  # noqa: ANN4
 def test_a_package_that_is_not_installed_as_locked_is_named(tmp_path: Path) -> None:
     (tmp_path / "requirements").mkdir()
     lock = tmp_path / "requirements" / "runtime.txt"
+    (tmp_path / "requirements" / "extensions.txt").touch()
     shutil.copy(test_repository.ROOT / "pyproject.toml", tmp_path)
     of = sbom.Release(version=VERSION, commit="0" * 40, seconds=0)
     for text, sentence in (

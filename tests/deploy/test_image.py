@@ -92,7 +92,8 @@ def copy_into(folder: Path) -> None:
 def test_the_wheel_of_the_image_is_built_from_the_files_that_are_copied(tmp_path: Path) -> None:
     folder, dist = tmp_path / "build", tmp_path / "dist"
     copy_into(folder)
-    (command,) = re.findall(r"python -m hatchling build .*?(?= \\$)", BUILD_STAGE, re.MULTILINE)
+    command, of_extensions = re.findall(r"python -m hatchling build .*?/dist", BUILD_STAGE)
+    assert command == of_extensions
     words = [sys.executable, *shlex.split(command)[1:]]
     built = subprocess.run(
         [str(dist) if word == "/dist" else word for word in words],
@@ -102,6 +103,9 @@ def test_the_wheel_of_the_image_is_built_from_the_files_that_are_copied(tmp_path
         check=False,
     )
     assert built.returncode == 0, built.stderr
+    for extension in ("mcp", "postmark", "resend"):
+        assert (folder / "extensions" / extension / "src" / f"postroad_{extension}" / "__init__.py").is_file()
+        assert (folder / "extensions" / extension / "pyproject.toml").is_file()
     (wheel,) = dist.glob("*.whl")
     packed = set(zipfile.ZipFile(wheel).namelist())
     for name in ("defaults.toml", "docs/api.md", "docs/decisions/0001-storage.md", "deploy/postroad.service"):
