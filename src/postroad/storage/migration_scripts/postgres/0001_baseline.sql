@@ -857,7 +857,7 @@ CREATE TABLE webhooks (
     description TEXT COLLATE "C" NOT NULL,
     failing_since BIGINT,
     disabled_reason TEXT COLLATE "C" NOT NULL,
-    format TEXT COLLATE "C" NOT NULL CHECK (format IN ('postroad', 'resend', 'postmark')),
+    format TEXT COLLATE "C" NOT NULL CHECK (format <> ''),
     format_events TEXT COLLATE "C" NOT NULL,
     request_headers BYTEA,
     pinged_at BIGINT,

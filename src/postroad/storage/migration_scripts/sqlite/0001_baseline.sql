@@ -845,7 +845,7 @@ CREATE TABLE webhooks (
     description TEXT NOT NULL,
     failing_since INTEGER,
     disabled_reason TEXT NOT NULL,
-    format TEXT NOT NULL CHECK (format IN ('postroad', 'resend', 'postmark')),
+    format TEXT NOT NULL CHECK (format <> ''),
     format_events TEXT NOT NULL,
     request_headers BLOB,
     pinged_at INTEGER,
