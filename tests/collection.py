@@ -71,7 +71,7 @@ MOSTLY_ONE_ENGINE: Final = (
     "tests/services/webhooks/test_delivery_log.py",
     "tests/services/webhooks/test_endpoints.py",
     "tests/services/webhooks/test_event_types.py",
-    "tests/services/webhooks/test_format_endpoints.py",
+    "extensions/tests/test_format_endpoints.py",
     "tests/services/webhooks/test_ping.py",
     "tests/services/webhooks/test_replays.py",
     "tests/submission/",

@@ -5,12 +5,11 @@ A package has an entry point in the group `postroad.extensions`, which is an `Ex
 not installed is looked for. docs/extensions.md describes each kind of part, with an example.
 """
 
+import dataclasses
 import functools
 import pkgutil
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, TypeVar
-
-import msgspec
 
 GROUP: Final = "postroad.extensions"
 # The extras of this package that install an extension, by the commands and event formats which that extension has.
@@ -25,7 +24,8 @@ KNOWN: Final = {
 Part = TypeVar("Part")
 
 
-class Extension(msgspec.Struct, frozen=True, kw_only=True):
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Extension:
     """The parts of an extension; most have one or two kinds."""
 
     # HTTP APIs with a prefix, authentication and errors of their own: `api.extension_api.HttpApi`.
@@ -35,7 +35,7 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
     # Formats of webhook events: `model.events.event_formats.EventFormat`.
     event_formats: Sequence[str] = ()
     # Commands of `postroad` by their words, such as `import resend`, with the line that help prints.
-    commands: Mapping[str, tuple[str, str]] = msgspec.field(default_factory=dict)
+    commands: Mapping[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
 
 
 class BrokenExtension(Exception):

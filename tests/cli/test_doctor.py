@@ -121,7 +121,7 @@ async def test_problems_are_named_with_what_to_do_and_where_to_read_more(
         "Each check is explained at https://mail.example.org/docs/doctor.md, and in docs/doctor.md of the checkout."
     ]
     assert "settings: ok. No setting is unsafe." in lines
-    assert lines[-1] == "21 checks: 19 ok, 1 skipped, 1 warning, 0 errors."
+    assert lines[-1] == "22 checks: 20 ok, 1 skipped, 1 warning, 0 errors."
     dns.zones[setups.REVERSE] = {}
     assert (await doctor(file)).exit_code == 2
 

@@ -43,7 +43,9 @@ READING_ON = {
     "messages.test_bytes_by_account",
     "queue.totals_by_account",
     "queue.end_leases",
+    "webhooks.formats",
     "webhooks.removed",
+    "webhook_deliveries.drop",
     "webhook_deliveries.sweep_undelivered",
 }
 SCAN = re.compile(r"(?:Bitmap Index Scan on|(?:Index|Index Only) Scan(?: Backward)? using|Seq Scan on) (\w+)")

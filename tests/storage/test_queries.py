@@ -66,6 +66,7 @@ WITHOUT_INDEX = {
     "accounts.low_credit_count",
     "access_version.bump",
     "migrations.version",
+    "webhooks.formats",
     "webhooks.of_account",
     "access_version.version",
     "acme.challenges",
