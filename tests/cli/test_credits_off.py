@@ -29,7 +29,6 @@ ENVIRONMENT = {
     "POSTROAD_INBOUND__LISTEN": "",
     "POSTROAD_DELIVERY__RESOLVERS": "127.0.0.1:9",
     "POSTROAD_LIMITS__MANAGEMENT_RATE": "1000",
-    "POSTROAD_LIMITS__MANAGEMENT_BURST": "1000",
 }
 # The documents describe every installation; files are downloads of what pages show.
 ELSEWHERE = ("/assets/", "/docs", "/openapi", "/reference", "/live")

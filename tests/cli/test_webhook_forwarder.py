@@ -39,8 +39,8 @@ def test_events_come_once_each_even_when_a_response_is_lost(remote: Server, monk
         raise api_client.ServerError("cut")
 
     found = [*session.receive()]
-    monkeypatch.setattr(api_client.Client, "call", lose)
     server_runner.text(*SEND, "--to", "eve@example.net", "--data", str(remote.data))
+    monkeypatch.setattr(api_client.Client, "call", lose)
     with pytest.raises(api_client.ServerError, match="cut"):
         next(session.receive())
     found += session.receive()

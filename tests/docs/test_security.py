@@ -13,7 +13,7 @@ def test_every_attack_on_the_page_has_its_test() -> None:
     rows = re.findall(r"(?m)^\| .*$", page)[1:]
     assert len(rows) >= 17
     for row in rows:
-        named = re.findall(r"`([a-z0-9_/]+\.py)`", row)
+        named = re.findall(r"`([a-z0-9_/.]+\.py)`", row)
         assert named, row
         for name in named:
             assert (ROOT / "tests" / name).is_file(), name

@@ -68,7 +68,8 @@ ORPHANS = {
 }
 # As if all had been tried once.
 ATTEMPTS = """
-    INSERT INTO attempts
+    INSERT INTO attempts (account_id, message_id, recipient_id, started_at, duration, provider_queue, host, address,
+        tls, stage, verdict, fault, reason, smtp_code, enhanced_code, response, in_doubt, source)
     SELECT account_id, message_id, id, 0, 0, '', '', '', '', '', 'retry', NULL, '', NULL, '', '', 0, '' FROM recipients
 """
 

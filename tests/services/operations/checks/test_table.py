@@ -53,7 +53,7 @@ async def test_the_checks_of_one_host_leave_out_those_of_the_installation(monkey
 
 def test_only_what_all_hosts_share_concerns_the_whole_installation() -> None:
     common = [name for name, check in table.CHECKS.items() if check.scope is table.Scope.INSTALLATION]
-    assert common == ["roles", "partitions", "operators", "return_path"]
+    assert common == ["roles", "partitions", "extensions", "operators", "return_path"]
 
 
 # The check of operators: whoever has only a password is counted.
