@@ -302,6 +302,7 @@ async def test_who_removes_a_domain_and_adds_it_again_waits_all_the_same(
 async def test_an_account_has_two_checks_under_way_and_keeps_no_other_from_its_own(
     ctx: context.Context, server: dns_server.DnsServer, account: stored_accounts.Account
 ) -> None:
+    ctx = by_person(ctx)
     mine = [await domains.add(ctx, account.id, f"d{number}.example", verified=False) for number in range(3)]
     other = await accounts.create(ctx, "Other")
     theirs = await domains.add(ctx, other.id, "theirs.example", verified=False)
