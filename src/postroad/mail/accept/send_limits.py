@@ -5,7 +5,7 @@ Domains, and whether mail costs credits, are kept in the access cache, so a send
 
 import dataclasses
 import math
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -14,6 +14,7 @@ from postroad import context, errors
 from postroad.mail.accept import validation
 from postroad.model.delivery import throttle
 from postroad.model.domains import warmup
+from postroad.model.events import events
 from postroad.model.people import callers
 from postroad.model.units import times
 from postroad.storage.engine import store
@@ -193,6 +194,27 @@ def check_key_content(limits: callers.KeyLimits, checked: validation.CheckedMess
 
 def credits_text(count: int) -> str:
     return f"{count} credit{'' if count == 1 else 's'}"
+
+
+async def write_low_credits(
+    tx: store.Transaction,
+    account: accounts.Account,
+    sent: Sequence[messages.NewMessage],
+    *,
+    left: int,
+    outbox: context.Outbox,
+) -> None:
+    """Write the event if credits were not low before this mail and are now."""
+    now = max(message.created_at for message in sent)
+    since = await mail_counts.hourly_since(
+        tx, account.id, from_hour=mail_counts.hour_of(now) - accounts.LOW_CREDIT_HOURS
+    )
+    used = since[1] or 0
+    used_before = used - sum(message.recipient_count for message in sent)
+    if left < used and account.available >= used_before:
+        data = events.CreditsData(available=left, used=used)
+        event = events.AccountEvent(account.id, events.EventType.CREDITS_LOW, now, data)
+        await outbox.write_account(tx, [event])
 
 
 def key_refusal(budget: callers.KeyBudget | None, message: messages.NewMessage) -> errors.PostroadError | None:

@@ -563,28 +563,7 @@ async def _write_events(
         # Test messages count nowhere.
         sent = [s.message for s in accepted if s.message.account_id == account.id and not s.message.is_test]
         if account.names_event(events.EventType.CREDITS_LOW) and any(message.credits_reserved for message in sent):
-            await _write_low_credits(tx, account, sent, left=credits_left[account.id], outbox=outbox)
-
-
-async def _write_low_credits(
-    tx: store.Transaction,
-    account: stored_accounts.Account,
-    sent: Sequence[messages.NewMessage],
-    *,
-    left: int,
-    outbox: context.Outbox,
-) -> None:
-    """Write the event if credits were not low before this mail and are now."""
-    now = max(message.created_at for message in sent)
-    since = await mail_counts.hourly_since(
-        tx, account.id, from_hour=mail_counts.hour_of(now) - stored_accounts.LOW_CREDIT_HOURS
-    )
-    used = since[1] or 0
-    used_before = used - sum(message.recipient_count for message in sent)
-    if left < used and account.available >= used_before:
-        data = events.CreditsData(available=left, used=used)
-        event = events.AccountEvent(account.id, events.EventType.CREDITS_LOW, now, data)
-        await outbox.write_account(tx, [event])
+            await send_limits.write_low_credits(tx, account, sent, left=credits_left[account.id], outbox=outbox)
 
 
 async def count_refused_sends(
