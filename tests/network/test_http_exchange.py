@@ -288,6 +288,14 @@ async def test_half_an_answer_does_not_look_like_a_whole_one(messages: tuple[Mes
     assert running.written == [running.written[0]]
 
 
+async def test_a_log_that_fails_leaves_no_caller_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = Running(sends(START, body(b"a", more=True)))
+    monkeypatch.setattr(asyncio.get_running_loop(), "call_exception_handler", lambda _context: 1 / 0)
+    await running.end()
+    monkeypatch.undo()
+    assert running.connection.recorded.closed
+
+
 async def test_what_follows_the_end_of_a_response_is_a_bug_and_changes_nothing() -> None:
     running = Running(sends(START, body(b"ok"), body(b"more")))
     await running.end()

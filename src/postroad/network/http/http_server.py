@@ -191,9 +191,10 @@ class Exchange:
         except asyncio.CancelledError:
             self._fail(errors.ServiceUnavailable("the service is stopping", retry_after=1))
         except Exception as problem:  # noqa: BLE001 - whatever it is, it is logged and answered
+            # Answered first: a handler that fails must not leave the caller waiting.
+            self._fail(errors.InternalError("internal error; it has been logged"))
             context = {"message": "an ASGI application failed", "exception": problem}
             asyncio.get_running_loop().call_exception_handler(context)
-            self._fail(errors.InternalError("internal error; it has been logged"))
         finally:
             shared.in_flight.discard(self)
             if shared.changed is not None:
