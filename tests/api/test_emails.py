@@ -63,8 +63,3 @@ async def test_whoever_does_not_ask_gets_the_members_of_the_contract(
     response = await mine.reader.get(f"/emails/{message_id}{query}")
     assert response.status_code == 200
     assert [list(one) for one in response.json()["recipients"]] == [MEMBERS, MEMBERS]
-
-
-async def test_the_queue_of_another_account_is_not_found(theirs: AccountClients, message_id: str) -> None:
-    response = await theirs.reader.get(f"/emails/{message_id}?include=queue")
-    assert (response.status_code, response.json()["code"]) == (404, "not_found")

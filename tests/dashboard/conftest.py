@@ -58,7 +58,7 @@ WAYS: Final = {
     "test_audit_log": "test_the_log_comes_in_parts",
     "test_consistency_checks": "test_a_check_is_started_and_its_result_is_shown",
     "test_accounts": "test_each_change_is_made_and_told_by_the_accounts_own_log",
-    "test_looks": "test_the_content_of_a_message_is_nowhere_until_it_was_asked_for",
+    "test_view_as": "test_the_content_of_a_message_is_nowhere_until_it_was_asked_for",
     "test_operator_audit_log": "test_entries_of_all_accounts_name_the_account_and_the_operator",
     "test_login": "test_the_right_password_opens_a_session_in_a_cookie_that_scripts_cannot_read",
     "test_message": "test_what_waits_can_be_tried_now",

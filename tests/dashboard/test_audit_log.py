@@ -9,9 +9,7 @@ from postroad import context
 from postroad.model.units import times
 from postroad.services import audit_log
 from postroad.services.accounts import credits
-from postroad.services.people import credentials
 from tests import contexts
-from tests.dashboard import sample_account
 from tests.dashboard.browser_client import Browser
 
 
@@ -45,14 +43,6 @@ async def test_what_an_operator_did_is_shown_too(ctx: context.Context, browser: 
     assert "added 7 credits (gift)" in text
 
 
-async def test_text_of_others_is_only_text(ctx: context.Context, browser: Browser) -> None:
-    await credentials.create(ctx, browser.account_id, sample_account.HOSTILE)
-    text = (await browser.get("/audit-log")).text
-    assert "&lt;script&gt;alert(1)" in text
-    assert "<script>alert" not in text
-    assert "<img src=x" not in text
-
-
 async def test_the_log_comes_in_parts(ctx: context.Context, browser: Browser) -> None:
     for number in range(1, 50 + 2):
         await credits.add(ctx, browser.account_id, number, None)
@@ -64,19 +54,6 @@ async def test_the_log_comes_in_parts(ctx: context.Context, browser: Browser) ->
     assert second.count("<strong>operator</strong>") == len(entries) - 50
     assert (await browser.get("/audit-log", before="aud_x")).status_code == 400
     assert "No older entries" in (await browser.get("/audit-log", before="aud_" + "0" * 28)).text
-
-
-async def test_another_accounts_log_is_its_own(ctx: context.Context, browser: Browser, stranger: Browser) -> None:
-    await credits.add(ctx, browser.account_id, 7, "of mine")
-    assert "of mine" not in (await stranger.get("/audit-log")).text
-
-
-async def test_nobody_can_change_it(browser: Browser) -> None:
-    assert (await browser.post("/audit-log", {"subject": "x"})).status_code == 405
-
-
-async def test_without_a_session_one_is_asked_to_log_in(nobody: Browser) -> None:
-    assert (await nobody.get("/audit-log")).headers["location"] == "/login?next=/audit-log"
 
 
 def subjects(text: str) -> list[str]:
@@ -146,8 +123,3 @@ async def test_a_search_examines_so_many_entries_and_continues(
     assert subjects((await browser.get(link)).text) == ["ada@example.net"]
     whole = (await browser.get("/audit-log/export", subject="ada@")).text
     assert len(whole.splitlines()) == 2
-
-
-async def test_the_file_is_the_accounts_own(ctx: context.Context, browser: Browser, stranger: Browser) -> None:
-    await credits.add(ctx, browser.account_id, 7, "of mine")
-    assert "of mine" not in (await stranger.get("/audit-log/export")).text

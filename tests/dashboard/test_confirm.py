@@ -74,19 +74,6 @@ async def test_a_passkey_confirms(browser: Browser, clock: contexts.Clock) -> No
     assert (await browser.post("/credentials", NEW)).status_code == 201
 
 
-async def test_the_passkey_of_somebody_else_confirms_nothing(
-    browser: Browser, member: Browser, clock: contexts.Clock
-) -> None:
-    authenticator = SoftwareAuthenticator("http://localhost:8025")
-    asked = await member.post("/profile/passkeys/options")
-    await member.post("/profile/passkeys", {"name": "Laptop", "answer": authenticator.create(asked.json())})
-    clock.pass_seconds(LATER)
-    asked = await browser.post("/confirm/passkey/options")
-    answer = {"answer": authenticator.get(asked.json()), "next": ""}
-    assert (await browser.post("/confirm/passkey", answer)).status_code == 400
-    assert (await browser.post("/credentials", NEW)).headers["confirmation"] == "required"
-
-
 async def test_an_operator_who_looks_confirms_before_the_content_of_a_message(
     operator: Browser, stranger: Browser, clock: contexts.Clock
 ) -> None:

@@ -104,15 +104,3 @@ async def test_the_ledger_is_a_file_as_well(ctx: context.Context, reader: Browse
     assert file.headers["content-type"] == "text/csv; charset=utf-8"
     assert file.headers["content-disposition"] == 'attachment; filename="ledger.csv"'
     assert ",grant,7,0,7,0,,'=cmd()," in file.text
-
-
-async def test_another_accounts_credits_are_its_own(ctx: context.Context, browser: Browser, stranger: Browser) -> None:
-    await credits.add(ctx, browser.account_id, 77, "of mine")
-    for path in ("/credits", "/credits/ledger.csv"):
-        assert "of mine" not in (await stranger.get(path)).text
-    assert tile((await stranger.get("/credits")).text, "Available") == "0"
-
-
-async def test_without_a_session_one_is_asked_to_log_in(nobody: Browser) -> None:
-    for path in ("/credits", "/credits/ledger.csv"):
-        assert (await nobody.get(path)).headers["location"] == f"/login?next={path}"

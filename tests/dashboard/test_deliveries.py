@@ -2,7 +2,7 @@
 
 import pytest
 
-from postroad import config, context
+from postroad import context
 from postroad.dashboard.settings import webhooks
 from postroad.model.units import times
 from postroad.network.http import guarded_client as webhook_client
@@ -114,33 +114,3 @@ async def test_nothing_is_replayed_to_a_webhook_that_is_disabled(ctx: context.Co
     answer = await browser.post(f"/webhook/deliveries/{delivery.id}/replay")
     assert (answer.status_code, "The webhook is disabled; enable it" in answer.text) == (409, True)
     assert len(await delivery_log.page(ctx, browser.account_id, limit=10)) == 1
-
-
-async def test_who_may_only_look_replays_nothing(
-    ctx: context.Context, browser: Browser, reader: Browser, settings: config.Settings
-) -> None:
-    delivery = await put(ctx, browser)
-    path = f"/webhook/deliveries/{delivery.id}"
-    assert ">Replay</button>" in (await browser.get(path)).text
-    assert ">Replay</button>" not in (await reader.get(path)).text
-    before = await sample_account.dump(settings.database.url)
-    assert (await reader.post(f"{path}/replay")).status_code == 403
-    assert await sample_account.dump(settings.database.url) == before
-
-
-@pytest.mark.parametrize("has_webhook", [True, False])
-async def test_a_delivery_of_another_account_is_not_there(
-    ctx: context.Context, browser: Browser, stranger: Browser, *, has_webhook: bool
-) -> None:
-    delivery = await put(ctx, browser)
-    if has_webhook:
-        await endpoints.save(ctx, stranger.account_id, url=URL)
-    path = f"/webhook/deliveries/{delivery.id}"
-    assert (await stranger.get(path)).status_code == 404
-    assert (await stranger.post(f"{path}/replay")).status_code == 404
-    assert len(await delivery_log.page(ctx, browser.account_id, limit=10)) == 1
-
-
-async def test_without_a_session_there_is_the_log_in(nobody: Browser) -> None:
-    answer = await nobody.get("/webhook/deliveries/whd_" + "0" * 28)
-    assert (answer.status_code, browser_client.location_of(answer)) == (303, "/login")

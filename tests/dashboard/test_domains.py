@@ -7,7 +7,6 @@ import pytest
 import pytest_asyncio
 
 from postroad import config, context, errors
-from postroad.dashboard.framework import lists
 from postroad.dashboard.settings import domains as pages
 from postroad.mail.signing import domain_keys
 from postroad.model.domains import domain_records, warmup
@@ -83,22 +82,6 @@ async def test_a_domain_without_a_key_gets_one_with_a_check_and_not_with_a_view(
     assert f'data-copy="{(await domain_keys.record(ctx, domain)).name}"' in checked
 
 
-async def test_a_name_that_is_none_is_refused_with_a_sentence(ctx: context.Context, browser: Browser) -> None:
-    for name in ("not a domain", "<script>alert(1)</script>", ""):
-        refused = await browser.post("/domains", {"name": name})
-        assert refused.status_code == 400
-        assert "name: " in refused.text
-        assert "<script>alert" not in refused.text
-    assert await domains.of_account(ctx, browser.account_id) == []
-
-
-async def test_a_domain_that_is_there_already_is_refused(ctx: context.Context, browser: Browser) -> None:
-    await add(ctx, browser)
-    refused = await browser.post("/domains", {"name": "EXAMPLE.com"})
-    assert refused.status_code == 409
-    assert "is already registered by this account" in refused.text
-
-
 async def test_the_list_shows_how_each_domain_stands(
     ctx: context.Context, clock: contexts.Clock, browser: Browser, server: dns_server.DnsServer
 ) -> None:
@@ -152,14 +135,6 @@ async def test_a_check_shows_what_was_found_and_what_to_do(
     assert 'data-copy="v=spf1 include:_spf.example.org include:spf.example.net ~all"' in page
     assert "&lt;script&gt;alert(1)" in page
     assert "<script>alert(1)" not in page
-
-
-async def test_two_checks_in_a_moment_are_too_fast(ctx: context.Context, browser: Browser) -> None:
-    domain = await add(ctx, browser)
-    assert (await browser.post(f"/domains/{domain.id}/check")).status_code == 303
-    refused = await browser.post(f"/domains/{domain.id}/check")
-    assert refused.status_code == 429
-    assert f"wait {domain_checks.MIN_CHECK_INTERVAL_SECONDS} seconds between checks" in refused.text
 
 
 async def test_a_domain_whose_key_is_gone_is_called_failing_and_then_unverified(
@@ -332,52 +307,3 @@ async def test_where_no_verification_is_required_the_page_says_so(ctx: context.C
     lax = msgspec.structs.replace(ctx.settings.domains, require_verified=False)
     msgspec.structs.force_setattr(ctx.settings, "domains", lax)
     assert said in (await browser.get(f"/domains/{domain.id}")).text
-
-
-async def test_whoever_may_only_look_changes_nothing(ctx: context.Context, browser: Browser, reader: Browser) -> None:
-    domain = await add(ctx, browser)
-    page = await reader.get(f"/domains/{domain.id}")
-    assert page.status_code == 200
-    assert f"/domains/{domain.id}/" not in page.text
-    for path in ("/domains", *(f"/domains/{domain.id}/{action}" for action in ("check", "rotate-key", "remove"))):
-        assert (await reader.post(path, {"name": "example.org"} if path == "/domains" else None)).status_code == 403
-    assert await domains.of_account(ctx, reader.account_id) == [domain]
-
-
-async def test_the_domain_of_another_account_is_not_there(
-    ctx: context.Context, browser: Browser, stranger: Browser
-) -> None:
-    domain = await add(ctx, browser)
-    assert "example.com" not in (await stranger.get("/domains")).text.partition("No domains yet")[0]
-    for answer in (
-        await stranger.get(f"/domains/{domain.id}"),
-        await stranger.post(f"/domains/{domain.id}/check"),
-        await stranger.post(f"/domains/{domain.id}/remove"),
-        await stranger.post(f"/domains/{domain.id}/rotate-key"),
-        await stranger.get("/domains/none"),
-    ):
-        assert answer.status_code == 404
-    assert await domains.find(ctx, browser.account_id, domain.id) == domain
-
-
-async def test_nobody_sees_it_without_a_session(nobody: Browser) -> None:
-    for path in ("/domains", "/domains/dom_1"):
-        answer = await nobody.get(path)
-        assert (answer.status_code, browser_client.location_of(answer)) == (303, "/login")
-
-
-async def test_a_long_list_has_parts(
-    ctx: context.Context, clock: contexts.Clock, browser: Browser, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lists, "ROWS", 2)
-    made = []
-    for number in range(3):
-        clock.pass_seconds(1)
-        made.append(await domains.add(ctx, browser.account_id, f"shop-{number}.example", verified=True))
-    first = (await browser.get("/domains")).text
-    assert f"/domains?after={made[1].id}" in first
-    assert "shop-2.example" not in first
-    second = (await browser.get("/domains", after=made[1].id)).text
-    assert "shop-2.example" in second
-    assert "after=" not in second
-    assert (await browser.get("/domains", after="nonsense")).status_code == 400

@@ -104,14 +104,3 @@ async def test_who_never_reads_is_cut_off_and_the_place_is_free(
             passing_time.pass_seconds(listener, seconds)
         await until(lambda: not ctx.work_in_progress)
         assert len(await connection.rest()) < len(HUGE)
-
-
-async def test_what_is_not_there_is_not_found_and_holds_no_place(
-    ctx: context.Context, browser: Browser, stranger: Browser
-) -> None:
-    await accepted_mail.allow_sending(ctx, browser.account_id)
-    path = f"/messages/{await accepted_mail.accept(ctx, browser.account_id)}"
-    for part in ("raw", "preview/html", "attachments/1"):
-        assert (await stranger.get(f"{path}/{part}")).status_code == 404
-    assert (await browser.get(f"{path}/attachments/99")).status_code == 404
-    assert not ctx.work_in_progress

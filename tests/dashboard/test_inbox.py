@@ -110,13 +110,6 @@ async def test_mail_and_the_message_that_it_was_lead_to_each_other(
     assert message_id not in (await stranger.get(f"/inbox/{received.id}")).text
 
 
-async def test_what_is_not_there_is_nowhere(browser: Browser, mail: dev_inbox.Inbox) -> None:
-    received_id = receive(mail, "Here")
-    assert (await browser.get(f"/inbox/{received_id}/attachments/7")).status_code == 404
-    for path in ("", "/raw", "/preview/html", "/attachments/0"):
-        assert (await browser.get(f"/inbox/inb_{'0' * 28}{path}")).status_code == 404
-
-
 async def test_the_inbox_can_be_emptied_by_those_who_may_change(
     browser: Browser, reader: Browser, mail: dev_inbox.Inbox
 ) -> None:
@@ -128,16 +121,6 @@ async def test_the_inbox_can_be_emptied_by_those_who_may_change(
     assert browser_client.notice_of(answer) == "Inbox cleared."
     assert browser_client.location_of(answer) == "/inbox"
     assert mail.newest_first() == []
-
-
-async def test_everybody_who_is_logged_in_sees_the_inbox_and_nobody_else(
-    reader: Browser, stranger: Browser, nobody: Browser, mail: dev_inbox.Inbox
-) -> None:
-    received_id = receive(mail, "Here")
-    for one in (reader, stranger):
-        assert listed((await one.get("/inbox")).text) == [received_id]
-    for path in ("", f"/{received_id}", f"/{received_id}/raw", f"/{received_id}/preview/html"):
-        assert (await nobody.get(f"/inbox{path}")).status_code == 303
 
 
 def test_there_is_no_inbox_outside_development(site: sites.Site) -> None:

@@ -216,10 +216,6 @@ async def test_streams_of_an_account_share_a_look(ctx: context.Context, monkeypa
     assert [await pulses.of(ctx, "c"), await pulses.of(ctx, "c"), await pulses.of(ctx, "a")] == [b"\3", b"\3", b"\4"]
 
 
-async def test_without_a_session_there_is_no_stream(nobody: Browser) -> None:
-    assert (await nobody.client.get("/live", headers={"Accept": "text/event-stream"})).status_code == 401
-
-
 async def test_a_page_that_brings_itself_up_to_date_takes_no_notice_from_the_next_one(
     ctx: context.Context, browser: Browser
 ) -> None:

@@ -1,7 +1,5 @@
 """How a session begins and ends, and the link by which somebody chooses a password."""
 
-from collections.abc import Awaitable, Callable
-
 import httpx
 import pytest
 
@@ -9,9 +7,8 @@ from postroad import context
 from postroad.dashboard.people import login
 from postroad.model.people import callers
 from postroad.services.accounts import account_registry
-from postroad.services.people import logins, sessions, users
+from postroad.services.people import logins, users
 from tests import contexts
-from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser
 
 LOGIN = {"email": "owner@mine.example", "password": contexts.PASSWORD}
@@ -146,31 +143,11 @@ async def test_who_is_in_need_not_log_in_again(browser: Browser) -> None:
     assert (answer.status_code, answer.headers["location"]) == (303, "/team")
 
 
-async def test_a_session_ends_when_nobody_uses_it(clock: contexts.Clock, browser: Browser) -> None:
-    clock.pass_seconds(12 * HOUR - 1)
-    assert await is_in(browser)
-    # That look has made it new.
-    clock.pass_seconds(12 * HOUR - 1)
-    assert await is_in(browser)
-    clock.pass_seconds(12 * HOUR)
-    assert not await is_in(browser)
-
-
 async def test_a_session_is_not_made_anew_with_every_look(clock: contexts.Clock, browser: Browser) -> None:
     clock.pass_seconds(HOUR)
     assert not session_fields(await browser.get("/profile"))
     clock.pass_seconds(HOUR)
     assert session_fields(await browser.get("/profile"))
-
-
-async def test_a_session_ends_after_some_days_however_busy(
-    ctx: context.Context, clock: contexts.Clock, browser: Browser
-) -> None:
-    for _ in range(sessions.MAX_SESSION_DAYS * 4 - 1):
-        clock.pass_seconds(6 * HOUR)
-        assert await is_in(browser)
-    clock.pass_seconds(6 * HOUR)
-    assert not await is_in(browser)
 
 
 async def test_the_words_of_forms_stay_good_when_a_session_is_made_anew(
@@ -196,36 +173,8 @@ async def test_a_log_out_ends_the_session_and_all_tokens_it_had(
         assert not await is_in(browser)
 
 
-async def test_a_log_out_needs_the_word(browser: Browser) -> None:
-    assert (await browser.client.post("/logout", data={"csrf_token": "x"})).status_code == 403
-    assert await is_in(browser)
-
-
-async def test_a_lock_out_a_removal_and_a_new_password_end_every_session(
-    ctx: context.Context, served: browser_client.Served, clock: contexts.Clock, browser: Browser
-) -> None:
-    account_id = browser.account_id
-    ends: list[Callable[[context.Context, str, str], Awaitable[object]]] = [users.disable, users.remove, set_password]
-    for number, end in enumerate(ends):
-        user = await browser_client.person(ctx, account_id, f"{number}@mine.example", callers.Role.OWNER)
-        async with browser_client.open_browser(ctx, served, user) as opened:
-            assert await is_in(opened)
-            clock.pass_seconds(1)
-            await end(ctx, account_id, user.id)
-            assert not await is_in(opened)
-
-
 async def set_password(ctx: context.Context, account_id: str, user_id: str) -> None:
     await users.set_password(ctx, account_id, user_id, password="another sentence")
-
-
-async def test_another_role_counts_from_the_next_request_on(ctx: context.Context, member: Browser) -> None:
-    add = {"email": "somebody@example.net"}
-    assert (await member.post("/suppressions", add)).status_code == 303
-    assert member.user is not None
-    await users.change_role(ctx, member.account_id, member.user.id, role=callers.Role.READ_ONLY)
-    assert (await member.post("/suppressions", {"email": "else@example.net"})).status_code == 403
-    assert 'method="post" action="/suppressions"' not in (await member.get("/suppressions")).text
 
 
 async def test_an_invited_user_chooses_a_password_and_is_in(
@@ -244,23 +193,6 @@ async def test_an_invited_user_chooses_a_password_and_is_in(
     await logins.log_in(ctx, "new@mine.example", contexts.PASSWORD, client_address="127.0.0.1")
 
 
-async def test_a_link_works_once_and_for_a_time(
-    ctx: context.Context, clock: contexts.Clock, browser: Browser, nobody: Browser
-) -> None:
-    assert browser.user is not None
-    made = await users.create_password_link(ctx, browser.account_id, browser.user.id)
-    assert (await nobody.get(f"/password/{made.token}")).status_code == 200
-    used = await nobody.client.post(f"/password/{made.token}", data={"password": "another sentence"})
-    assert used.status_code == 303
-    late = await users.create_password_link(ctx, browser.account_id, browser.user.id)
-    clock.pass_seconds(24 * HOUR)
-    for token in (made.token, late.token, "x" * 43, "x", "%00"):
-        assert (await nobody.get(f"/password/{token}")).status_code == 404
-        refused = await nobody.client.post(f"/password/{token}", data={"password": "one more sentence"})
-        assert refused.status_code == 404
-    await logins.log_in(ctx, "owner@mine.example", "another sentence", client_address="127.0.0.1")
-
-
 async def test_another_site_cannot_use_a_link(ctx: context.Context, browser: Browser, nobody: Browser) -> None:
     assert browser.user is not None
     made = await users.create_password_link(ctx, browser.account_id, browser.user.id)
@@ -268,9 +200,3 @@ async def test_another_site_cannot_use_a_link(ctx: context.Context, browser: Bro
     refused = await nobody.client.post(f"/password/{made.token}", data={"password": "of somebody"}, headers=evil)
     assert refused.status_code == 403
     await logins.log_in(ctx, "owner@mine.example", contexts.PASSWORD, client_address="127.0.0.1")
-
-
-async def test_a_new_session_has_a_word_of_its_own(ctx: context.Context, browser: Browser) -> None:
-    assert browser.user is not None
-    words = {sessions.csrf_token(ctx, await contexts.begin_session(ctx, browser.user)) for _ in range(3)}
-    assert len(words | {browser.csrf_token}) == 4

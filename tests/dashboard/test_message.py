@@ -176,26 +176,6 @@ async def test_one_recipient_can_be_tried_now(ctx: context.Context, browser: Bro
     assert sorted(await states(ctx, browser.account_id, message_id)) == ["ready", "waiting"]
 
 
-async def test_who_may_only_look_cannot_try_again(ctx: context.Context, browser: Browser, reader: Browser) -> None:
-    message_id = await deferred(ctx, browser)
-    text = (await reader.get(f"/messages/{message_id}")).text
-    assert "Next attempt" in text
-    assert "/retry" not in text
-    assert (await reader.post(f"/messages/{message_id}/retry")).status_code == 403
-    assert await states(ctx, browser.account_id, message_id) == ["waiting"]
-
-
-async def test_a_message_of_another_account_is_nowhere(
-    ctx: context.Context, browser: Browser, stranger: Browser, nobody: Browser
-) -> None:
-    message_id = await deferred(ctx, browser)
-    for path in ("", "/raw", "/preview/html", "/attachments/0"):
-        assert (await stranger.get(f"/messages/{message_id}{path}")).status_code == 404
-        assert (await nobody.get(f"/messages/{message_id}{path}")).status_code == 303
-    assert (await stranger.post(f"/messages/{message_id}/retry")).status_code == 404
-    assert await states(ctx, browser.account_id, message_id) == ["waiting"]
-
-
 async def test_a_final_message_is_not_live_and_says_what_the_destination_said(
     ctx: context.Context, browser: Browser
 ) -> None:

@@ -268,12 +268,6 @@ async def test_a_failed_recipient_is_not_promised_another_attempt(ctx: context.C
     assert "Expired" not in message
 
 
-async def test_another_period_is_refused(browser: Browser) -> None:
-    refused = await browser.get("/", period="1y")
-    assert refused.status_code == 400
-    assert "period" in refused.text
-
-
 async def test_failures_are_shown_in_plain_words_and_hostile_replies_stay_text(
     ctx: context.Context, browser: Browser
 ) -> None:
@@ -299,16 +293,6 @@ async def test_what_waits_longest_is_shown_with_the_reason(ctx: context.Context,
     assert "1 attempt" in waiting
     (queued,) = re.findall(r'href="(/messages\?[^"]+)"', waiting)
     assert message_id in (await browser.get(queued)).text
-
-
-async def test_providers_are_listed_the_worst_first(ctx: context.Context, browser: Browser) -> None:
-    await accepted_mail.allow_sending(ctx, browser.account_id)
-    await send(ctx, browser.account_id)
-    await end(ctx, disposition.Verdict.BOUNCED, code=550, response="no")
-    text = words((await browser.get("/")).text)
-    assert "Delivery by mailbox provider" in text
-    assert "Sorted by refusal rate" in text
-    assert "100% 0 1 0 0" in text
 
 
 async def test_the_limits_of_the_guard_are_shown_in_words_as_well(ctx: context.Context, browser: Browser) -> None:
@@ -348,21 +332,6 @@ async def test_everything_on_the_page_is_live(ctx: context.Context, browser: Bro
     await send(ctx, browser.account_id)
     for text in (before, (await browser.get("/")).text):
         assert all(f'id="{name}" data-live' in text for name in LIVE)
-
-
-async def test_accounts_see_nothing_of_each_other(ctx: context.Context, browser: Browser, stranger: Browser) -> None:
-    ids = await sample_account.create_sample_data(ctx, stranger.account_id, domain="theirs.example")
-    await accepted_mail.allow_sending(ctx, browser.account_id)
-    await send(ctx, browser.account_id)
-    page = (await browser.get("/")).text
-    assert ids["message"] not in page
-    assert "theirs.example" not in page
-
-
-async def test_without_a_session_it_leads_to_the_login(nobody: Browser) -> None:
-    answer = await nobody.get("/")
-    assert answer.status_code == 303
-    assert answer.headers["location"] == "/login"
 
 
 def test_every_period_has_its_words() -> None:

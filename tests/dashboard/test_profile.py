@@ -2,8 +2,6 @@
 
 import re
 
-import httpx
-
 from postroad import context
 from postroad.services.people import authentication, logins
 from tests import contexts
@@ -50,13 +48,6 @@ async def test_a_wrong_password_names_its_field(browser: Browser) -> None:
     assert ">current_password: incorrect<" in answer.text
     page = (await browser.get("/profile")).text
     assert '<label for="field-current_password">Current password</label>' in page
-
-
-async def test_a_wrong_password_changes_nothing(ctx: context.Context, browser: Browser) -> None:
-    for change in (CHANGE | {"current_password": "not this one"}, CHANGE | {"new_password": "short"}):
-        answer: httpx.Response = await browser.post("/profile/password", change)
-        assert answer.status_code == 400
-    await logins.log_in(ctx, "owner@mine.example", contexts.PASSWORD, client_address="127.0.0.1")
 
 
 async def test_the_time_zone_is_chosen_once_for_every_page(ctx: context.Context, browser: Browser) -> None:

@@ -1,17 +1,13 @@
 """The second step of logging in: the pending login in a cookie, the code, and what leads to a session and what not."""
 
-import re
-
 import httpx
 import pytest
 
 from postroad import context
 from postroad.dashboard.framework import cookies
-from postroad.model.people import callers
 from postroad.services.people import users as account_users
 from tests import contexts
 from tests.contexts import Clock
-from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser
 from tests.services.people import authenticator
 
@@ -68,18 +64,6 @@ async def test_the_code_opens_the_session_and_ends_the_pending_login(
     assert not await is_in(nobody)
 
 
-async def test_a_recovery_code_opens_the_session(
-    ctx: context.Context, browser: Browser, nobody: Browser, clock: Clock
-) -> None:
-    assert browser.user is not None
-    _, codes = await authenticator.set_up(ctx, browser.user, clock)
-    await nobody.client.post("/login", data=LOGIN)
-    answer = await nobody.client.post(STEP, data={"code": codes[0]})
-    assert answer.status_code == 303
-    assert await is_in(nobody)
-    assert "9 of 10 are left" in (await nobody.get("/profile/security")).text
-
-
 async def test_a_wrong_code_is_a_page_with_the_sentence_and_can_be_tried_again(
     nobody: Browser, secret: str, clock: Clock
 ) -> None:
@@ -120,22 +104,6 @@ async def test_a_pending_login_is_no_session_and_a_session_no_pending_login(
     assert answer.status_code == 401
 
 
-async def test_it_ends_after_five_minutes_and_with_a_new_password(
-    ctx: context.Context, browser: Browser, nobody: Browser, secret: str, clock: Clock
-) -> None:
-    await nobody.client.post("/login", data=LOGIN)
-    clock.pass_seconds(300)
-    answer = await nobody.client.post(STEP, data={"code": authenticator.code(secret, clock)})
-    assert answer.status_code == 401
-    await nobody.client.post("/login", data=LOGIN)
-    change = {"current_password": contexts.PASSWORD, "new_password": "a new sentence for you"}
-    assert (await browser.post("/profile/password", change)).status_code == 303
-    clock.pass_seconds(60)
-    answer = await nobody.client.post(STEP, data={"code": authenticator.code(secret, clock)})
-    assert answer.status_code == 401
-    assert not await is_in(nobody)
-
-
 async def test_another_site_cannot_send_the_form(nobody: Browser, secret: str, clock: Clock) -> None:
     await nobody.client.post("/login", data=LOGIN)
     answer = await nobody.client.post(
@@ -164,35 +132,3 @@ async def test_a_new_password_by_a_link_still_asks_for_the_factor(
     code = {"code": authenticator.code(secret, clock), "account_id": browser.account_id}
     assert (await nobody.client.post(STEP, data=code)).headers["location"] == "/"
     assert await is_in(nobody)
-
-
-async def test_a_recovery_link_lets_in_without_a_factor(
-    ctx: context.Context, served: browser_client.Served, browser: Browser, nobody: Browser, secret: str
-) -> None:
-    boss = await browser_client.person(ctx, browser.account_id, "boss@mine.example", callers.Role.OWNER)
-    async with browser_client.open_browser(ctx, served, boss) as owner:
-        assert browser.user is not None
-        page = await owner.post(f"/team/{browser.user.id}/recovery-link")
-    assert page.status_code == 201
-    assert "Recovery link for owner@mine.example" in page.text
-    found = re.search(r"http://[^\s<]+(/password/[A-Za-z0-9]+)", page.text)
-    assert found is not None
-    answer = await nobody.client.post(found[1], data={"password": "another long sentence"})
-    assert answer.headers["location"] == "/"
-    assert "Set up an app" in (await nobody.get("/profile/security")).text
-
-
-async def test_somebody_who_is_invited_joins_with_their_login_after_its_factor(
-    ctx: context.Context, nobody: Browser, stranger: Browser, secret: str, clock: Clock
-) -> None:
-    invited = await account_users.invite(
-        ctx, stranger.account_id, email="owner@mine.example", role=callers.Role.DEVELOPER
-    )
-    answer = await nobody.client.post(f"/password/{invited.link_token}", data={"password": contexts.PASSWORD})
-    assert answer.headers["location"] == f"{STEP}?next=%2F"
-    wrong = await nobody.client.post(STEP, data={"code": authenticator.wrong(secret, clock)})
-    assert wrong.status_code == 401
-    assert (await account_users.find(ctx, stranger.account_id, invited.user.id)).joined_at is None
-    assert (await nobody.client.post(STEP, data={"code": authenticator.code(secret, clock)})).status_code == 303
-    assert (await account_users.find(ctx, stranger.account_id, invited.user.id)).joined_at is not None
-    assert stranger.account_id in (await nobody.get("/profile")).text

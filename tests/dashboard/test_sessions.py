@@ -71,9 +71,3 @@ async def test_an_owner_sees_what_a_user_made_and_ends_their_session(
     done = await browser.post(f"/team/{member.user.id}/sessions/{member.session.row.id}/end")
     assert browser_client.notice_of(done) == "A session of member@mine.example is ended."
     assert browser_client.location_of(await member.get("/")) == "/login"
-
-
-async def test_only_owners_see_the_page_of_a_user(browser: Browser, member: Browser, stranger: Browser) -> None:
-    assert browser.user is not None
-    assert (await member.get(f"/team/{browser.user.id}")).status_code == 403
-    assert (await stranger.get(f"/team/{browser.user.id}")).status_code == 404

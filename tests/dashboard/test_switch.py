@@ -50,11 +50,6 @@ async def test_nobody_switches_to_an_account_that_is_not_theirs(browser: Browser
     assert browser.account_id in (await browser.get("/profile")).text
 
 
-async def test_a_form_of_another_site_switches_nothing(browser: Browser, stranger: Browser, joined: users.User) -> None:
-    refused = await browser.client.post("/switch", data={"account_id": stranger.account_id})
-    assert refused.status_code == 403
-
-
 async def test_the_account_used_last_is_entered_next(
     ctx: context.Context, clock: contexts.Clock, browser: Browser, stranger: Browser, joined: users.User
 ) -> None:

@@ -15,7 +15,6 @@ from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser
 
 NEW = {"email": "new@mine.example", "role": "developer"}
-VERBS = ("role", "link", "disable", "enable", "remove")
 
 
 def row_of(text: str, email: str) -> str:
@@ -46,14 +45,6 @@ async def test_every_user_sees_the_team_and_what_the_roles_mean(
     assert ">disabled<" in row_of(text, "gone@mine.example")
     assert "Roles" in text
     assert "Only owners and admins can invite users" in text
-
-
-async def test_only_owners_are_shown_what_only_owners_may_do(
-    browser: Browser, member: Browser, reader: Browser
-) -> None:
-    assert 'action="/team"' in (await browser.get("/team")).text
-    for other in (member, reader):
-        assert 'action="/team' not in (await other.get("/team")).text
 
 
 async def test_an_invitation_is_a_link_that_is_shown_once(
@@ -130,11 +121,6 @@ async def test_whoever_is_invited_the_answer_does_not_tell_whether_they_belong_t
     assert answers[0][0] == 201
 
 
-async def test_a_user_of_the_account_is_not_invited_again(browser: Browser) -> None:
-    refused = await browser.post("/team", {"email": "Owner@mine.example", "role": "developer"})
-    assert (refused.status_code, "already belongs to a user of this account" in refused.text) == (409, True)
-
-
 async def test_a_role_is_changed(ctx: context.Context, browser: Browser, member: Browser) -> None:
     assert member.user is not None
     for role, words in (
@@ -193,22 +179,6 @@ async def test_what_a_user_created_is_shown_and_stops_or_is_handed_over(
     assert "status-active" in text
 
 
-async def test_nobody_hands_over_to_themselves(browser: Browser, member: Browser) -> None:
-    assert member.user is not None
-    assert browser.user is not None
-    await browser.post(f"/team/{member.user.id}/role", {"role": "owner"})
-    page = f"/team/{member.user.id}"
-    await member.post("/credentials", {"name": "Web shop"})
-    text = (await member.get(page)).text
-    assert "<strong>Web shop</strong>" in text
-    assert "hand_over" not in text
-    assert 'value="revoke" checked' in text
-    for verb, fields in (("disable", {"hand_over": "true"}), ("remove", {}), ("remove", {"secrets": "hand_over"})):
-        refused = await member.post(f"{page}/{verb}", fields)
-        assert (refused.status_code, "somebody else has to take them over" in refused.text) == (409, True)
-    assert 'name="hand_over"' in (await browser.get(page)).text
-
-
 async def test_a_link_for_a_new_password_is_shown_once(
     ctx: context.Context, browser: Browser, member: Browser, nobody: Browser
 ) -> None:
@@ -228,39 +198,3 @@ async def test_a_user_is_removed(ctx: context.Context, browser: Browser, member:
     assert (await member.get("/team")).status_code == 303
     with pytest.raises(errors.NotFound):
         await account_users.find(ctx, browser.account_id, member.user.id)
-
-
-async def test_the_last_owner_stays(ctx: context.Context, browser: Browser, member: Browser) -> None:
-    assert browser.user is not None
-    for verb in ("disable", "remove", "role"):
-        fields = {"role": "developer"} if verb == "role" else {}
-        refused = await browser.post(f"/team/{browser.user.id}/{verb}", fields)
-        assert (refused.status_code, "the last active owner" in refused.text) == (409, True)
-    assert await account_users.find(ctx, browser.account_id, browser.user.id) == browser.user
-
-
-async def test_who_is_no_owner_changes_nobody(
-    ctx: context.Context, browser: Browser, member: Browser, reader: Browser
-) -> None:
-    assert reader.user is not None
-    before = await account_users.of_account(ctx, browser.account_id)
-    for other in (member, reader):
-        for verb in VERBS:
-            fields = {"role": "owner"} if verb == "role" else {}
-            assert (await other.post(f"/team/{reader.user.id}/{verb}", fields)).status_code == 403
-        assert (await other.post("/team", NEW)).status_code == 403
-    assert await account_users.of_account(ctx, browser.account_id) == before
-
-
-async def test_users_of_another_account_are_unknown(ctx: context.Context, browser: Browser, stranger: Browser) -> None:
-    assert browser.user is not None
-    for verb in VERBS:
-        fields = {"role": "developer"} if verb == "role" else {}
-        for user_id in (browser.user.id, "usr_" + "0" * 28, "x"):
-            assert (await stranger.post(f"/team/{user_id}/{verb}", fields)).status_code == 404
-    assert "owner@mine.example" not in (await stranger.get("/team")).text
-    assert await account_users.find(ctx, browser.account_id, browser.user.id) == browser.user
-
-
-async def test_without_a_session_one_is_asked_to_log_in(nobody: Browser) -> None:
-    assert (await nobody.get("/team")).headers["location"] == "/login?next=/team"

@@ -206,13 +206,6 @@ async def test_a_webhook_that_is_there_is_not_replaced(ctx: context.Context, bro
     assert await endpoints.find(ctx, browser.account_id) == before
 
 
-async def test_a_bad_url_is_refused_and_nothing_is_saved(ctx: context.Context, browser: Browser) -> None:
-    refused = await browser.post("/welcome/webhook", {"url": "ftp://example.com"})
-    assert refused.status_code == 400
-    assert "url" in refused.text
-    assert await endpoints.find(ctx, browser.account_id) is None
-
-
 async def test_the_webhook_of_the_latest_test_is_shown_with_its_answer(
     ctx: context.Context, clock: Clock, browser: Browser
 ) -> None:
@@ -335,35 +328,6 @@ async def test_there_is_code_to_copy_with_the_names_of_this_account(ctx: context
     text = words((await browser.get("/welcome")).text)
     assert f"curl {browser_client.BASE_URL}/emails" in text
     assert SENDER in text
-
-
-async def test_who_may_only_look_sees_the_steps_and_no_forms(
-    ctx: context.Context, browser: Browser, reader: Browser
-) -> None:
-    await accepted_mail.allow_sending(ctx, reader.account_id)
-    page = (await reader.get("/welcome")).text
-    assert "Your role cannot change this" in page
-    assert "/welcome/test" not in page
-    assert "/welcome/webhook" not in page
-    assert (await reader.post("/welcome/test", TEST)).status_code == 403
-    assert (await reader.post("/welcome/webhook", {"url": webhook_rows.URL})).status_code == 403
-    assert await sent_tests(ctx, reader.account_id) == []
-    assert await endpoints.find(ctx, reader.account_id) is None
-
-
-async def test_tests_of_others_are_not_shown(ctx: context.Context, browser: Browser, stranger: Browser) -> None:
-    await accepted_mail.allow_sending(ctx, browser.account_id)
-    await browser.post("/welcome/test", TEST)
-    page = (await stranger.get("/welcome")).text
-    assert "ada@example.net" not in page
-    refused = await stranger.post("/welcome/test", TEST)
-    assert refused.status_code == 403
-
-
-async def test_without_a_session_it_leads_to_the_login(nobody: Browser) -> None:
-    answer = await nobody.get("/welcome")
-    assert answer.headers["location"] == "/login?next=/welcome"
-    assert (await nobody.post("/welcome/test", TEST)).status_code == 303
 
 
 @pytest.mark.parametrize(

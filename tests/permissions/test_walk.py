@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from postroad import context
+from postroad.api import openapi
 from postroad.dashboard.framework import site as sites
 from postroad.model.people import callers
 from postroad.storage.people import accounts
@@ -163,6 +164,23 @@ def test_no_api_key_opens_what_only_owners_may(ctx: context.Context, site: sites
     assert {route.scope for route in routes} == {None}
 
 
+def test_each_operation_declares_the_credentials_that_open_it(ctx: context.Context, site: sites.Site) -> None:
+    """What `may` says of each kind; the walk below tries whether it is so."""
+    (api,) = [one for one in surfaces.build(ctx, site) if one.name == surfaces.API]
+    routes = [route for route in api.routes if route.permission is not OPERATE]
+    paths = openapi.document(routes, version="0")["paths"]
+    schemes = {kind: ("api_key", scopes) for kind, scopes in surfaces.KEYS.items()}
+    schemes |= {surfaces.SMTP: ("basic", frozenset()), surfaces.NOBODY: ("", frozenset())}
+    for route in routes:
+        declared = paths[route.path][route.method.lower()]["security"]
+        assert (not declared) is (route.permission is None), name(route)
+        # Of a user it is the role that counts, which is refused as one (403).
+        assert not declared or {"token": []} in declared, name(route)
+        for kind, (scheme, scopes) in schemes.items():
+            is_enough = not declared or any(scopes.issuperset(needed.get(scheme, ["-"])) for needed in declared)
+            assert is_enough is surfaces.Credential(kind).may(api, route), (name(route), kind, declared)
+
+
 def is_refused(answer: httpx.Response) -> bool:
     """Whether the credential was not enough. Postmark has no status for a role."""
     return answer.status_code in (401, 403) or (answer.is_error and "does not permit this" in answer.text)
@@ -201,7 +219,14 @@ async def test_a_credential_opens_what_the_table_says_and_nothing_else(
                 )
                 if credential.permissions and name(route) in OF_PEOPLE:
                     is_allowed = OF_PEOPLE[name(route)] in credential.permissions
-                if is_refused(answer) is is_allowed or answer.status_code >= 500:
+                # Over the API a user is told so (403), and a program that its credential is not the right one (401).
+                is_right_refusal = (
+                    surface.name != surfaces.API
+                    or is_allowed
+                    or name(route) in OF_EVERY_SCOPE
+                    or answer.status_code == (403 if credential.permissions else 401)
+                )
+                if is_refused(answer) is is_allowed or answer.status_code >= 500 or not is_right_refusal:
                     wrong.append(f"{name(route)}: {answer.status_code} {answer.text[:80]}")
                 client.cookies.clear()
     await site.operator_state.close()

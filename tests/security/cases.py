@@ -326,7 +326,6 @@ CASES: Final[Mapping[str, Case]] = {
         "Nobody assigns what is ours to assign.",
         {
             "security/test_tenants.py": ("test_j3_nobody_assigns_what_is_ours",),
-            "api/v1/test_tenancy.py": ("test_a_body_cannot_assign_what_is_ours",),
         },
     ),
     "J4": Case(

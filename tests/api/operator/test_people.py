@@ -34,9 +34,3 @@ async def test_an_unknown_person_is_invited_by_a_link(ctx: context.Context, oper
     user = await users.by_email(ctx, "new@example.org")
     assert user is not None
     assert (user.role, user.operator_since is not None) == ("read_only", True)
-
-
-async def test_the_last_operator_who_can_log_in_stays(operator: Operator) -> None:
-    await operator.http.post(PATH, json={"email": "new@example.org"})
-    answer = await operator.http.delete(f"{PATH}/{operator.user_id}")
-    assert (answer.status_code, answer.json()["code"]) == (409, "conflict")

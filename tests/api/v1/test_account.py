@@ -119,16 +119,6 @@ async def test_a_reservation_names_its_message(
     assert (newest["available"], newest["reserved"]) == (-1, 1)
 
 
-async def test_a_ledger_comes_25_at_a_time_unless_told_otherwise(
-    ctx: context.Context, mine: AccountClients, clock: contexts.Clock
-) -> None:
-    for _ in range(26):
-        await credits.add(ctx, mine.account_id, 1, None)
-        clock.pass_seconds(1)
-    assert len((await mine.owner.get("/v1/account/ledger")).json()["entries"]) == 25
-    assert len((await mine.owner.get("/v1/account/ledger?limit=100")).json()["entries"]) == 26
-
-
 async def test_the_ledger_is_downloaded_as_a_file(ctx: context.Context, mine: AccountClients) -> None:
     await credits.add(ctx, mine.account_id, 5, "+1 for you")
     response = await mine.reader.get("/v1/account/ledger.csv")

@@ -151,28 +151,6 @@ async def test_a_domain_that_fails_says_since_when(
     assert listed["failing_since"] == failing["failing_since"]
 
 
-async def test_a_domain_of_another_account_cannot_be_checked_and_says_nothing(
-    ctx: context.Context, mine: AccountClients, theirs: AccountClients, server: dns_server.DnsServer
-) -> None:
-    domain = await register(theirs)
-    refused = await mine.owner.post(f"/v1/domains/{domain['id']}/check")
-    unknown = await mine.owner.post(f"/v1/domains/dom_{'0' * 28}/check")
-    assert (refused.status_code, refused.json()["error"]) == (404, unknown.json()["error"])
-    assert server.questions == []
-    # The refusal has used up nothing.
-    assert (await theirs.owner.post(f"/v1/domains/{domain['id']}/check")).status_code == 200
-
-
-async def test_two_accounts_that_claim_a_name_are_distinguished_by_their_keys(
-    ctx: context.Context, mine: AccountClients, theirs: AccountClients, server: dns_server.DnsServer
-) -> None:
-    ours, other = await register(mine), await register(theirs)
-    await publish(ctx, server, mine, ours)
-    refused = (await theirs.owner.post(f"/v1/domains/{other['id']}/check")).json()["domain"]
-    assert (refused["verified"], refused["records"][0]["state"]) == (False, "missing")
-    assert (await mine.owner.post(f"/v1/domains/{ours['id']}/check")).json()["domain"]["verified"]
-
-
 async def test_a_young_domain_shows_how_much_it_may_send(mine: AccountClients) -> None:
     assert (await register(mine))["warmup"] == {
         "used": 0,

@@ -12,7 +12,6 @@ from hypothesis import strategies
 from postroad import context
 from postroad.api.v1 import messages
 from postroad.model.bounces import disposition
-from postroad.model.delivery import throttle
 from postroad.model.mail import send_request, statuses
 from postroad.protocol.mime import address
 from postroad.services import usage_limits
@@ -346,48 +345,6 @@ async def test_a_waiting_message_is_tried_now(
     clock.pass_seconds(31)
     again = await mine.owner.post(path, json={"recipient_id": held[2]})
     assert (again.status_code, again.json()["retried"], again.json()["sending"]) == (200, 1, 0)
-
-
-async def test_retries_have_a_rate_of_their_own(
-    ctx: context.Context,
-    mine: AccountClients,
-    clock: contexts.Clock,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(usage_limits, "REPEAT_RATE", throttle.RateLimit(rate=1, burst=1))
-    await accepted_mail.allow_sending(ctx, mine.account_id)
-    paths = []
-    for _ in range(2):
-        paths.append(f"/v1/messages/{await accepted_mail.accept(ctx, mine.account_id)}/retry")
-        assert (await mine.owner.post(paths[-1])).status_code == 409  # nothing waits: does not count
-        (key,) = await queue_steps.claim(ctx, mine.account_id)
-        await queue_steps.defer(ctx, key)
-    clock.pass_seconds(31)
-    assert (await mine.owner.post(paths[0])).status_code == 200
-    refused = await mine.owner.post(paths[1])
-    assert (refused.status_code, refused.json()["code"]) == (429, "rate_limited")
-    assert refused.json()["error"] == "more than 1 retries per second; wait for Retry-After seconds"
-    assert refused.headers["retry-after"] == "1"
-    clock.pass_seconds(1)
-    assert (await mine.owner.post(paths[1])).status_code == 200
-
-
-async def test_a_recipient_of_another_message_or_account_is_like_an_unknown_one(
-    ctx: context.Context, mine: AccountClients, theirs: AccountClients
-) -> None:
-    await accepted_mail.allow_sending(ctx, mine.account_id)
-    await accepted_mail.allow_sending(ctx, theirs.account_id, domain="theirs.example")
-    message_id = await accepted_mail.accept(ctx, mine.account_id)
-    await accepted_mail.accept(ctx, theirs.account_id, sender="shop@theirs.example")
-    (own,), (foreign,) = [await queue_steps.claim(ctx, clients.account_id) for clients in (mine, theirs)]
-    for key in (own, foreign):
-        await queue_steps.defer(ctx, key)
-    refusals = set()
-    for recipient_id in (foreign[2], "rcp_" + "0" * 28, "x"):
-        response = await mine.owner.post(f"/v1/messages/{message_id}/retry", json={"recipient_id": recipient_id})
-        assert (response.status_code, response.json()["code"]) == (404, "not_found")
-        refusals.add(response.json()["error"])
-    assert refusals == {"recipient_id: no such recipient in this message"}
 
 
 async def test_an_attempt_that_did_not_succeed_has_its_conversation(ctx: context.Context, mine: AccountClients) -> None:

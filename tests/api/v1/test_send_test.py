@@ -4,7 +4,6 @@ import httpx
 import pytest
 
 from postroad import context
-from postroad.services.people import api_keys, credentials
 from tests import accepted_mail
 from tests.api.management import AccountClients
 
@@ -47,12 +46,6 @@ async def test_an_account_without_a_domain_is_told_to_add_one(mine: AccountClien
     assert sentence.startswith("from: no domain of this account can send yet; add a domain")
 
 
-async def test_no_credits_no_test(ctx: context.Context, mine: AccountClients) -> None:
-    await accepted_mail.allow_sending(ctx, mine.account_id, amount=1)
-    assert (await mine.owner.post(PATH, json={"to": "ada@example.net"})).status_code == 202
-    check_refusal(await mine.owner.post(PATH, json={"to": "ada@example.net"}), 402, "insufficient_credits")
-
-
 @pytest.mark.parametrize(
     "body",
     [
@@ -70,16 +63,3 @@ async def test_what_is_no_address_is_refused(
     await accepted_mail.allow_sending(ctx, mine.account_id)
     check_refusal(await mine.owner.post(PATH, json=body), 400, "invalid_request")
     assert (await mine.owner.get("/v1/messages")).json()["messages"] == []
-
-
-async def test_keys_that_send_may_and_passwords_and_readers_may_not(ctx: context.Context, mine: AccountClients) -> None:
-    await accepted_mail.allow_sending(ctx, mine.account_id)
-    credential, password = await credentials.create(ctx, mine.account_id, "x")
-    body = {"to": "ada@example.net"}
-    for scope, status in (("send", 202), ("read", 401)):
-        made = await api_keys.create(ctx, mine.account_id, credential_id=None, name="x", scopes=frozenset({scope}))
-        by_key = await mine.nobody.post(PATH, json=body, headers={"Authorization": f"Bearer {made[1]}"})
-        assert by_key.status_code == status, by_key.text
-    by_password = await mine.nobody.post(PATH, json=body, auth=(credential.username, password))
-    assert "POST /emails" in check_refusal(by_password, 401, "unauthorized")
-    check_refusal(await mine.reader.post(PATH, json=body), 403, "forbidden")

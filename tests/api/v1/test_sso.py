@@ -49,15 +49,3 @@ async def test_a_domain_that_is_not_verified_and_a_wrong_issuer_are_refused(mine
     assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
     answer = await mine.owner.put("/v1/sso", json={**BODY, "issuer": "http://127.0.0.1:9"})
     assert (answer.status_code, answer.json()["error"].partition(":")[0]) == (400, "issuer")
-
-
-async def test_passwords_stay_on_until_an_owner_has_a_second_factor(ctx: context.Context, mine: AccountClients) -> None:
-    await domain_registry.add(ctx, mine.account_id, "corp.example", verified=True)
-    answer = await mine.owner.put("/v1/sso", json={**BODY, "allows_passwords": False})
-    assert (answer.status_code, "second factor" in answer.json()["error"]) == (409, True)
-
-
-async def test_only_owners_may(mine: AccountClients) -> None:
-    assert (await mine.reader.get("/v1/sso")).status_code == 403
-    assert (await mine.reader.put("/v1/sso", json=BODY)).status_code == 403
-    assert (await mine.reader.delete("/v1/sso")).status_code == 403

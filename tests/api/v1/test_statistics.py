@@ -60,19 +60,6 @@ async def test_mail_is_shown_with_its_results_its_failures_and_what_waits(
     ]
 
 
-async def test_an_account_that_has_sent_nothing_sees_nothing_of_another_one(
-    ctx: context.Context, mine: AccountClients, theirs: AccountClients
-) -> None:
-    await accepted_mail.allow_sending(ctx, theirs.account_id)
-    _, (claimed, _) = await claimed_mail.another(ctx, theirs.account_id, "a@example.net", "b@example.net")
-    await ctx.outcome_commits.submit(
-        [claimed_mail.outcome(ctx, claimed, disposition.Verdict.BOUNCED, recipient_count=2)]
-    )
-    found = (await mine.owner.get("/v1/statistics")).json()["statistics"]
-    assert (found["totals"], found["providers"], found["causes"], found["failures"]) == (ZEROS, [], [], [])
-    assert (found["queued"], found["oldest"]) == (0, None)
-
-
 @pytest.mark.parametrize("period, parts", [("24h", 24), ("7d", 28), ("30d", 30), ("90d", 90)])
 async def test_each_period_has_its_parts(mine: AccountClients, period: str, parts: int) -> None:
     found = (await mine.owner.get("/v1/statistics", params={"period": period})).json()["statistics"]

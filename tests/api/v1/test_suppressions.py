@@ -8,7 +8,7 @@ import pytest
 
 from postroad import context
 from postroad.api.v1 import suppressions
-from postroad.services import audit_log, usage_limits
+from postroad.services import audit_log
 from postroad.services.suppressions import suppression_csv
 from postroad.storage.mail import suppressions as stored
 from tests.api.management import AccountClients
@@ -167,17 +167,6 @@ async def test_a_bad_file_changes_nothing(mine: AccountClients) -> None:
     large = await send(b"email\n" + b" " * (10 * 1024 * 1024))
     assert refused(large, 413, "payload_too_large") == "body: at most 10485760 bytes"
     assert (await mine.owner.get("/v1/suppressions")).json()["suppressions"] == []
-
-
-async def test_files_of_an_account_are_imported_one_after_the_other(ctx: context.Context, mine: AccountClients) -> None:
-    async def send() -> httpx.Response:
-        return await mine.owner.post("/v1/suppressions/import", content=b"ada@example.net\n", headers=CSV)
-
-    with usage_limits.acquire(ctx, suppression_csv.IMPORTS, mine.account_id):
-        response = await send()
-    assert refused(response, 429, "rate_limited").startswith("imports: at most 1 at once")
-    assert response.headers["retry-after"] == "5"
-    assert (await send()).json()["added"] == 1
 
 
 def test_every_source_is_a_word_of_the_document() -> None:

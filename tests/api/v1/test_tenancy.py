@@ -1,10 +1,9 @@
-"""For every management route: who may call it, and that a thing of another account is exactly like an unknown one.
+"""For every management route: a thing of another account is exactly like an unknown one.
 
 The cases are held against the route table, so a new route without a case fails here.
 """
 
 import contextlib
-import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -246,23 +245,19 @@ def test_every_route_with_a_name_in_its_path_has_a_case() -> None:
     assert {route.path for route in ROUTES if route.query} - others == LISTS.keys()
 
 
-@pytest.mark.parametrize("key", NAMED, ids=" ".join)
 async def test_a_thing_of_another_account_is_like_an_unknown_one(
-    ctx: context.Context, mine: AccountClients, theirs: AccountClients, clock: contexts.Clock, key: Key
+    ctx: context.Context, mine: AccountClients, theirs: AccountClients, clock: contexts.Clock
 ) -> None:
-    await create_sample_data(ctx, mine.account_id, domain="mine.example")
     foreign = await create_sample_data(ctx, theirs.account_id, domain="theirs.example")
-    clock.pass_seconds(31)  # so that what was tried can be tried again
-    if NAMED[key] == "template":
-        await templates.remove(ctx, mine.account_id, "furniture")
-    of_foreign = await call(mine.owner, key, foreign[NAMED[key]])
-    of_unknown = await call(mine.owner, key, UNKNOWN[NAMED[key]])
-    for response in (of_foreign, of_unknown):
-        assert_refused(response, 404, "not_found")
-    assert of_foreign.json()["error"] == of_unknown.json()["error"]
-    assert of_foreign.headers.keys() == of_unknown.headers.keys()
-    # It is still there for its owner, and it works.
-    assert (await call(theirs.owner, key, foreign[NAMED[key]])).status_code in (200, 202, 204)
+    clock.pass_seconds(31)  # so that what was tried could be tried again
+    for key, kind in NAMED.items():
+        with naming(" ".join(key)):
+            of_foreign = await call(mine.owner, key, foreign[kind])
+            of_unknown = await call(mine.owner, key, UNKNOWN[kind])
+            for response in (of_foreign, of_unknown):
+                assert_refused(response, 404, "not_found")
+            assert of_foreign.json()["error"] == of_unknown.json()["error"]
+            assert of_foreign.headers.keys() == of_unknown.headers.keys()
 
 
 async def test_no_name_in_a_path_is_more_than_not_found(mine: AccountClients) -> None:
@@ -293,22 +288,6 @@ async def test_an_api_key_cannot_be_issued_under_a_foreign_credential(
     assert refusals[0].json()["error"] == refusals[1].json()["error"]
 
 
-async def test_a_list_shows_the_callers_own_rows_whatever_the_cursor(
-    ctx: context.Context, mine: AccountClients, theirs: AccountClients
-) -> None:
-    foreign = await create_sample_data(ctx, theirs.account_id, domain="theirs.example")
-    for path, (member, cursor, following) in LISTS.items():
-        with naming(path):
-            assert (await mine.owner.get(path)).json()[member] == []
-            (row, *_) = (await theirs.owner.get(path)).json()[member]
-            tampered = row.get("alias") or row.get("id") or row["email"].encode().hex()
-            for place in (tampered, tampered[:-1] + "0", tampered[:-1] + "f"):
-                answer = (await mine.owner.get(path, params={cursor: place})).json()
-                assert answer[member] == []
-                assert answer[following] is None
-    assert foreign["message"] not in (await mine.owner.get("/v1/messages")).text
-
-
 async def test_limits_and_cursors_are_bounded(mine: AccountClients) -> None:
     for path, (_, cursor, _) in LISTS.items():
         with naming(path):
@@ -320,90 +299,6 @@ async def test_limits_and_cursors_are_bounded(mine: AccountClients) -> None:
             assert_refused(await mine.owner.get(f"{path}?account_id=x"), 400, "invalid_request")
             for limit in ("1", "100"):
                 assert (await mine.owner.get(f"{path}?limit={limit}")).status_code == 200
-
-
-async def test_nobody_gets_in_without_a_token_or_a_key_with_the_scope(
-    ctx: context.Context, mine: AccountClients
-) -> None:
-    things = await create_sample_data(ctx, mine.account_id, domain="mine.example")
-    credential, password = await credentials.create(ctx, mine.account_id, "SMTP")
-    basic = httpx.BasicAuth(credential.username, password)
-    scopes = frozenset({callers.Permission.SEND, callers.Permission.READ})
-    _, secret = await api_keys.create(ctx, mine.account_id, credential_id=None, name="All", scopes=scopes)
-    bearer = {"Authorization": f"Bearer {secret}"}
-    for route in ROUTES:
-        key = key_of(route)
-        name = things[NAMED.get(key, "template")]
-        with naming(" ".join(key)):
-            assert_refused(await call(mine.nobody, key, name), 401, "unauthorized")
-            assert_refused(await call(mine.nobody, key, name, auth=basic), 401, "unauthorized")
-            if route.key_scope not in {callers.Scope.SEND, callers.Scope.READ}:
-                assert_refused(await call(mine.nobody, key, name, headers=bearer), 401, "unauthorized")
-
-
-async def test_who_may_only_look_changes_nothing(ctx: context.Context, mine: AccountClients) -> None:
-    things = await create_sample_data(ctx, mine.account_id, domain="mine.example")
-    for route in ROUTES:
-        key = key_of(route)
-        response = await call(mine.reader, key, things[NAMED.get(key, "template")])
-        with naming(" ".join(key)):
-            if route.permission in callers.ROLE_PERMISSIONS[callers.Role.READ_ONLY]:
-                assert response.status_code == 200
-            else:
-                assert_refused(response, 403, "forbidden")
-
-
-async def test_a_body_cannot_assign_what_is_ours(
-    ctx: context.Context, mine: AccountClients, theirs: AccountClients
-) -> None:
-    await create_sample_data(ctx, mine.account_id, domain="mine.example")
-    ours = {
-        "account_id": theirs.account_id,
-        "id": "x",
-        "status": "active",
-        "created_at": "2026-01-01T00:00:00Z",
-        "verified": True,
-        "verified_at": "2026-01-01T00:00:00Z",
-        "username": "root",
-        "password": "x",
-        "is_admin": True,
-    }
-    for (key, body), (member, value) in itertools.product(BODIES.items(), ours.items()):
-        response = await call(mine.owner, key, "furniture", json={**body, member: value})
-        with naming(f"{member} in {' '.join(key)}"):
-            assert_refused(response, 400, "invalid_request")
-            assert member in response.json()["error"]
-
-
-@pytest.mark.parametrize("key", BODIES, ids=" ".join)
-async def test_a_malformed_body_is_refused_and_changes_nothing(
-    ctx: context.Context, mine: AccountClients, key: Key
-) -> None:
-    await create_sample_data(ctx, mine.account_id, domain="mine.example")
-    before = await everything(mine)
-    json = {"Content-Type": "application/json"}
-    (route,) = [route for route in ROUTES if key_of(route) == key]
-    nothing = [b""] if route.body_required else []
-    for content in (
-        *nothing,
-        b"{",
-        b"[]",
-        b"null",
-        b'"x"',
-        b"\xff\xfe",
-        b'{"name": "\\ud800", "subject": "\\ud800", "text": "x", "variables": {"a": "\\ud800"}}',
-        b'{"name": 1, "subject": 1, "variables": 1}',
-        b'{"name": NaN, "subject": NaN, "variables": NaN}',
-        b"[" * 100_000,
-        b'{"name": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
-        b'{"name": "a", "name": "b", "subject": "a", "subject": "b", "variables": {}, "variables": {}}',
-    ):
-        response = await call(mine.owner, key, "furniture", json=None, content=content, headers=json)
-        assert_refused(response, 400, "invalid_request")
-    too_large = b'{"name": "' + b"x" * 1024 * 1024 + b'"}'
-    response = await call(mine.owner, key, "furniture", json=None, content=too_large, headers=json)
-    assert_refused(response, 413, "payload_too_large")
-    assert await everything(mine) == before
 
 
 async def everything(clients: AccountClients) -> dict[str, object]:

@@ -1,20 +1,14 @@
 """`/v1/webhook/deliveries`: the log in pages, and sending again what was sent."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import structlog
 import trustme
 
 from postroad import config, context
-from postroad.model.delivery import throttle
 from postroad.model.units import identifiers
-from postroad.protocol.signatures import webhook_signature
-from postroad.services import usage_limits
-from postroad.webhooks import engine
 from tests import contexts, webhook_rows, webhook_server
 from tests.api.management import AccountClients
 from tests.api.webhook_calls import (
@@ -23,7 +17,6 @@ from tests.api.webhook_calls import (
     WEBHOOK,
     check_refusal,
     check_success,
-    logged_in,
     replay_of,
 )
 from tests.webhook_rows import URL, State
@@ -120,21 +113,6 @@ async def test_a_delivery_is_replayed_as_a_new_one(
         assert (await mine.reader.get(DELIVERIES, params={"limit": 1})).json()["deliveries"] == [again]
 
 
-async def test_what_is_expired_foreign_or_unknown_is_not_replayed_and_looks_the_same(
-    ctx: context.Context, mine: AccountClients, theirs: AccountClients, clock: contexts.Clock
-) -> None:
-    for clients in (mine, theirs):
-        await clients.owner.put(WEBHOOK, json={"url": URL})
-    expired = await webhook_rows.put_ended(ctx, mine.account_id)
-    clock.pass_seconds(7 * 24 * 3600)
-    foreign = await webhook_rows.put_ended(ctx, theirs.account_id)
-    headers = await logged_in(ctx, mine)
-    names = (expired.id, foreign.id, "whd_" + "0" * 28, "x", "%00", "..%2f..")
-    refused = [await mine.nobody.post(replay_of(name), headers=headers) for name in names]
-    assert len({check_refusal(response, 404, "not_found") for response in refused}) == 1
-    assert len({tuple(response.headers) for response in refused}) == 1
-
-
 async def test_a_disabled_webhook_replays_nothing(ctx: context.Context, mine: AccountClients) -> None:
     await mine.owner.put(WEBHOOK, json={"url": URL})
     old = await webhook_rows.put_ended(ctx, mine.account_id)
@@ -142,19 +120,6 @@ async def test_a_disabled_webhook_replays_nothing(ctx: context.Context, mine: Ac
     sentence = check_refusal(await mine.owner.post(replay_of(old.id)), 409, "conflict")
     assert sentence == "the webhook is disabled; enable it and try again"
     check_refusal(await mine.owner.post(replay_of("whd_" + "0" * 28)), 404, "not_found")
-
-
-@contextlib.asynccontextmanager
-async def deliver_webhooks(ctx: context.Context) -> AsyncIterator[None]:
-    """A running webhook engine."""
-    stopping = asyncio.Event()
-    log = structlog.wrap_logger(structlog.ReturnLogger(), wrapper_class=structlog.make_filtering_bound_logger("error"))
-    work = asyncio.create_task(engine.Engine(ctx, log=log.bind()).run(stopping))
-    try:
-        yield
-    finally:
-        stopping.set()
-        await work
 
 
 async def attempts(clients: AccountClients, delivery_id: str, *, count: int) -> list[dict[str, Any]]:
@@ -166,37 +131,6 @@ async def attempts(clients: AccountClients, delivery_id: str, *, count: int) -> 
             if len(found) >= count:
                 return list(found)
             await asyncio.sleep(LOOK_SECONDS)
-
-
-async def test_retries_and_replays_go_to_the_new_url_with_the_same_bytes_and_a_new_time(
-    ctx: context.Context, mine: AccountClients, clock: contexts.Clock, authority: trustme.CA
-) -> None:
-    failing = webhook_server.ok(500)
-    async with (
-        webhook_server.running(authority=authority, answer=failing) as old,
-        webhook_server.running(authority=authority) as new,
-        deliver_webhooks(ctx),
-    ):
-        secret = (await mine.owner.put(WEBHOOK, json={"url": old.literal_url})).json()["secret"]
-        delivery = await webhook_rows.put(ctx, mine.account_id)
-        ctx.webhook_wakeup.set()
-        assert [one["status_code"] for one in await attempts(mine, delivery.id, count=1)] == [500]
-        await mine.owner.put(WEBHOOK, json={"url": new.literal_url})
-        clock.pass_seconds(5)
-        ctx.webhook_wakeup.set()
-        assert [one["status_code"] for one in await attempts(mine, delivery.id, count=2)] == [500, 200]
-        clock.pass_seconds(60)
-        replayed = (await mine.owner.post(replay_of(delivery.id))).json()["delivery"]
-        assert [one["status_code"] for one in await attempts(mine, replayed["id"], count=1)] == [200]
-        requests = [*old.requests, *new.requests]
-        assert (len(old.requests), len(new.requests)) == (1, 2)
-    assert {request.body for request in requests} == {delivery.body}
-    signatures = [request.headers["service-signature"] for request in requests]
-    begun = 1_800_000_000
-    assert [value.split(",")[0] for value in signatures] == [f"t={begun}", f"t={begun + 5}", f"t={begun + 65}"]
-    for value in signatures:
-        now = int(value.split(",")[0][2:])
-        assert webhook_signature.why_refused(value, delivery.body, secret=secret, now=now) is None
 
 
 async def test_the_log_is_filtered_by_status_and_says_how_to_go_on(
@@ -224,28 +158,6 @@ async def test_one_delivery_is_shown(ctx: context.Context, mine: AccountClients)
     made = await webhook_rows.put_ended(ctx, mine.account_id)
     shown = check_success(await mine.reader.get(f"{DELIVERIES}/{made.id}"), 200, "delivery")["delivery"]
     assert [shown] == (await mine.reader.get(DELIVERIES)).json()["deliveries"]
-
-
-async def test_replays_of_one_delivery_and_of_a_period_share_a_rate(
-    ctx: context.Context,
-    mine: AccountClients,
-    clock: contexts.Clock,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(usage_limits, "REPEAT_RATE", throttle.RateLimit(rate=1, burst=2))
-    period = {"after": "2027-01-15T08:00:00Z", "before": "2027-01-15T09:00:00Z"}
-    check_refusal(await mine.owner.post(f"{DELIVERIES}/replay", json=period), 404, "not_found")  # does not count
-    await mine.owner.put(WEBHOOK, json={"url": URL})
-    old = await webhook_rows.put_ended(ctx, mine.account_id)
-    for path, body in ((replay_of(old.id), None), (f"{DELIVERIES}/replay", period)):
-        assert (await mine.owner.post(path, json=body)).status_code == 202
-    for path, body in ((replay_of(old.id), None), (f"{DELIVERIES}/replay", period)):
-        refused = await mine.owner.post(path, json=body)
-        sentence = check_refusal(refused, 429, "rate_limited")
-        assert sentence == "more than 1 replays per second; wait for Retry-After seconds"
-        assert refused.headers["retry-after"] == "1"
-    clock.pass_seconds(1)
-    assert (await mine.owner.post(replay_of(old.id))).status_code == 202
 
 
 async def test_what_failed_in_a_period_is_replayed(

@@ -7,30 +7,9 @@ from postroad.dashboard import application
 from postroad.dashboard.framework import site as sites
 from postroad.mail import notice_kinds
 from postroad.model.people import callers
-from postroad.services.people import users
 from postroad.storage.people import accounts
 from postroad.web import routing
 from tests.dashboard.browser_client import Browser
-
-
-async def test_only_operators_get_in_whatever_they_ask_for(
-    site: sites.Site, browser: Browser, operator: Browser
-) -> None:
-    routes = [route(site) for route in application.OPERATOR_ROUTES]
-    assert {route.permission for route in routes} == {callers.Permission.OPERATE}
-    assert all(route.path.startswith("/operator") for route in routes)
-    refused = await browser.get("/operator")
-    assert refused.status_code == 403
-    assert "Only operators of this installation may do this." in refused.text
-    assert 'href="/operator"' not in refused.text
-    assert (await operator.get("/operator")).status_code == 200
-
-
-async def test_who_is_no_longer_an_operator_is_refused(ctx: context.Context, operator: Browser) -> None:
-    assert operator.user is not None
-    assert (await operator.get("/operator")).status_code == 200
-    await users.remove_operator(ctx, operator.user.id)
-    assert (await operator.get("/operator")).status_code == 403
 
 
 async def test_the_menus_lead_to_each_other(browser: Browser, operator: Browser) -> None:

@@ -39,10 +39,3 @@ async def test_filters_are_those_of_the_accounts_log_and_the_account(
     assert "theirs.example" not in of_installation.partition("<tbody>")[2]
     assert "No entries match." in (await operator.get(PATH, actor="nobody")).text
     assert (await operator.get(PATH, account="acc_x")).status_code == 404
-
-
-async def test_the_log_has_pages(ctx: context.Context, operator: Browser, theirs: accounts.Account) -> None:
-    for number in range(51):
-        await domains.add(ctx, theirs.id, f"d{number}.example", verified=True)
-    page = (await operator.get(PATH, account=theirs.id)).text
-    assert f"account={theirs.id}&amp;before=" in page

@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from postroad import context
 from postroad.services import audit_log
 from postroad.services.operations import destinations
@@ -111,8 +109,3 @@ async def test_a_host_that_all_others_cover_is_changed_there(ctx: context.Contex
     assert "Paused by an operator for all others:</strong> maintenance." in page
     assert "/mx.example.org/pause" in page
     assert "/mx.example.org/resume" not in page
-
-
-@pytest.mark.parametrize("name", ["no%20host", "%3Cscript%3E", "upstream%3Anone"])
-async def test_what_is_no_provider_is_not_found(operator: Browser, name: str) -> None:
-    assert (await operator.get(f"{PATH}/{name}")).status_code == 404
