@@ -117,7 +117,7 @@ def recovery(one: outcome.Outcome) -> plots.Chart:
         steps_title="time of day",
         steps=_clocks([sample.at for sample in samples]),
         lines=(
-            plots.Line(label="queued", values=tuple(float(one.queued.get(outage.kind, 0)) for one in samples)),
+            plots.Line(label="queued", values=tuple(float(sample.queued.get(outage.kind, 0)) for sample in samples)),
             plots.Line(label=f"attempts in {minutes:g} minutes", values=tuple(map(float, attempts))),
         ),
         shows_values=False,

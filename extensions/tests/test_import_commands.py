@@ -53,18 +53,18 @@ async def _webhooks(ctx: context.Context) -> list[tuple[str, str, int, Sequence[
     (account,) = await account_registry.page(ctx, "", 2)
     return [
         (
-            one.format,
-            one.format_events,
-            one.enabled,
-            signed_requests.decrypt_headers(ctx, one),
+            webhook.format,
+            webhook.format_events,
+            webhook.enabled,
+            signed_requests.decrypt_headers(ctx, webhook),
         )
-        for one in await endpoints.of_account(ctx, account.id)
+        for webhook in await endpoints.of_account(ctx, account.id)
     ]
 
 
 def test_an_account_of_resend_is_created_here(installation: Installation, resend: vendor_server.Vendor) -> None:
     report = installation.json("import", "resend", "--url", resend.url)
-    assert {one["Authorization"] for one in resend.headers} == {f"Bearer {KEY}"}
+    assert {header["Authorization"] for header in resend.headers} == {f"Bearer {KEY}"}
     (domain,) = report["domains"]["created"]
     assert domain["name"] == "example.com"
     assert {one["purpose"] for one in domain["records"]} >= {"dkim", "spf", "return_path", "dmarc"}
@@ -181,7 +181,7 @@ def test_a_server_of_postmark_is_created_here(
         "import", "postmark", "--url", postmark_server.url, "--account-key-file", str(tmp_path / "account")
     )
     assert postmark_server.headers[0]["X-Postmark-Account-Token"] == "account-token"
-    assert {one["X-Postmark-Server-Token"] for one in postmark_server.headers[1:]} == {KEY}
+    assert {header["X-Postmark-Server-Token"] for header in postmark_server.headers[1:]} == {KEY}
     assert [one["name"] for one in report["domains"]["created"]] == ["postmarkapp.com"]
     assert report["templates"]["created"] == [
         {
@@ -246,7 +246,7 @@ def test_a_dump_that_is_too_large_is_read_in_spans_of_days(
     def dump(target: str) -> object:
         span = dict(part.split("=") for part in target.partition("?")[2].split("&") if part)
         first, last = span.get("fromdate", "0"), span.get("todate", "9")
-        return {"Suppressions": [one for one in rows if first <= one["CreatedAt"][:10] <= last]}
+        return {"Suppressions": [row for row in rows if first <= row["CreatedAt"][:10] <= last]}
 
     postmark_server.answers[path] = dump
     for needless in ("/templates?count=500&offset=0", "/webhooks"):

@@ -44,13 +44,13 @@ async def run_import(ctx: context.Context, reader: found.Reader) -> tuple[accoun
 
 async def assert_same(ctx: context.Context, source_id: str, target_id: str) -> None:
     """Domains, templates and suppressions are those of the source."""
-    assert [one.name for one in await domains.of_account(ctx, target_id)] == ["shop.example"]
+    assert [domain.name for domain in await domains.of_account(ctx, target_id)] == ["shop.example"]
     for alias in ("plain", "welcome"):
         theirs, ours = [await templates.find(ctx, one, alias) for one in (source_id, target_id)]
         assert (theirs.subject, theirs.text, theirs.html) == (ours.subject, ours.text, ours.html)
     listed = await suppressions.page(ctx, target_id, after="", limit=2 * ADDRESSES)
     # Both APIs write times in milliseconds.
-    assert [(one.email_key, one.source, one.created_at) for one in listed] == [
+    assert [(suppression.email_key, suppression.source, suppression.created_at) for suppression in listed] == [
         (f"a{number:04}@example.net", "complaint", number // 1_000 * 1_000) for number in range(ADDRESSES)
     ]
 

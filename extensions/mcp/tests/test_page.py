@@ -14,8 +14,8 @@ ROW = re.compile(r"^\| `([a-z_]+)` \| .* \| `([a-z]+)` \| (.*) \|$", re.MULTILIN
 
 def test_every_tool_is_listed_with_its_scope() -> None:
     listed = {name: (scope, changes) for name, scope, changes in ROW.findall(PAGE)}
-    assert list(listed) == [one.name for one in tools.TOOLS]
-    for one in tools.TOOLS:
-        scope, changes = listed[one.name]
-        assert f"the scope {scope}" in one.description
-        assert (changes == "no") is one.is_read_only
+    assert list(listed) == [tool.name for tool in tools.TOOLS]
+    for tool in tools.TOOLS:
+        scope, changes = listed[tool.name]
+        assert f"the scope {scope}" in tool.description
+        assert (changes == "no") is tool.is_read_only

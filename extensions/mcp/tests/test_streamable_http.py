@@ -23,22 +23,22 @@ async def test_the_sdks_client_lists_and_calls_the_tools(
 ) -> None:
     async with server.client(account.id, "read", mode=mode) as client:
         listed = (await client.list_tools()).tools
-        assert [one.name for one in listed] == [one.name for one in tools.TOOLS]
+        assert [tool.name for tool in listed] == [tool.name for tool in tools.TOOLS]
         assert await result(client, "search_messages") == {"messages": [], "next_cursor": None}
 
 
 async def test_every_tool_has_schemas_and_hints(server: AgentServer, account: accounts.Account) -> None:
     async with server.client(account.id, "read") as client:
         listed = (await client.list_tools()).tools
-    for one in listed:
-        assert one.input_schema["type"] == "object"
-        assert one.input_schema["additionalProperties"] is False
-        assert one.output_schema is not None
-        assert one.output_schema["type"] == "object"
-        assert one.annotations is not None
-    writing = {one.name for one in listed if one.annotations and not one.annotations.read_only_hint}
+    for tool in listed:
+        assert tool.input_schema["type"] == "object"
+        assert tool.input_schema["additionalProperties"] is False
+        assert tool.output_schema is not None
+        assert tool.output_schema["type"] == "object"
+        assert tool.annotations is not None
+    writing = {tool.name for tool in listed if tool.annotations and not tool.annotations.read_only_hint}
     assert writing == {"diagnose_domain", "send_template"}
-    assert [one.name for one in listed if one.annotations and one.annotations.destructive_hint] == ["send_template"]
+    assert [tool.name for tool in listed if tool.annotations and tool.annotations.destructive_hint] == ["send_template"]
 
 
 async def test_only_an_api_key_opens_it(ctx: context.Context, server: AgentServer, account: accounts.Account) -> None:

@@ -53,7 +53,7 @@ async def sent(ctx: context.Context, account_id: str) -> int:
 
 
 def test_every_tool_is_called_here() -> None:
-    assert set(CALLS) == {one.name for one in tools.TOOLS}
+    assert set(CALLS) == {tool.name for tool in tools.TOOLS}
 
 
 async def test_an_agent_diagnoses_a_bounced_mail(

@@ -74,7 +74,9 @@ async def test_a_message_is_accepted_with_all_its_fields(
     )
     assert (receipt.reply_to, receipt.tags, receipt.headers) == ("help@example.com", ("welcome",), {"X-Shop": "7"})
     assert receipt.metadata == {"order": "1042", "postmark-stream": "broadcast"}
-    assert [(one.filename, one.content_id) for one in receipt.attachments] == [("logo.png", "logo")]
+    assert [(attachment.filename, attachment.content_id) for attachment in receipt.attachments] == [
+        ("logo.png", "logo")
+    ]
 
 
 async def test_replies_go_to_several_addresses(

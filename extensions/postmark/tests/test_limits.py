@@ -187,7 +187,10 @@ async def test_a_change_of_many_suppressions_is_one_change(
     watched = dataclasses.replace(ctx, store=counted)
     emails = [f"{n:02}@example.net" for n in range(49)] + ["00@EXAMPLE.net"]
     headers = {"X-Postmark-Server-Token": key, "Authorization": f"Bearer {key}"}
-    path, body = "/message-streams/outbound/suppressions", {"Suppressions": [{"EmailAddress": one} for one in emails]}
+    path, body = (
+        "/message-streams/outbound/suppressions",
+        {"Suppressions": [{"EmailAddress": email} for email in emails]},
+    )
     calls: list[tuple[str, Any]] = [(path, body), (f"{path}/delete", body)]
     if service == "resend":
         calls = [(f"/suppressions/batch/{one}", {"emails": emails}) for one in ("add", "remove")]
@@ -197,7 +200,9 @@ async def test_a_change_of_many_suppressions_is_one_change(
             response = await client.post(path, json=body)
             results = response.json()["Suppressions" if service == "postmark" else "data"]
             assert len(results) == 50
-            assert not [one for one in results if one.get("Status") == "Failed" or one.get("deleted") is False]
+            assert not [
+                result for result in results if result.get("Status") == "Failed" or result.get("deleted") is False
+            ]
             assert counted.questions < 10
             assert await suppression_list.count(ctx, account.id) == left
 

@@ -127,7 +127,7 @@ async def test_every_method_of_the_node_package_is_in_the_table_and_as_it_says(s
     validated = results["ServerClient.validateTemplate"]["data"]
     assert (validated["AllContentIsValid"], validated["Subject"]["RenderedContent"]) == (False, "Hello Ada")
     suppressed = results["ServerClient.getSuppressions"]["data"]["Suppressions"]
-    assert [one["EmailAddress"] for one in suppressed] == ["b1@example.net", "b2@example.net"]
+    assert [result["EmailAddress"] for result in suppressed] == ["b1@example.net", "b2@example.net"]
     returned = {name: result["data"] for name, result in results.items() if "data" in result}
     found = await package_runner.undeclared("postmark/dist/index.d.ts", returned)
     assert {problem for problems in found.values() for problem in problems} == DECLARED_TOO_NARROWLY
@@ -197,8 +197,12 @@ async def test_every_method_of_the_python_package_is_in_the_table_and_as_it_says
             if not callable(method):
                 return None
             if name in package.unsupported:
-                needed = [one for one in inspect.signature(method).parameters.values() if one.default is one.empty]
-                method(**{one.name: "x" for one in needed if one.kind is not one.VAR_KEYWORD})
+                needed = [
+                    parameter
+                    for parameter in inspect.signature(method).parameters.values()
+                    if parameter.default is parameter.empty
+                ]
+                method(**{parameter.name: "x" for parameter in needed if parameter.kind is not parameter.VAR_KEYWORD})
             elif given and isinstance(given[0], dict):
                 method(**given[0])
             else:

@@ -142,7 +142,7 @@ async def test_bounces_are_found_shown_and_activated(
     listed = (await client.get(f"{SUPPRESSIONS}/dump")).json()["Suppressions"]
     assert [(one["EmailAddress"], one["SuppressionReason"]) for one in listed] == [("ada@example.net", "HardBounce")]
     events = (await client.get(f"/messages/outbound/{message_id}/details")).json()["MessageEvents"]
-    assert [one["Type"] for one in events] == ["Bounced", "Bounced"]
+    assert [event["Type"] for event in events] == ["Bounced", "Bounced"]
     assert events[1]["Details"]["BounceID"] == str(number)
     assert (await client.get("/stats/outbound")).json()["BounceRate"] == 100
 

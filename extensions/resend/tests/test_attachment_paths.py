@@ -76,11 +76,14 @@ async def test_the_file_is_attached(
     response = await client.post("/emails", json={**EMAIL, "attachments": attachments})
     assert response.status_code == 200, response.text
     receipt = (await lookup.details(ctx, account.id, response.json()["id"])).receipt
-    assert [(one.filename, one.content_type, one.size) for one in receipt.attachments] == [
+    assert [(attachment.filename, attachment.content_type, attachment.size) for attachment in receipt.attachments] == [
         ("invoice 7.pdf", "application/pdf", 50_000),
         ("b.txt", "text/plain", 50_000),
     ]
-    assert [(one.method, one.path) for one in files.requests] == [("GET", "/2027/invoice%207.pdf?a=b"), ("GET", "/x")]
+    assert [(request.method, request.path) for request in files.requests] == [
+        ("GET", "/2027/invoice%207.pdf?a=b"),
+        ("GET", "/x"),
+    ]
 
 
 async def test_the_event_loop_does_not_encode_a_large_file(

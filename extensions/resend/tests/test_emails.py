@@ -66,7 +66,10 @@ async def test_a_message_is_accepted_with_everything_that_both_know(
     assert (found.reply_to, found.headers) == ("help@example.com", {"X-Entity-Ref-ID": "7"})
     assert found.metadata == {"order": "1042"}
     assert found.send_at == "2027-01-15T09:00:00.000Z"
-    assert [(one.filename, one.content_type, one.size, one.content_id or None) for one in found.attachments] == [
+    assert [
+        (attachment.filename, attachment.content_type, attachment.size, attachment.content_id or None)
+        for attachment in found.attachments
+    ] == [
         ("a.txt", "text/plain", 2, None),
         ("b.bin", "application/x-b", 2, None),
         ("c.png", "image/png", 2, "logo"),

@@ -61,9 +61,9 @@ async def test_a_domain_is_created_shown_and_removed(client: httpx.AsyncClient) 
         "region": "self-hosted",
         "capabilities": {"sending": "enabled", "receiving": "disabled"},
     }
-    assert {one["record"] for one in records} == {"DKIM"}  # where mail comes from is not configured
-    assert all(set(one) - {"priority"} == {"record", "name", "type", "ttl", "status", "value"} for one in records)
-    assert {one["status"] for one in records} == {"not_started"}
+    assert {record["record"] for record in records} == {"DKIM"}  # where mail comes from is not configured
+    assert all(set(record) - {"priority"} == {"record", "name", "type", "ttl", "status", "value"} for record in records)
+    assert {record["status"] for record in records} == {"not_started"}
     shown = (await client.get(f"/domains/{domain['id']}")).json()
     assert shown == domain | {"records": records}
     listed = (await client.get("/domains", params={"limit": 1})).json()

@@ -127,8 +127,10 @@ def python_methods() -> dict[str, Callable[..., Any]]:
 
 def anything(method: Callable[..., object]) -> list[Any]:
     """Arguments for all parameters that need one."""
-    needed = [one for one in inspect.signature(method).parameters.values() if one.default is one.empty]
-    return ["x" if one.annotation is str else Anything(id="x", contact_id="x") for one in needed]
+    needed = [
+        parameter for parameter in inspect.signature(method).parameters.values() if parameter.default is parameter.empty
+    ]
+    return ["x" if parameter.annotation is str else Anything(id="x", contact_id="x") for parameter in needed]
 
 
 @pytest.mark.filterwarnings("ignore:.*deprecated:DeprecationWarning")

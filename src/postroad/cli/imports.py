@@ -76,8 +76,8 @@ async def run(
     named = [*report.domains.created, *report.domains.existing] if not dry_run else report.domains.existing
     records = {one.name: await _records(context, account, one.name, dry_run=dry_run) for one in named}
     sections = {name: _section_view(section) for name, section in report.sections.items()}
-    for one in sections["domains"]["created"] + sections["domains"]["existing"]:
-        one["records"] = records.get(one["name"], [])
+    for section in sections["domains"]["created"] + sections["domains"]["existing"]:
+        section["records"] = records.get(section["name"], [])
     data = {"dry_run": dry_run, "complete": report.is_complete, **sections}
     text = "\n".join(_lines(report, reader.name, records, dry_run=dry_run))
     return output.Report(data=data, text=text, exit_code=0 if report.is_complete else 1)
@@ -89,7 +89,7 @@ async def _records(
     domain = await domains.by_name(context, account.id, name)
     if not dry_run:
         await domain_keys.keys(context, domain)
-    shown = [domain_checks.for_operator(one) for one in await domain_checks.records(context, domain)]
+    shown = [domain_checks.for_operator(record) for record in await domain_checks.records(context, domain)]
     return [msgspec.to_builtins(domain_views.record_view(one)) for one in shown]
 
 
@@ -107,7 +107,8 @@ def _section_view(section: importer.Section | importer.SuppressionSection) -> di
 
 def _items(items: Sequence[importer.Item]) -> list[dict[str, Any]]:
     return [
-        {"name": one.name, "notes": list(one.notes)} | ({"secret": one.secret} if one.secret else {}) for one in items
+        {"name": item.name, "notes": list(item.notes)} | ({"secret": item.secret} if item.secret else {})
+        for item in items
     ]
 
 

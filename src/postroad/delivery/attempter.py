@@ -191,8 +191,8 @@ class MessageLoader:
         outgoing = await self._load(list(by_message))
         tasks = [self._prepare(together, outgoing.get(key), ready) for key, together in by_message.items()]
         if self._signer is None:
-            for one in tasks:  # none of them waits, so they need no tasks
-                await one
+            for task in tasks:  # none of them waits, so they need no tasks
+                await task
         else:
             await asyncio.gather(*tasks)
 
@@ -489,7 +489,7 @@ class Attempter:
         results = await connection.deliver(transaction)
         there = connection.destination
         job_result = _job_result(job, results, there.host, there.address, connection.tls)
-        if all(one.verdict is bounces_disposition.Verdict.DELIVERED for one in job_result.dispositions):
+        if all(disposition.verdict is bounces_disposition.Verdict.DELIVERED for disposition in job_result.dispositions):
             return job_result
         return msgspec.structs.replace(job_result, conversation=connection.conversation)
 
@@ -526,7 +526,8 @@ def _final_result(refusals: Sequence[JobResult], *, is_complete: bool) -> JobRes
         return refusals[-1] if refusals else None
     # A host that its breaker skipped may accept what the others refuse.
     open_ended = [
-        msgspec.structs.replace(one, verdict=bounces_disposition.Verdict.RETRY) for one in refusals[-1].dispositions
+        msgspec.structs.replace(disposition, verdict=bounces_disposition.Verdict.RETRY)
+        for disposition in refusals[-1].dispositions
     ]
     return msgspec.structs.replace(refusals[-1], dispositions=tuple(open_ended))
 

@@ -140,14 +140,14 @@ class SourceTable:
         states = delivery_controls.source_states_in_force(
             await delivery_controls.listed_source_states(tx), now=self._ctx.clock()
         )
-        self._warming = {one.source: one.set_at for one in states if one.state == SourceStatus.WARMING}
+        self._warming = {state.source: state.set_at for state in states if state.state == SourceStatus.WARMING}
         counts: Sequence[mail_counts.SourceCount] = ()
         if self._warming:
             counts = await mail_counts.sources_since(tx, times.day_of(min(self._warming.values())))
         self._read_at = now
         self._states = collections.defaultdict(set)
-        for one in states:
-            self._states[one.source, one.provider].add(one.state)
+        for state in states:
+            self._states[state.source, state.provider].add(state.state)
         self._left = {
             (source, provider): self._allowance((source, provider), counts)
             for source in self._warming
@@ -160,12 +160,12 @@ class SourceTable:
     def usable(self, pool: str, provider_queue: str) -> Sequence[config.Source]:
         """The source addresses of a pool that this host may claim mail for now."""
         return [
-            one
-            for one in self._here
-            if one.pool == pool
-            and not self._is(SourceStatus.DRAINING, one.name)
-            and not self.is_paused(one.name, provider_queue)
-            and self.room(one.name, provider_queue) > 0
+            source
+            for source in self._here
+            if source.pool == pool
+            and not self._is(SourceStatus.DRAINING, source.name)
+            and not self.is_paused(source.name, provider_queue)
+            and self.room(source.name, provider_queue) > 0
         ]
 
     def is_paused(self, source: str, provider_queue: str) -> bool:

@@ -72,8 +72,8 @@ class SourceChooser:
         key = (id(route), source.name)
         known = self._routes.get(key)
         if known is None or known[0] is not route:
-            reached = [one for one in route.hosts if (":" in one.address) == source.is_ipv6]
-            named = tuple(dataclasses.replace(one, source=source.name) for one in reached)
+            reached = [host for host in route.hosts if (":" in host.address) == source.is_ipv6]
+            named = tuple(dataclasses.replace(host, source=source.name) for host in reached)
             known = (route, dataclasses.replace(route, hosts=named, source=source.name) if named else None)
             self._routes.put(key, known)
         return known[1]
@@ -88,7 +88,7 @@ class SourceChooser:
     def _unreachable(self, route: routing.Route, pool: str) -> routing.NoRoute | None:
         """Why no source address of the pool can ever reach the route; None when one may do so later."""
         every: Sequence[config.Source] = [one for one in self._sources.configured if one.pool == pool]
-        if not every or any(self._from(one, route) is not None for one in every):
+        if not every or any(self._from(source, route) is not None for source in every):
             return None
         detail = f"no source address of pool {pool} can reach {route.hosts[0].address}"
         return routing.NoRoute(values.Cause.DNS_FAILED, detail, route.valid_until)

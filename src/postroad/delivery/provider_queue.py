@@ -277,8 +277,8 @@ class ProviderQueue:
         if not self._jobs or self._is_stopping or len(self._workers) - asking >= allowed:
             return False
         # Workers that wait for the share of one account must not keep another account from asking.
-        entitled = [one for one in self._jobs.parties() if self._has_share(one)]
-        account_id = next((one for one in entitled if one not in self._asking), None)
+        entitled = [party for party in self._jobs.parties() if self._has_share(party)]
+        account_id = next((party for party in entitled if party not in self._asking), None)
         if account_id is None and entitled and len(self._workers) < allowed:
             account_id = entitled[0]
         if account_id is None:

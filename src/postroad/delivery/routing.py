@@ -358,7 +358,7 @@ def _provider_queue(published: list[resolver.Mx]) -> tuple[str, str]:
 
 def _own_names(names: Iterable[str], sources: Iterable[config.Source]) -> frozenset[str]:
     """Names and addresses of this host, without loopback addresses: every host has those."""
-    of_sources = (text for one in sources for text in (one.address, one.hello_name))
+    of_sources = (text for source in sources for text in (source.address, source.hello_name))
     known = {name.lower().rstrip(".") for name in (*names, *of_sources) if name}
     return frozenset(name for name in known if not (_is_address(name) and ipaddress.ip_address(name).is_loopback))
 

@@ -136,7 +136,7 @@ def _reported_policy(
 ) -> tls_report.Policy:
     """The policy of a host (RFC 8460 section 4.4)."""
     if isinstance(tls, tls_policy.TlsPolicy) and tls.tlsa:
-        records = (f"{one.usage} {one.selector} {one.matching_type} {one.data.hex()}" for one in tls.tlsa)
+        records = (f"{tlsa.usage} {tlsa.selector} {tlsa.matching_type} {tlsa.data.hex()}" for tlsa in tls.tlsa)
         return tls_report.Policy(tls_report.PolicyType.TLSA, host, _beginning(records))
     if isinstance(tls, Refusal) and tls.failure is tls_report.FailureType.DNSSEC_INVALID:
         return tls_report.Policy(tls_report.PolicyType.TLSA, host)

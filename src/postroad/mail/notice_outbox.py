@@ -31,22 +31,22 @@ class NewNotice(msgspec.Struct, frozen=True, kw_only=True):
 
 async def write(tx: store.Transaction, told: Sequence[NewNotice], *, now: int, entropy: Callable[[int], bytes]) -> None:
     """Write notices, except those of which there are enough."""
-    for place, one in enumerate(told):
-        kind = notice_kinds.KINDS[one.kind]
+    for place, notice in enumerate(told):
+        kind = notice_kinds.KINDS[notice.kind]
         if kind.max_per_day is not None:
-            person = one.user_id if kind.is_limited_by_person else None
-            told_today = await notices.count(tx, one.account_id, one.kind, user_id=person, since=now - times.DAY)
+            person = notice.user_id if kind.is_limited_by_person else None
+            told_today = await notices.count(tx, notice.account_id, notice.kind, user_id=person, since=now - times.DAY)
             if told_today >= kind.max_per_day:
                 continue
         row = notices.Notice(
             # One microsecond apart: they sort in this order.
             id=identifiers.make(identifiers.NOTICE, now=now + place, entropy=entropy(identifiers.ENTROPY_BYTES)),
-            kind=one.kind,
-            account_id=one.account_id,
-            user_id=one.user_id,
-            subject=one.subject,
+            kind=notice.kind,
+            account_id=notice.account_id,
+            user_id=notice.user_id,
+            subject=notice.subject,
             content=msgspec.json.encode(
-                {name: value[:VALUE_CHARACTERS] for name, value in one.values.items()}
+                {name: value[:VALUE_CHARACTERS] for name, value in notice.values.items()}
             ).decode(),
             created_at=now,
         )

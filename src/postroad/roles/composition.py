@@ -56,7 +56,7 @@ async def open_context(
         throttle.RateLimit(rate=settings.limits.request_rate, burst=settings.limits.request_burst)
     )
 
-    formats = {one.name: one for one in extensions.parts("event_formats", event_formats.EventFormat)}
+    formats = {part.name: part for part in extensions.parts("event_formats", event_formats.EventFormat)}
     outbox = webhook_outbox.Outbox(keys.return_path, settings.delivery.return_path_domain, os.urandom, formats)
     mail_wakeup = asyncio.Event()
     accept = accept_commits or group_commit.GroupCommit(

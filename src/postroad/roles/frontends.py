@@ -90,8 +90,8 @@ def start(
             _run_frontend(run, work, log.bind(process=name))
         theirs.close()
         children.append(FrontendProcess(name, process_id, ours))
-    for one in _sockets(by_frontend):
-        one.close()
+    for socket in _sockets(by_frontend):
+        socket.close()
     return Frontends(roles, addresses, children)
 
 
@@ -128,11 +128,11 @@ END_SECONDS: Final = 5.0
 async def start_writer(role_context: roles_role.RoleContext, *, frontends: Frontends) -> roles_role.Started:
     """Start the frontends; returns when all of them listen."""
     connections = [FrontendConnection(role_context, child) for child in frontends.children]
-    for one in connections:
-        await one.connect()
+    for connection in connections:
+        await connection.connect()
     try:
         async with asyncio.timeout(START_SECONDS):
-            await asyncio.gather(*(one.ready for one in connections))
+            await asyncio.gather(*(connection.ready for connection in connections))
     except BaseException as problem:
         await _stop(connections, seconds=END_SECONDS)
         if isinstance(problem, TimeoutError):
@@ -143,12 +143,12 @@ async def start_writer(role_context: roles_role.RoleContext, *, frontends: Front
         reloads = asyncio.create_task(_pass_on_reloads(role_context, connections))
         drain = asyncio.create_task(_pass_on_drain(role_context, connections))
         stop = asyncio.create_task(role_context.stopping.wait())
-        gone = [asyncio.create_task(one.gone.wait()) for one in connections]
+        gone = [asyncio.create_task(connection.gone.wait()) for connection in connections]
         try:
             await asyncio.wait([stop, *gone], return_when=asyncio.FIRST_COMPLETED)
-            for one in connections:
-                if one.gone.is_set() and not role_context.stopping.is_set():
-                    role_context.log.error("frontend_lost", frontend=one.child.name)
+            for connection in connections:
+                if connection.gone.is_set() and not role_context.stopping.is_set():
+                    role_context.log.error("frontend_lost", frontend=connection.child.name)
         finally:
             for task in (reloads, drain, stop, *gone):
                 task.cancel()
@@ -162,22 +162,22 @@ async def _pass_on_reloads(role_context: roles_role.RoleContext, connections: li
     while True:
         await role_context.reloaded.wait()
         role_context.reloaded.clear()
-        for one in connections:
-            one.send(writer_protocol.Reload())
+        for connection in connections:
+            connection.send(writer_protocol.Reload())
 
 
 async def _pass_on_drain(role_context: roles_role.RoleContext, connections: list["FrontendConnection"]) -> None:
     await role_context.draining.wait()
-    for one in connections:
-        one.send(writer_protocol.Drain())
+    for connection in connections:
+        connection.send(writer_protocol.Drain())
 
 
 async def _stop(connections: list["FrontendConnection"], *, seconds: float) -> None:
     """Stop all frontends; those that do not exit in time are killed."""
     ends: dict[asyncio.Task[object], FrontendConnection] = {}
-    for one in connections:
-        one.send(writer_protocol.Stop())
-        ends[asyncio.create_task(asyncio.to_thread(os.waitpid, one.child.process_id, 0))] = one
+    for connection in connections:
+        connection.send(writer_protocol.Stop())
+        ends[asyncio.create_task(asyncio.to_thread(os.waitpid, connection.child.process_id, 0))] = connection
     _, late = await asyncio.wait(ends, timeout=seconds)
     for end in late:
         with contextlib.suppress(ProcessLookupError):  # it has just exited

@@ -256,9 +256,9 @@ def find_inherited(
     for setting in LISTENERS:
         if unknown and is_set(settings, setting):
             wanted = {where[:2] for _, where in network_listener.addresses(*_endpoint(settings, setting))}
-            own = [one for one in unknown if one.getsockname()[:2] in wanted]
+            own = [socket for socket in unknown if socket.getsockname()[:2] in wanted]
             found |= {setting: own} if own else {}
-            unknown = [one for one in unknown if one not in own]
+            unknown = [socket for socket in unknown if socket not in own]
     if unknown:
         where = config.Endpoint(*network_listener.address(unknown))
         raise role.StartError(

@@ -87,9 +87,9 @@ class CompletedAttempt(msgspec.Struct, frozen=True):
 
 async def record(tx: store.Transaction, ended: Sequence[CompletedAttempt]) -> Sequence[bool]:
     """Store the results; False for those whose worker had lost the lease."""
-    recorded = await webhooks.record(tx, [one.result for one in ended])
-    await webhooks.insert_attempts(tx, [one.attempt for one in ended if one.result.key in recorded])
-    return [one.result.key in recorded for one in ended]
+    recorded = await webhooks.record(tx, [attempt.result for attempt in ended])
+    await webhooks.insert_attempts(tx, [attempt.attempt for attempt in ended if attempt.result.key in recorded])
+    return [attempt.result.key in recorded for attempt in ended]
 
 
 class Recorder:

@@ -87,10 +87,10 @@ async def _search(ctx: context.Context, request: routing.Request, query: Bounces
         part = newest[start : start + _PART]
         people = await lookup.recipients_of(ctx, account_id, part)
         bounced += [
-            (message, one)
+            (message, person)
             for message in part
-            for one in people[message.id]
-            if one.status in statuses.FAILURES and wanted in ("", one.email.lower())
+            for person in people[message.id]
+            if person.status in statuses.FAILURES and wanted in ("", person.email.lower())
         ]
         if len(bounced) >= limit:
             break
@@ -135,7 +135,7 @@ async def _found(ctx: context.Context, request: routing.Request) -> dict[str, An
     )
     near = (await lookup.page(ctx, account_id, filters, limit=schemas.MAX_BATCH, cursor=None)).messages
     people = await lookup.recipients_of(ctx, account_id, near)
-    found = [(message, one) for message in near for one in people[message.id] if _number(one) == time]
+    found = [(message, person) for message in near for person in people[message.id] if _number(person) == time]
     found = [(message, one) for message, one in found if one.status in statuses.FAILURES]
     if len(found) != 1:
         raise _not_found()

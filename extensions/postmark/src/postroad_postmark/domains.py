@@ -88,7 +88,7 @@ async def _find(ctx: context.Context, request: routing.Request) -> stored.Domain
 
 
 async def _domain(ctx: context.Context, row: stored.Domain) -> dict[str, Any]:
-    records = {one.record.purpose: one for one in await dns_checks.records(ctx, row)}
+    records = {record.record.purpose: record for record in await dns_checks.records(ctx, row)}
     dkim, path, spf = (records.get(one) for one in (_PURPOSE.DKIM, _PURPOSE.RETURN_PATH, _PURPOSE.SPF))
     return {
         "ID": numbers.of(row.id),

@@ -154,12 +154,14 @@ class PostmarkReader:
 
     async def webhooks(self) -> AsyncIterator[found.Webhook]:
         """All endpoints of all streams."""
-        for one in found.decode(await self._server.get("/webhooks"), _Webhooks).webhooks:
-            wanted = tuple(name for name, trigger in (one.triggers or {}).items() if trigger.enabled)
-            headers = [(each.name, each.value) for each in one.http_headers or ()]
-            if one.http_auth:
-                headers.append(signed_requests.basic_authentication(one.http_auth.username, one.http_auth.password))
-            yield found.Webhook(one.url, wanted, tuple(headers))
+        for webhook in found.decode(await self._server.get("/webhooks"), _Webhooks).webhooks:
+            wanted = tuple(name for name, trigger in (webhook.triggers or {}).items() if trigger.enabled)
+            headers = [(each.name, each.value) for each in webhook.http_headers or ()]
+            if webhook.http_auth:
+                headers.append(
+                    signed_requests.basic_authentication(webhook.http_auth.username, webhook.http_auth.password)
+                )
+            yield found.Webhook(webhook.url, wanted, tuple(headers))
 
     async def _streams(self) -> Sequence[str]:
         """The ids of the streams that send. What speaks Postmark's API without streams has the default one."""
@@ -169,7 +171,11 @@ class PostmarkReader:
             if problem.status == HTTPStatus.NOT_FOUND:
                 return (DEFAULT_STREAM,)
             raise
-        streams = [one.id for one in found.decode(body, _Streams).message_streams if one.kind != "Inbound"]
+        streams = [
+            message_stream.id
+            for message_stream in found.decode(body, _Streams).message_streams
+            if message_stream.kind != "Inbound"
+        ]
         if len(streams) > MAX_STREAMS:
             raise json_api.ApiError(f"/message-streams: more than {MAX_STREAMS}")
         return streams
@@ -207,7 +213,7 @@ class PostmarkReader:
                 middle = first + (last - first) // 2
                 spans += [(middle + dt.timedelta(days=1), last), (first, middle)]
             else:
-                yield [_suppression(one) for one in found.decode(body, _Suppressions).suppressions]
+                yield [_suppression(suppression) for suppression in found.decode(body, _Suppressions).suppressions]
             if not spans:
                 return
         raise _endless(path)

@@ -55,10 +55,10 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     with long_lists.reading(ctx, account_id, rows=rows):
         found = (await lookup.page(ctx, account_id, filters, limit=rows, cursor=None)).messages
     if query.status in ("sent", "processed"):
-        found = [one for one in found if one.status != statuses.MessageStatus.QUEUED]
+        found = [message for message in found if message.status != statuses.MessageStatus.QUEUED]
     listed = found[offset : offset + count]
     receipts = await lookup.receipts(ctx, account_id, listed)
-    shown = [_message(one, receipts[one.id]) for one in listed if one.id in receipts]
+    shown = [_message(message, receipts[message.id]) for message in listed if message.id in receipts]
     return extension_api.respond({"TotalCount": len(found), "Messages": shown})
 
 
@@ -79,14 +79,14 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     raw = await _raw(ctx, request)
     details = await lookup.details(ctx, account_id, message_id)
     preview = await ctx.threads.run(account_id, lambda: previews.of_bytes(raw))
-    events = [bounces.event(one, details.attempts) for one in details.recipients]
+    events = [bounces.event(recipient, details.attempts) for recipient in details.recipients]
     return extension_api.respond(
         _message(details.message, details.receipt)
         | {
             "TextBody": preview.text or "",
             "HtmlBody": preview.html or "",
             "Body": raw.decode("utf-8", "replace"),
-            "MessageEvents": [one for one in events if one is not None],
+            "MessageEvents": [event for event in events if event is not None],
         }
     )
 
@@ -113,7 +113,7 @@ async def _raw(ctx: context.Context, request: routing.Request) -> bytes:
 def _message(message: stored.Message, given: send_request.Receipt) -> dict[str, Any]:
     stream, metadata = event_format.stream_of(given.metadata or {})
     lists = {name: [_person(one) for one in getattr(given, name.lower())] for name in ("To", "Cc", "Bcc")}
-    everybody = [one["Email"] for people in lists.values() for one in people]
+    everybody = [person["Email"] for people in lists.values() for person in people]
     return {
         "Tag": given.tags[0] if given.tags else "",
         "MessageID": message.id,
@@ -123,7 +123,7 @@ def _message(message: stored.Message, given: send_request.Receipt) -> dict[str, 
         "ReceivedAt": times.to_wire(message.created_at),
         "From": message.sender,
         "Subject": message.subject,
-        "Attachments": [one.filename for one in given.attachments],
+        "Attachments": [attachment.filename for attachment in given.attachments],
         "Status": "Queued" if message.status == statuses.MessageStatus.QUEUED else "Sent",
         "TrackOpens": False,
         "TrackLinks": "None",

@@ -46,4 +46,4 @@ async def template_aliases(ctx: context.Context, account_id: str) -> dict[str, s
         if len(page) < _PAGE:
             break
     numbered = by_number(found, lambda one: one.id)
-    return {one.alias: one.alias for one in found} | {number: one.alias for number, one in numbered.items()}
+    return {summary.alias: summary.alias for summary in found} | {number: one.alias for number, one in numbered.items()}

@@ -66,7 +66,11 @@ async def dump(ctx: context.Context, request: routing.Request) -> routing.Respon
     wanted = {"SuppressionReason": query.reason, "Origin": query.origin}
 
     def entries(page: list[stored.Suppression]) -> bytes:
-        shown = [_suppression(one) for one in page if begin <= one.created_at and (end is None or one.created_at < end)]
+        shown = [
+            _suppression(suppression)
+            for suppression in page
+            if begin <= suppression.created_at and (end is None or suppression.created_at < end)
+        ]
         kept = [one for one in shown if all(one[name] == value for name, value in wanted.items() if value)]
         return msgspec.json.encode(kept)[1:-1]
 
@@ -153,7 +157,7 @@ async def remove(ctx: context.Context, request: routing.Request) -> routing.Resp
 def _emails(body: Addresses) -> list[str]:
     if len(body.suppressions) > MAX_ADDRESSES:
         raise errors.InvalidRequest(f"Suppressions: at most {MAX_ADDRESSES} addresses in a request")
-    return [one.email_address for one in body.suppressions]
+    return [suppression.email_address for suppression in body.suppressions]
 
 
 def _result(email: str, status: str, message: str | None = None) -> dict[str, str | None]:

@@ -70,7 +70,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
         after = page[-1].alias
     offset = query.offset or query.Offset or 0
     listed = found[offset : offset + (query.count or query.Count or 100)]
-    return extension_api.respond({"TotalCount": len(found), "Templates": [_short(one) for one in listed]})
+    return extension_api.respond({"TotalCount": len(found), "Templates": [_short(summary) for summary in listed]})
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:

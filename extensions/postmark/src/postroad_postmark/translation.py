@@ -76,7 +76,7 @@ def _addresses(field: str, text: str | None) -> tuple[str, ...]:
             f"{field}: at most {MAX_LIST_CHARACTERS} characters are allowed; send several messages"
         )
     try:
-        return tuple(one.written for one in address_lists.parse_list(text or ""))
+        return tuple(mailbox.written for mailbox in address_lists.parse_list(text or ""))
     except address.AddressError as problem:
         shown = validation_errors.printable(text or "")
         raise errors.InvalidRequest(f"Error parsing '{field}': {problem}; in address '{shown}'") from None

@@ -16,7 +16,7 @@ async def fetched(
     ctx: context.Context, account_id: str, emails: Sequence[payload.Email]
 ) -> AsyncIterator[list[payload.Email | errors.InvalidRequest]]:
     """The messages with the files of their paths, or the reason why one has none, until they are sent."""
-    if not any(one.path is not None for email in emails for one in email.attachments or ()):
+    if not any(attachment.path is not None for email in emails for attachment in email.attachments or ()):
         yield list(emails)
         return
     done: list[payload.Email | errors.InvalidRequest] = []
@@ -24,8 +24,8 @@ async def fetched(
         for email in emails:
             try:
                 files = [
-                    await _fetch(fetcher, one, f"attachments[{place}].path")
-                    for place, one in enumerate(email.attachments or ())
+                    await _fetch(fetcher, attachment, f"attachments[{place}].path")
+                    for place, attachment in enumerate(email.attachments or ())
                 ]
                 done.append(msgspec.structs.replace(email, attachments=files))
             except errors.InvalidRequest as refusal:

@@ -102,11 +102,11 @@ def _domain(row: stored.Domain, status: str) -> dict[str, Any]:
 
 async def _details(ctx: context.Context, row: stored.Domain) -> dict[str, Any]:
     """A domain with its records, except that of DMARC, which Resend leaves out too and its packages do not know."""
-    found = [one for one in await dns_checks.records(ctx, row) if one.value is not None]
-    found = [one for one in found if one.record.purpose is not Purpose.DMARC]
-    is_checked = any(one.checked_at is not None for one in found)
+    found = [record for record in await dns_checks.records(ctx, row) if record.value is not None]
+    found = [record for record in found if record.record.purpose is not Purpose.DMARC]
+    is_checked = any(record.checked_at is not None for record in found)
     status = _status(row, is_checked=is_checked)
-    return {"object": "domain", **_domain(row, status), "records": [_record(one) for one in found]}
+    return {"object": "domain", **_domain(row, status), "records": [_record(record) for record in found]}
 
 
 def _status(row: stored.Domain, *, is_checked: bool) -> str:

@@ -237,7 +237,7 @@ async def cancel(ctx: context.Context, request: routing.Request) -> routing.Resp
     _count_change(ctx, request.caller)
     await lookup.check_change(ctx, request.caller, message_id)
     after = await queue_changes.cancel_message(ctx, request.caller.account_id, message_id)
-    if not any(one.status == statuses.RecipientStatus.CANCELED for one in after):
+    if not any(recipient.status == statuses.RecipientStatus.CANCELED for recipient in after):
         raise errors.Conflict("no recipient of this email could be canceled: delivery has begun or is over")
     return extension_api.respond({"object": "email", "id": message_id})
 

@@ -103,7 +103,9 @@ def translate(email: Email, *, now: int) -> send_request.SendRequest:
         document["send_at"] = times.to_wire(parse_scheduled_at(email.scheduled_at, now=now))
     if email.template is not None:
         document |= {"template": email.template.id, "variables": email.template.variables}
-    document["attachments"] = [_attachment(one, place) for place, one in enumerate(email.attachments or [])]
+    document["attachments"] = [
+        _attachment(attachment, place) for place, attachment in enumerate(email.attachments or [])
+    ]
     given = {name: value for name, value in document.items() if value not in (None, [], {})}
     request: send_request.SendRequest = request_reader.convert(given, send_request.SendRequest, root="body")
     return request

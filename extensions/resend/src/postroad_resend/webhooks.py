@@ -116,12 +116,12 @@ async def attempts(ctx: context.Context, request: routing.Request) -> routing.Re
     entry = await _entry(ctx, request)
     listed = [
         {
-            "id": f"{entry.delivery.id}_{one.number}",
-            "http_status_code": one.status_code or 0,
-            "response": one.response_body or one.error or "",
-            "sent_at": times.to_wire(one.started_at),
+            "id": f"{entry.delivery.id}_{attempt.number}",
+            "http_status_code": attempt.status_code or 0,
+            "response": attempt.response_body or attempt.error or "",
+            "sent_at": times.to_wire(attempt.started_at),
         }
-        for one in entry.attempts
+        for attempt in entry.attempts
     ]
     return extension_api.respond({"object": "list", "has_more": False, "data": listed})
 

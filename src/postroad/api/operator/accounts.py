@@ -197,16 +197,16 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
         after=identifiers.after(query.cursor, identifiers.ACCOUNT),
         limit=query.rows + 1,
     )
-    next_cursor = identifiers.next_cursor([one.account.id for one in found], limit=query.rows)
+    next_cursor = identifiers.next_cursor([account.account.id for account in found], limit=query.rows)
     listed = [
         resource.from_record(
             AccountInList,
-            one.account,
-            last_day=one.last_day,
-            guard=_guard(one.guard),
-            **_facts(ctx, one.account),
+            account.account,
+            last_day=account.last_day,
+            guard=_guard(account.guard),
+            **_facts(ctx, account.account),
         )
-        for one in found[: query.rows]
+        for account in found[: query.rows]
     ]
     return routing.Response(200, OperatedAccounts(listed, next_cursor, request_id=request.id))
 
@@ -220,8 +220,8 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
         sending=found.sending,
         last_day=found.last_day,
         last_30_days=found.last_month,
-        domains=[resource.from_record(OperatedDomain, one) for one in found.domains],
-        users=[resource.from_record(team.TeamUser, one, enabled=one.disabled_at is None) for one in found.users],
+        domains=[resource.from_record(OperatedDomain, domain) for domain in found.domains],
+        users=[resource.from_record(team.TeamUser, user, enabled=user.disabled_at is None) for user in found.users],
         **_facts(ctx, found.account),
     )
     return routing.Response(200, AccountDetailsResponse(shown, request_id=request.id))

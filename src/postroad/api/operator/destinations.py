@@ -224,8 +224,8 @@ def routes(summary: operator_queue.QueueSummary) -> tuple[resource.OperatorRoute
     async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
         """List where mail goes: providers, upstreams, and hosts that are slowed, paused or blocked."""
         counted = await summary.read(ctx) or operator_queue.NOTHING
-        totals = {one.provider: one for one in counted.providers}
-        found = [_shown(one, totals.get(one.name)) for one in await destinations.listed(ctx)]
+        totals = {provider.provider: provider for provider in counted.providers}
+        found = [_shown(destination, totals.get(destination.name)) for destination in await destinations.listed(ctx)]
         return routing.Response(200, Destinations(found, request_id=request.id))
 
     async def show(ctx: context.Context, request: routing.Request) -> routing.Response:

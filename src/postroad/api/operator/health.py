@@ -108,12 +108,12 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
             processes=[
                 resource.from_record(
                     Process,
-                    one,
-                    roles=list(one.roles),
-                    alive=found.is_alive(one),
-                    rates=msgspec.json.decode(one.rates or "{}"),
+                    process,
+                    roles=list(process.roles),
+                    alive=found.is_alive(process),
+                    rates=msgspec.json.decode(process.rates or "{}"),
                 )
-                for one in found.processes
+                for process in found.processes
             ],
             store=StoreSize(
                 engine="sqlite" if size.engine == "sqlite" else "postgres",
@@ -123,7 +123,8 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
                 growth_bytes_per_day=None if size.daily_growth is None else round(size.daily_growth),
             ),
             certificates=[
-                resource.from_record(ListenerCertificate, one, names=list(one.names)) for one in found.certificates
+                resource.from_record(ListenerCertificate, certificate, names=list(certificate.names))
+                for certificate in found.certificates
             ],
             request_id=request.id,
         ),
@@ -142,18 +143,18 @@ def routes(checks: operator_state.Checks) -> tuple[resource.OperatorRoute, ...]:
         return routing.Response(
             200,
             CheckResults(
-                state=_WORST[table.worst(one.state for one in run.results)],
+                state=_WORST[table.worst(result.state for result in run.results)],
                 checked_at=times.to_wire(run.at),
                 findings=[
                     CheckFinding(
-                        name=one.name,
+                        name=result.name,
                         state=each.state.value,
                         found=each.found,
                         advice=each.advice,
-                        documentation=one.page,
+                        documentation=result.page,
                     )
-                    for one in run.results
-                    for each in one.findings
+                    for result in run.results
+                    for each in result.findings
                 ],
                 request_id=request.id,
             ),

@@ -62,7 +62,7 @@ def shown(ctx: context.Context, job: processes.Job) -> Job:
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
     """List the latest jobs."""
-    found = [shown(ctx, one) for one in await services_jobs.listed(ctx)]
+    found = [shown(ctx, job) for job in await services_jobs.listed(ctx)]
     return routing.Response(200, Jobs(found, request_id=request.id))
 
 

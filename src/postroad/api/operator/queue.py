@@ -221,12 +221,12 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     rows = [
         resource.from_record(
             QueuedRecipient,
-            one.waiting,
-            id=one.waiting.recipient_id,
-            provider_queue=one.provider_queue,
-            why=one.why,
+            row.waiting,
+            id=row.waiting.recipient_id,
+            provider_queue=row.provider_queue,
+            why=row.why,
         )
-        for one in found.rows
+        for row in found.rows
     ]
     return routing.Response(200, QueueList(rows, found.next_cursor, request_id=request.id))
 
@@ -263,7 +263,7 @@ async def release(ctx: context.Context, request: routing.Request) -> routing.Res
 def _numbers(found: operator_queue.Summary | None, request_id: str) -> QueueNumbers:
     if found is None:
         found = operator_queue.NOTHING
-    oldest = min((one.queued_at for one in found.totals), default=None)
+    oldest = min((total.queued_at for total in found.totals), default=None)
     return QueueNumbers(
         counted_at=times.optional_to_wire(found.at),
         recipients=found.recipients,
@@ -272,30 +272,30 @@ def _numbers(found: operator_queue.Summary | None, request_id: str) -> QueueNumb
         oldest_at=times.optional_to_wire(oldest),
         accounts=[
             QueuedAccount(
-                account_id=one.account_id,
-                name=found.names.get(one.account_id),
-                recipients=one.recipients,
-                oldest_at=times.to_wire(one.queued_at),
+                account_id=account.account_id,
+                name=found.names.get(account.account_id),
+                recipients=account.recipients,
+                oldest_at=times.to_wire(account.queued_at),
             )
-            for one in found.accounts
+            for account in found.accounts
         ],
         domains=[QueuedDomain(domain=domain, recipients=number) for domain, number in found.domains],
         causes=[
             QueuedCause(
-                provider_queue=one.provider_queue,
-                reason=one.reason,
-                explanation=operator_queue.explain(one),
-                recipients=one.recipients,
+                provider_queue=reason.provider_queue,
+                reason=reason.reason,
+                explanation=operator_queue.explain(reason),
+                recipients=reason.recipients,
             )
-            for one in found.reasons
+            for reason in found.reasons
         ],
         holds=[*map(_hold, found.holds)],
         last_hours=Traffic(
-            accepted=sum(one.recipients for one in found.providers),
-            delivered=sum(one.delivered for one in found.providers),
-            bounced=sum(one.bounced for one in found.providers),
-            failed=sum(one.failed for one in found.providers),
-            deferred=sum(one.deferred for one in found.providers),
+            accepted=sum(provider.recipients for provider in found.providers),
+            delivered=sum(provider.delivered for provider in found.providers),
+            bounced=sum(provider.bounced for provider in found.providers),
+            failed=sum(provider.failed for provider in found.providers),
+            deferred=sum(provider.deferred for provider in found.providers),
         ),
         request_id=request_id,
     )

@@ -130,7 +130,9 @@ def _answer(request: routing.Request, one: sources.SourceView) -> routing.Respon
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
     """List the source addresses with their states, their warm-up, and attempts by provider."""
-    return routing.Response(200, Sources([_shown(one) for one in await sources.listed(ctx)], request_id=request.id))
+    return routing.Response(
+        200, Sources([_shown(source) for source in await sources.listed(ctx)], request_id=request.id)
+    )
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:

@@ -209,8 +209,10 @@ async def list_sessions(ctx: context.Context, request: routing.Request) -> routi
     user, _ = await logins.me(ctx, request.caller)
     found = await sessions.of_person(ctx, user.login_id or "")
     rows = [
-        resource.from_record(Session, one, methods=one.methods.split(), current=one.id == request.caller.token_id)
-        for one in found
+        resource.from_record(
+            Session, session, methods=session.methods.split(), current=session.id == request.caller.token_id
+        )
+        for session in found
     ]
     return routing.Response(200, SessionsResponse(rows, request_id=request.id))
 

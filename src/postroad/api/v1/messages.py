@@ -101,7 +101,8 @@ def details(found: messages.Details, queue_entries: emails.QueueEntries, *, requ
         size=found.message.size,
         accepted_request_id=found.message.request_id,
         attempts=tuple(
-            _attempt(one, found.conversations.get((one.recipient_id, one.started_at))) for one in found.attempts
+            _attempt(attempt, found.conversations.get((attempt.recipient_id, attempt.started_at)))
+            for attempt in found.attempts
         ),
         async_bounces=tuple(resource.from_record(AsyncBounce, row) for row in found.async_bounces),
         resend_of=accepted.resend_of,

@@ -109,8 +109,10 @@ async def receive(ctx: context.Context, request: routing.Request) -> routing.Res
         wait_seconds=body.wait_seconds or 0,
     )
     events = [
-        ReceivedEvent(id=one.id, event_id=one.event_id, event_type=one.event_type, body=one.body.decode())
-        for one in found
+        ReceivedEvent(
+            id=delivery.id, event_id=delivery.event_id, event_type=delivery.event_type, body=delivery.body.decode()
+        )
+        for delivery in found
     ]
     return routing.Response(200, ReceivedEvents(events, request_id=request.id))
 

@@ -217,7 +217,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     The first one first, then the oldest.
     """
     found = await endpoints.of_account(ctx, request.caller.account_id)
-    shown = [schemas.webhook_endpoint(one) for one in found]
+    shown = [schemas.webhook_endpoint(webhook) for webhook in found]
     return routing.Response(200, schemas.WebhookEndpointsResponse(shown, request_id=request.id))
 
 

@@ -138,7 +138,10 @@ class Writer:
         now = self.ctx.clock()
         async with self.ctx.store.transaction() as tx:
             await queue.promote(tx, now=now, limit=10_000)
-            keys = [queue.queue_key_of(one.domain, self.who.account_id) for one in sample_data.WEEK.destinations]
+            keys = [
+                queue.queue_key_of(destination.domain, self.who.account_id)
+                for destination in sample_data.WEEK.destinations
+            ]
             wanted = [queue.ClaimRequest(key, 10_000) for key in keys]
             claimed = await queue.claim(tx, wanted, lease_until=now + times.DAY, worker=WORKER)
             others = [one.key for one in claimed if one.message_id not in found]

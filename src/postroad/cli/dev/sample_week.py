@@ -83,7 +83,7 @@ async def write(
     """
     if not folder.owns(ctx.settings):
         raise data_folder.FolderError("a sample week can only be written into the database of 'postroad dev'")
-    known = {one.name: one for one in await credentials.of_account(ctx, account_id)}
+    known = {credential.name: credential for credential in await credentials.of_account(ctx, account_id)}
     if MARK in known and known[MARK].last_used_at is not None:
         return None
     now = ctx.clock()
@@ -189,8 +189,8 @@ def _finding(
 
 async def _templates(began: context.Context, yesterday: context.Context, account_id: str) -> None:
     """Templates, one of them with a second version; those that a person has are theirs."""
-    known = {one.alias for one in await templates.summaries(began, account_id, "", MAX_TEMPLATES)}
-    saved = [(began, one) for one in sample_data.WEEK.templates] + [(yesterday, sample_data.WEEK.new_version)]
+    known = {summary.alias for summary in await templates.summaries(began, account_id, "", MAX_TEMPLATES)}
+    saved = [(began, template) for template in sample_data.WEEK.templates] + [(yesterday, sample_data.WEEK.new_version)]
     for then, one in saved:
         if one.alias not in known:
             await templates.put(then, account_id, one.alias, subject=one.subject, text=one.text, html=one.html)
@@ -218,13 +218,13 @@ async def _keys(
 ) -> None:
     """API keys, an SMTP credential that was revoked later, and when all of them were last used."""
     account_id = shop.account_id
-    known = {one.name for one in await api_keys.of_account(began, account_id)}
+    known = {api_key.name for api_key in await api_keys.of_account(began, account_id)}
     used: list[tuple[access_cache.UsedSecret, int]] = []
     for name, scopes in sample_data.KEYS.items():
         if name not in known:
             key, _ = await api_keys.create(began, account_id, credential_id=shop.id, name=name, scopes=scopes)
             used.append(((access_cache.USED_API_KEY, key.id), newest[statuses.Source.API]))
-    if OLD not in {one.name for one in await credentials.of_account(began, account_id)}:
+    if OLD not in {credential.name for credential in await credentials.of_account(began, account_id)}:
         old, _ = await credentials.create(began, account_id, OLD)
         await credentials.revoke(later, account_id, old.id)
         used.append(((access_cache.USED_CREDENTIAL, old.id), later.clock() - times.HOUR))
@@ -256,7 +256,7 @@ async def _webhook(ctx: context.Context, account_id: str) -> webhooks.Webhook:
     async with ctx.store.transaction() as tx:
         await accounts.lock(tx, [account_id])
         known = await webhooks.of_account(tx, account_id)
-        if found := next((one for one in known if one.url == URL), None):
+        if found := next((webhook for webhook in known if webhook.url == URL), None):
             return found
         return (await endpoints.create_in(ctx, tx, account_id, endpoint_settings.Changes(url=URL))).webhook
 
@@ -265,14 +265,14 @@ async def _ready_webhooks(ctx: context.Context, account_id: str) -> set[webhooks
     """The deliveries that would be sent now."""
     async with ctx.store.reading() as tx:
         known = await webhooks.of_account(tx, account_id)
-        return {one.key for webhook in known for one in await _ready(tx, webhook)}
+        return {delivery.key for webhook in known for delivery in await _ready(tx, webhook)}
 
 
 async def _forget_webhooks(ctx: context.Context, account_id: str, before: set[webhooks.Key]) -> None:
     """Delete what the sample mail has made ready for the endpoints of a person, who did not send it."""
     async with ctx.store.transaction() as tx:
         for webhook in await webhooks.of_account(tx, account_id):
-            ids = [one.id for one in await _ready(tx, webhook) if one.key not in before]
+            ids = [delivery.id for delivery in await _ready(tx, webhook) if delivery.key not in before]
             await webhooks.acknowledge(tx, account_id, webhook.id, ids)
 
 

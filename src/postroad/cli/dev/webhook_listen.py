@@ -245,7 +245,7 @@ def _is_of_server(ctx: click.Context) -> bool:
     given = {name for name in ctx.params if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
     of_endpoint, of_server = given & {*OF_ENDPOINT}, given & {*OF_SERVER}
     if of_endpoint and of_server:
-        names = [one.opts[0] for one in ctx.command.params if one.name in (min(of_endpoint), min(of_server))]
+        names = [param.opts[0] for param in ctx.command.params if param.name in (min(of_endpoint), min(of_server))]
         raise click.UsageError(f"{' and '.join(names)} cannot be combined; use one of them.")
     if of_endpoint or of_server:
         return bool(of_server)

@@ -67,7 +67,7 @@ class LazyGroup(click.Group):
         return name, found.load() if isinstance(found, LazyCommand) else found, rest
 
     def _of_extensions(self) -> dict[str, click.Command]:
-        paths = {path: entry for one in extensions.installed() for path, entry in one.commands.items()}
+        paths = {path: entry for extension in extensions.installed() for path, entry in extension.commands.items()}
         names = {path: path.rpartition(" ") for path in paths}
         return {
             name: LazyCommand(name, paths[path][0].replace(":", "."), paths[path][1])

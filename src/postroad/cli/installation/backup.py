@@ -176,7 +176,7 @@ async def _hold(settings: config.Settings, url: str) -> Restored:
     async with composition.open_context(msgspec.structs.replace(settings, database=database)) as context:
         hold = await holds.hold_restored(context)
         counts = await holds.queued_counts(context, hold)
-    return Restored(hold.reason, sum(one.recipients for one in counts))
+    return Restored(hold.reason, sum(count.recipients for count in counts))
 
 
 def _not_empty(settings: config.Settings) -> backup_files.BackupError:

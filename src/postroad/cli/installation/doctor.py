@@ -35,14 +35,20 @@ async def doctor(settings: config.Settings) -> output.Report:
     """Check this host and the installation, and say what to do about each finding. Exits with 1 or 2 on problems."""
     async with findings.opened(settings) as given:
         results = await table.run(given)
-    worst = table.worst(one.state for one in results)
+    worst = table.worst(result.state for result in results)
     state = findings.State.OK if worst is findings.State.SKIPPED else worst
     listed = [
-        {"name": one.name, "state": each.state, "found": each.found, "advice": each.advice, "documentation": one.page}
-        for one in results
-        for each in one.findings
+        {
+            "name": result.name,
+            "state": each.state,
+            "found": each.found,
+            "advice": each.advice,
+            "documentation": result.page,
+        }
+        for result in results
+        for each in result.findings
     ]
-    lines = [line for one in results for line in _lines(one)]
+    lines = [line for result in results for line in _lines(result)]
     if state in _NAMES:
         # The service that serves the page may be what is broken.
         page = results[0].page.partition("#")[0]
@@ -65,7 +71,7 @@ def _sentence(text: str) -> str:
 
 
 def _summary(results: Sequence[table.Result]) -> str:
-    counts = {state: sum(one.state is state for one in results) for state in findings.State}
+    counts = {state: sum(result.state is state for result in results) for state in findings.State}
     named = [f"{counts[state]} {state}" for state in (findings.State.OK, findings.State.SKIPPED)]
     problems = [f"{counts[state]} {words[counts[state] != 1]}" for state, words in _NAMES.items()]
     return f"{len(results)} checks: {', '.join([*named, *problems])}."

@@ -358,7 +358,7 @@ async def _owner(ctx: services_context.Context, account: accounts.Account, email
 
 def _show_host(settings: config.Settings, done: Progress) -> None:
     delivery = settings.delivery
-    addresses = [one.address for one in settings.sources] or network_hostname.outbound_addresses()
+    addresses = [source.address for source in settings.sources] or network_hostname.outbound_addresses()
     shown = host_records.host_records(delivery.hostname, addresses, return_path_domain=delivery.return_path_domain)
     lines = [
         f"DNS records of this host, {delivery.hostname}. Set the PTR records at the provider of the address.",

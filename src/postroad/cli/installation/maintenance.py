@@ -141,21 +141,22 @@ async def list_certificates(context: services_context.Context) -> output.Report:
     now = context.clock()
     rows = [
         (
-            one.listener,
-            one.source,
-            ", ".join(one.names) or None,
-            _time(one.expires_at),
-            None if one.expires_at is None else (one.expires_at - now) // times.DAY,
-            _time(one.due_at),
-            one.problem or None,
+            listener.listener,
+            listener.source,
+            ", ".join(listener.names) or None,
+            _time(listener.expires_at),
+            None if listener.expires_at is None else (listener.expires_at - now) // times.DAY,
+            _time(listener.due_at),
+            listener.problem or None,
         )
-        for one in found
+        for listener in found
     ]
     titles = ["listener", "source", "names", "expires", "days", "next order", "problem"]
     data = [
-        {**msgspec.to_builtins(one), "expires_at": _time(one.expires_at), "due_at": _time(one.due_at)} for one in found
+        {**msgspec.to_builtins(listener), "expires_at": _time(listener.expires_at), "due_at": _time(listener.due_at)}
+        for listener in found
     ]
-    is_bad = any(one.expires_at is None or one.expires_at <= now for one in found)
+    is_bad = any(listener.expires_at is None or listener.expires_at <= now for listener in found)
     return output.Report(
         data={"certificates": data},
         text=output.table(titles, rows, empty="No listener uses TLS."),

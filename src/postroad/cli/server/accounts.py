@@ -253,8 +253,8 @@ def audit_log(
         entries += page["entries"]
         if (before := page["next_before"]) is None:
             break
-    rows_shown = [(one["at"], one["actor"]["name"], one["client_address"], one["text"]) for one in entries]
+    rows_shown = [(entry["at"], entry["actor"]["name"], entry["client_address"], entry["text"]) for entry in entries]
     text = output.table(["time", "actor", "client", "action"], rows_shown, empty="The audit log is empty.")
     return output.Report(
-        data={"entries": [{**one, "account_id": one["account_id"] or ""} for one in entries]}, text=text
+        data={"entries": [{**entry, "account_id": entry["account_id"] or ""} for entry in entries]}, text=text
     )

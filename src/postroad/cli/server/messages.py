@@ -133,10 +133,10 @@ def _event_lines(events: list[dict[str, Any]] | None) -> Iterator[str]:
         yield ""
         yield "Webhooks are not shown: the key does not have the scope 'webhooks'."
         return
-    for number, one in enumerate(events):
+    for number, event in enumerate(events):
         if not number:
             yield ""
-        yield f"Webhook {one.get('event_type')} to {one.get('url')}: {one.get('status')}"
+        yield f"Webhook {event.get('event_type')} to {event.get('url')}: {event.get('status')}"
 
 
 # `postroad tail`: messages and their results as they happen, until Ctrl-C.

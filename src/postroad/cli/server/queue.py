@@ -128,7 +128,7 @@ async def hold(context: services_context.Context, *, account: str | None, domain
     account_id, domain = await _scope(context, account, domain)
     is_new = await holds.hold(context, account_id=account_id, domain=domain)
     held = await holds.find(context, account_id=account_id, domain=domain)
-    queued = sum(one.recipients for one in await holds.queued_counts(context, held))
+    queued = sum(count.recipients for count in await holds.queued_counts(context, held))
     text = (
         f"{'Held' if is_new else f'Already held since {times.to_wire(held.held_at)}'}: {holds.scope(held)}; "
         f"{output.recipients(queued)} in the queue.\n"
@@ -152,11 +152,14 @@ async def release(
     counts = await holds.queued_counts(context, held)
     in_doubt = held.in_doubt_before is not None and bool(counts)
     must_ask = (in_doubt or with_list) and not yes
-    listed = [one async for one in holds.queued_recipients(context, held)] if with_list else []
+    listed = [recipient async for recipient in holds.queued_recipients(context, held)] if with_list else []
     if not must_ask:
         await holds.release(context, held)
-    total = sum(one.recipients for one in counts)
-    lines = [f"{one.account_id}  {one.message_id}  {one.recipient_id}  {one.email}" for one in listed]
+    total = sum(count.recipients for count in counts)
+    lines = [
+        f"{recipient.account_id}  {recipient.message_id}  {recipient.recipient_id}  {recipient.email}"
+        for recipient in listed
+    ]
     if in_doubt:
         lines += _duplicates(held, counts, total)
     if must_ask:
@@ -167,14 +170,14 @@ async def release(
         "released": not must_ask,
         "hold": hold_view(held),
         "may_be_duplicates": in_doubt,
-        "counts": [times.wire_fields(one, ("account_id", "domain", "recipients")) for one in counts],
-        "recipients": [times.wire_fields(one, _RECIPIENT, id=one.recipient_id) for one in listed],
+        "counts": [times.wire_fields(count, ("account_id", "domain", "recipients")) for count in counts],
+        "recipients": [times.wire_fields(recipient, _RECIPIENT, id=recipient.recipient_id) for recipient in listed],
     }
     return output.Report(data=data, text="\n".join(lines), exit_code=1 if must_ask and not with_list else 0)
 
 
 def _duplicates(held: stored_holds.Hold, counts: list[holds.QueuedCount], total: int) -> list[str]:
-    rows = [(one.account_id, one.domain, one.recipients) for one in counts[:TOP_COUNTS]]
+    rows = [(count.account_id, count.domain, count.recipients) for count in counts[:TOP_COUNTS]]
     more = [f"and {len(counts) - TOP_COUNTS} more domains; --list shows every recipient"][: len(counts) > TOP_COUNTS]
     return [
         f"{output.recipients(total)} may have been delivered already; {held.reason}.",

@@ -114,9 +114,12 @@ def _result(server: api_client.Client, message_id: str, *, seconds: int) -> dict
 def _report(found: dict[str, Any], *, seconds: int | None) -> output.Report:
     recipients = [*server_command.objects(found.get("recipients"))]
     lines = [f"{found.get('id')} is queued, for {output.recipients(found.get('recipient_count'))}."]
-    lines += [f"{one.get('email')}: {one.get('status')}{_reply(one)}{_reason(one)}" for one in recipients]
-    missing = [one for one in recipients if one.get("status") in NOT_FINAL]
-    if missing and all(_wait_reason(one).get("code") == READY for one in missing):
+    lines += [
+        f"{recipient.get('email')}: {recipient.get('status')}{_reply(recipient)}{_reason(recipient)}"
+        for recipient in recipients
+    ]
+    missing = [recipient for recipient in recipients if recipient.get("status") in NOT_FINAL]
+    if missing and all(_wait_reason(recipient).get("code") == READY for recipient in missing):
         lines.append(f"No attempt within {seconds} s; check that the service is running.")
     elif missing:
         show = f"postroad show {found.get('id')}{server_command.installation_option()}"

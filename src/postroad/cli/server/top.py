@@ -122,8 +122,10 @@ class Reader:
         if self._before is not None and at > self._before[0]:
             seconds = (at - self._before[0]).total_seconds()
             differences = {name: totals.get(name, 0) - self._before[1].get(name, 0) for name in COUNTED}
-            is_reset = any(one < 0 for one in differences.values())
-            self._rates = {name: None if is_reset else round(one / seconds, 1) for name, one in differences.items()}
+            is_reset = any(difference < 0 for difference in differences.values())
+            self._rates = {
+                name: None if is_reset else round(difference / seconds, 1) for name, difference in differences.items()
+            }
         if self._before is None or at > self._before[0]:
             self._before = (at, totals)
 
@@ -133,7 +135,7 @@ def _drawn(state: State, url: str, *, is_screen: bool) -> str:
         return f"{screen(state, url, rows=ROWS)}\n"
     columns, lines = shutil.get_terminal_size()
     shown = screen(state, url, rows=max(MIN_ROWS, (lines - HEAD_LINES) // 4)).splitlines()
-    return REDRAW + "\n".join(one[:columns] for one in shown[: lines - 1])
+    return REDRAW + "\n".join(line[:columns] for line in shown[: lines - 1])
 
 
 def screen(state: State, url: str, *, rows: int) -> str:
@@ -190,7 +192,7 @@ def screen(state: State, url: str, *, rows: int) -> str:
             rows,
         ),
     ]
-    return "\n".join([*head, *(f"\n{one}" for one in tables)])
+    return "\n".join([*head, *(f"\n{table}" for table in tables)])
 
 
 def _table(titles: Sequence[str], found: Sequence[Sequence[object]], rows: int) -> str:

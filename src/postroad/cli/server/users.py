@@ -47,12 +47,17 @@ async def show_list(context: services_context.Context, account: accounts.Account
     """List the users of an account."""
     listed = await account_users.of_account(context, account.id)
     rows = [
-        (one.id, one.email, one.role, *map(times.optional_to_wire, (one.disabled_at, one.joined_at, one.last_login_at)))
-        for one in listed
+        (
+            user.id,
+            user.email,
+            user.role,
+            *map(times.optional_to_wire, (user.disabled_at, user.joined_at, user.last_login_at)),
+        )
+        for user in listed
     ]
     columns = ["id", "email", "role", "disabled", "joined", "last login"]
     text = output.table(columns, rows, empty="There are no users.")
-    return output.Report(data={"users": [_view(one) for one in listed]}, text=text)
+    return output.Report(data={"users": [_view(user) for user in listed]}, text=text)
 
 
 @click.command("invite", cls=command.AccountCommand)
@@ -179,8 +184,8 @@ def _view(user: users.User) -> dict[str, object]:
 def _listed(title: str, created: credentials.CreatedSecrets) -> str:
     """A line that names API keys and SMTP credentials; empty if there are none."""
     names = [
-        *(f"API key {one.name!r}" for one in created.api_keys),
-        *(f"SMTP credential {one.name!r}" for one in created.credentials),
+        *(f"API key {api_key.name!r}" for api_key in created.api_keys),
+        *(f"SMTP credential {credential.name!r}" for credential in created.credentials),
     ]
     return f"\n{title}: {', '.join(names)}." if names else ""
 
@@ -222,18 +227,22 @@ async def list_operators(context: services_context.Context) -> output.Report:
     """List the operators of the installation."""
     found = await account_users.operators(context)
     rows = [
-        (one.id, one.email, *map(times.optional_to_wire, (one.operator_since, one.disabled_at, one.last_login_at)))
-        for one in found
+        (
+            operator.id,
+            operator.email,
+            *map(times.optional_to_wire, (operator.operator_since, operator.disabled_at, operator.last_login_at)),
+        )
+        for operator in found
     ]
     text = output.table(["id", "email", "since", "disabled", "last login"], rows, empty="There are no operators.")
-    return output.Report(data={"operators": [_view(one) for one in found]}, text=text)
+    return output.Report(data={"operators": [_view(operator) for operator in found]}, text=text)
 
 
 @click.command("remove", cls=command.StoreCommand)
 @click.argument("email")
 async def remove_operator(context: services_context.Context, email: str) -> output.Report:
     """End the operator role of a user."""
-    found = [one for one in await account_users.operators(context) if one.email.lower() == email.lower()]
+    found = [operator for operator in await account_users.operators(context) if operator.email.lower() == email.lower()]
     if not found:
         raise errors.NotFound(f"{email!r} is not an operator")
     user = await account_users.remove_operator(context, found[0].id)

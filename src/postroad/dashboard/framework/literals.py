@@ -66,7 +66,7 @@ class MemberStyle(msgspec.Struct, frozen=True, kw_only=True):
         if isinstance(value, Mapping):
             if name == "variables" and not self.has_separate_pairs:
                 return [self._variable(value, literal)]
-            pairs = [self.pair.format(literal(key), self._variable(one, literal)) for key, one in value.items()]
+            pairs = [self.pair.format(literal(key), self._variable(part, literal)) for key, part in value.items()]
             return pairs if self.has_separate_pairs else [self.pairs.format(", ".join(pairs))]
         given = [value] if isinstance(value, str) else list(value)
         if len(given) == 1 and name not in self.lists:

@@ -112,7 +112,7 @@ def visible(
 ) -> list[tuple[str, list[Entry]]]:
     """A menu as somebody with these permissions sees it, without what this installation does not have."""
     shown = (
-        (title, [one for one in entries if one.permission in permissions and one not in hidden])
+        (title, [entry for entry in entries if entry.permission in permissions and entry not in hidden])
         for title, entries in sections
     )
     return [(title, entries) for title, entries in shown if entries]

@@ -132,7 +132,7 @@ class PageRequest(msgspec.Struct, frozen=True):
 
     def shown(self, found: Iterable[messages.Message]) -> list[messages.Message]:
         """Messages, without the content that is hidden."""
-        return [lookup.message_without_content(one) if self.hides(one.id) else one for one in found]
+        return [lookup.message_without_content(message) if self.hides(message.id) else message for message in found]
 
     def searched(self, text: str) -> str:
         """A search for messages; refused if it would let somebody guess what is hidden from them, word by word."""
@@ -174,7 +174,9 @@ class PageRequest(msgspec.Struct, frozen=True):
             "has_credits": self.site.has_credits,
             "menu_sections": self.menu(self.sections),
             "view": self.view,
-            "other_accounts": [(one, name) for one, name in self.accounts.items() if one != self.user.account_id],
+            "other_accounts": [
+                (account, name) for account, name in self.accounts.items() if account != self.user.account_id
+            ],
             "hides": self.hides,
             # The path of a webhook URL may be a secret.
             "shown_url": endpoints.host if self.view else str,

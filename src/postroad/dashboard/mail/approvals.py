@@ -50,7 +50,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
     names = {key.id: key.name for key in await api_keys.of_account(ctx, account_id)}
     with usage_limits.acquire(ctx, decision.LISTS, account_id):
         found = await decision.latest(ctx, account_id)
-        rows = [await _row(request, one, names.get(one.key_id, one.key_id)) for one in found]
+        rows = [await _row(request, approval, names.get(approval.key_id, approval.key_id)) for approval in found]
     if request.hides_content:
         # Recipients and content are shown for open ones only.
         rows = [msgspec.structs.replace(row, is_open=False) for row in rows]

@@ -65,7 +65,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
         ]
     # The settings of an operator who views an account are not those of its people.
     groups.append(Group("Settings", _places(request, navigation.SETTINGS if request.view is None else (), text)))
-    return request.page("find.html", q=text, groups=[one for one in groups if one.results], limit=MAX_CHARACTERS)
+    return request.page("find.html", q=text, groups=[group for group in groups if group.results], limit=MAX_CHARACTERS)
 
 
 def _menu(request: requests.PageRequest) -> list[navigation.Entry]:
@@ -120,8 +120,8 @@ async def _search(request: requests.PageRequest, text: str) -> lookup.SearchPage
 
 async def _views(request: requests.PageRequest, text: str) -> list[Result]:
     views = await message_list.visible_views(request)
-    found = (one for one in views if text.lower() in one.name.lower())
-    return [Result(navigation.messages_url(one.search), one.name, one.search) for one in islice(found, MAX_RESULTS)]
+    found = (view for view in views if text.lower() in view.name.lower())
+    return [Result(navigation.messages_url(view.search), view.name, view.search) for view in islice(found, MAX_RESULTS)]
 
 
 async def _recipients(request: requests.PageRequest, text: str) -> list[Result]:
@@ -133,7 +133,7 @@ async def _recipients(request: requests.PageRequest, text: str) -> list[Result]:
     written = await lookup.recipients_of(request.ctx, request.account_id, found.messages)
     emails = {one.email.lower(): "" for sent in written.values() for one in sent}
     listed = await suppressions.page(request.ctx, request.account_id, after=beginning, limit=MAX_RESULTS)
-    emails |= {one.email_key: "suppressed" for one in listed}
+    emails |= {suppression.email_key: "suppressed" for suppression in listed}
     if search_values.is_address(beginning):
         emails |= dict.fromkeys(await suppressions.listed(request.ctx, request.account_id, [beginning]), "suppressed")
     matching = ((email, detail) for email, detail in emails.items() if email.startswith(beginning))
@@ -142,7 +142,7 @@ async def _recipients(request: requests.PageRequest, text: str) -> list[Result]:
 
 async def _domains(request: requests.PageRequest, text: str) -> list[Result]:
     known = await domains.of_account(request.ctx, request.account_id, limit=EXAMINED)
-    found = (one for one in known if text.lower() in one.name)
+    found = (domain for domain in known if text.lower() in domain.name)
     return [Result(f"/domains/{one.id}", one.name) for one in islice(found, MAX_RESULTS)]
 
 
@@ -150,8 +150,12 @@ async def _templates(request: requests.PageRequest, text: str) -> list[Result]:
     if not request.may(requests.CONTENT):
         return []
     known = await templates.summaries(request.ctx, request.account_id, "", EXAMINED)
-    found = (one for one in known if text.lower() in one.alias.lower() or text.lower() in one.subject.lower())
-    return [Result(f"/templates/{one.alias}", one.alias, one.subject) for one in islice(found, MAX_RESULTS)]
+    found = (
+        summary for summary in known if text.lower() in summary.alias.lower() or text.lower() in summary.subject.lower()
+    )
+    return [
+        Result(f"/templates/{summary.alias}", summary.alias, summary.subject) for summary in islice(found, MAX_RESULTS)
+    ]
 
 
 ROUTES: Final = (requests.get(PATH, index, query=Query),)

@@ -37,14 +37,14 @@ class Row(msgspec.Struct, frozen=True):
 
 async def read_rows(ctx: context.Context, account_id: str, listed: Sequence[messages.Message]) -> list[Row]:
     async with ctx.store.reading() as tx:
-        leading = await messages.leading_recipients(tx, account_id, [one.id for one in listed])
+        leading = await messages.leading_recipients(tx, account_id, [message.id for message in listed])
     return rows(listed, leading, now=ctx.clock())
 
 
 def rows(
     listed: Sequence[messages.Message], leading: Mapping[str, messages.LeadingRecipient], *, now: int
 ) -> list[Row]:
-    return [_row(one, leading.get(one.id), now=now) for one in listed]
+    return [_row(message, leading.get(message.id), now=now) for message in listed]
 
 
 def _row(message: messages.Message, one: messages.LeadingRecipient | None, *, now: int) -> Row:
@@ -99,12 +99,12 @@ async def visible_views(request: requests.PageRequest) -> list[stored.SavedView]
     """The views of the account that the user can open: those that search hidden content are left out."""
     async with request.ctx.store.reading() as tx:
         views = await stored.saved_views(tx, request.account_id)
-    return [one for one in views if not request.hides_content or lookup.can_search_without_content(one.search)]
+    return [view for view in views if not request.hides_content or lookup.can_search_without_content(view.search)]
 
 
 def chips(saved: Sequence[stored.SavedView], text: str) -> list[Chip]:
     """The built-in views and those of the account, for the page of the search `text`."""
-    views = [*BUILT_IN, *((one.name, one.search) for one in saved)]
+    views = [*BUILT_IN, *((saved_view.name, saved_view.search) for saved_view in saved)]
     return [Chip(name, navigation.messages_url(search), search == text) for name, search in views]
 
 
@@ -246,7 +246,10 @@ def _statuses(query: search_query.Query) -> list[Choice]:
     everything = _choice("All", query, dataclasses.replace(query, status=None))
     return [
         everything,
-        *(_choice(one.title(), query, dataclasses.replace(query, status=one)) for one in statuses.MessageStatus),
+        *(
+            _choice(status.title(), query, dataclasses.replace(query, status=status))
+            for status in statuses.MessageStatus
+        ),
     ]
 
 

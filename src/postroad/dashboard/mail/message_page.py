@@ -95,10 +95,10 @@ async def show(request: requests.PageRequest) -> routing.Response:
     queue_entries = await queue_inspection.entries_of_message(ctx, account_id, message_id)
     deliveries = await delivery_log.of_message(ctx, account_id, message_id, limit=MAX_DELIVERIES)
     first_webhook = await endpoints.find(ctx, account_id)
-    suppressed = await suppressions.listed(ctx, account_id, [one.email for one in found.recipients])
+    suppressed = await suppressions.listed(ctx, account_id, [recipient.email for recipient in found.recipients])
     recipient_views = [
-        _recipient_view(found, one, queue_entries.get(one.id), is_suppressed=one.email in suppressed)
-        for one in found.recipients
+        _recipient_view(found, recipient, queue_entries.get(recipient.id), is_suppressed=recipient.email in suppressed)
+        for recipient in found.recipients
     ]
     recipient_views.sort(key=lambda view: view.rank)
     shown = await _shown(request, message_id, query)
@@ -125,10 +125,10 @@ async def show(request: requests.PageRequest) -> routing.Response:
         timeline=timelines.build(found, [entry.waiting for entry in queue_entries.values()], deliveries),
         deliveries=deliveries,
         received=request.site.mail.of_message(ctx.keys, message_id) if request.site.mail and request.has_inbox else [],
-        names={one.id: one.email for one in found.recipients},
+        names={recipient.id: recipient.email for recipient in found.recipients},
         # A page of a final message would otherwise reload with every other result of the account. By the recipients as
         # they are shown: a result may have come in since they were read, and the queue is empty then.
-        is_live=any(one.status not in statuses.FINAL for one in found.recipients)
+        is_live=any(recipient.status not in statuses.FINAL for recipient in found.recipients)
         or any(entry.status == "pending" for entry in deliveries),
         shown=shown,
         # The same for whoever presses a button of this page twice.
@@ -153,8 +153,8 @@ def _recipient_view(
     return RecipientView(
         recipient,
         queue_entry,
-        [one for one in found.attempts if one.recipient_id == recipient.id],
-        [one for one in found.async_bounces if one.recipient_id == recipient.id],
+        [attempt for attempt in found.attempts if attempt.recipient_id == recipient.id],
+        [async_bounce for async_bounce in found.async_bounces if async_bounce.recipient_id == recipient.id],
         is_suppressed,
     )
 
@@ -243,7 +243,7 @@ async def cancel(request: requests.PageRequest) -> routing.Response:
     """Cancel the recipients for which no attempt has begun."""
     message_id = request.path["id"]
     after = await queue_changes.cancel_message(request.ctx, request.account_id, message_id)
-    canceled = sum(one.status == statuses.RecipientStatus.CANCELED for one in after)
+    canceled = sum(recipient.status == statuses.RecipientStatus.CANCELED for recipient in after)
     notice = "Canceled." if canceled == len(after) else f"Canceled: {canceled} of {len(after)} recipients."
     if not canceled:
         notice = "Not canceled: attempts have begun for all recipients."
@@ -318,7 +318,7 @@ async def show_code(request: requests.PageRequest) -> routing.Response:
     found = await lookup.details(ctx, account_id, message_id)
     async with ctx.previews.hold(account_id):
         preview = await messages_previews.of_message(ctx, account_id, message_id)
-    files = [_file(preview, one) for one in preview.attachments]
+    files = [_file(preview, attachment) for attachment in preview.attachments]
     return request.page(
         "message_code.html",
         message=found.message,

@@ -235,7 +235,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         meters=_meters(guard),
         names=PROVIDERS,
         terms=TERMS,
-        delivery_times={one.provider: one for one in statistics.delivery_times(sample)},
+        delivery_times={delivery_time.provider: delivery_time for delivery_time in statistics.delivery_times(sample)},
         timed_all=sample.back_to is None,
         max_timed=statistics.MAX_TIMED,
         max_counted=statistics.MAX_COUNTED,

@@ -297,10 +297,10 @@ async def show_versions(request: requests.PageRequest) -> routing.Response:
     alias = request.path["alias"]
     template = await templates_templates.find(request.ctx, request.account_id, alias)
     history = await template_drafts.history(request.ctx, request.account_id, alias)
-    numbers = [one.number for one in history]
+    numbers = [version.number for version in history]
     query: VersionsQuery = request.query
     new = _version_query(query.new) if query.new else next(iter(numbers), 0)
-    old = _version_query(query.old) if query.old else max((one for one in numbers if one < new), default=0)
+    old = _version_query(query.old) if query.old else max((number for number in numbers if number < new), default=0)
     differences = None
     if old and new:
         before, after = [await template_drafts.find(request.ctx, request.account_id, alias, one) for one in (old, new)]

@@ -79,13 +79,15 @@ def build(
     found: messages.Details, waiting: Iterable[queue_views.QueuedRecipient], deliveries: list[delivery_log.Entry]
 ) -> Timeline:
     """The steps in order; a long timeline is shortened to the most relevant."""
-    names = {one.id: one.email for one in found.recipients}
+    names = {recipient.id: recipient.email for recipient in found.recipients}
     past = [
-        *(_attempt_step(one, names) for one in found.attempts),
+        *(_attempt_step(attempt, names) for attempt in found.attempts),
         *_steps_without_attempt(found),
         *(
-            _async_bounce_step(one.received_at, names.get(one.recipient_id, ""), one.response)
-            for one in found.async_bounces
+            _async_bounce_step(
+                async_bounce.received_at, names.get(async_bounce.recipient_id, ""), async_bounce.response
+            )
+            for async_bounce in found.async_bounces
         ),
     ]
     webhook_steps = [_webhook_step(entry, names) for entry in deliveries if entry.attempts]
@@ -146,14 +148,14 @@ def _attempt_step(one: attempts.Attempt, names: Mapping[str, str]) -> Step:
 def _steps_without_attempt(found: messages.Details) -> Iterator[Step]:
     """Results without an attempt: suppressed addresses and canceled recipients."""
     ends = {disposition.Verdict.DELIVERED, disposition.Verdict.BOUNCED, disposition.Verdict.FAILED}
-    attempted = {one.recipient_id for one in found.attempts if one.verdict in ends}
+    attempted = {attempt.recipient_id for attempt in found.attempts if attempt.verdict in ends}
     # What was canceled or expired has no time of its own; where all were, it is that of the message.
-    ended_at = found.message.ended_at if len({one.status for one in found.recipients}) == 1 else None
-    for one in found.recipients:
-        if one.status in statuses.FINAL and one.id not in attempted:
-            status = statuses.RecipientStatus(one.status)
-            title, tone = _FINAL_TITLES[status].format(one.email), _FINAL_TONES.get(status, "bad")
-            yield Step(_final_at(one) or ended_at, title, tone, "", one.last_smtp_response or "")
+    ended_at = found.message.ended_at if len({recipient.status for recipient in found.recipients}) == 1 else None
+    for recipient in found.recipients:
+        if recipient.status in statuses.FINAL and recipient.id not in attempted:
+            status = statuses.RecipientStatus(recipient.status)
+            title, tone = _FINAL_TITLES[status].format(recipient.email), _FINAL_TONES.get(status, "bad")
+            yield Step(_final_at(recipient) or ended_at, title, tone, "", recipient.last_smtp_response or "")
 
 
 def _final_at(one: recipients.Recipient) -> int | None:
@@ -178,9 +180,11 @@ def _webhook_step(entry: delivery_log.Entry, names: Mapping[str, str]) -> Step:
 
 
 def _upcoming_steps(waiting: Iterable[queue_views.QueuedRecipient]) -> Iterator[Step]:
-    for one in waiting:
-        if one.state in _UPCOMING_TITLES:
-            yield Step(one.due_at, _UPCOMING_TITLES[one.state].format(one.email), "wait", is_upcoming=True)
+    for recipient in waiting:
+        if recipient.state in _UPCOMING_TITLES:
+            yield Step(
+                recipient.due_at, _UPCOMING_TITLES[recipient.state].format(recipient.email), "wait", is_upcoming=True
+            )
 
 
 def _reply(code: int | None, text: str) -> str:

@@ -134,8 +134,8 @@ async def _values(request: requests.PageRequest) -> dict[str, Any]:
         ),
         "is_connected": await _is_connected(request),
         "snippets": [
-            *(one for one in snippets.over_http(snippet_context) if one.title in OVER_HTTP),
-            *(one for one in snippets.over_smtp(snippet_context) if one.title in OVER_SMTP),
+            *(snippet for snippet in snippets.over_http(snippet_context) if snippet.title in OVER_HTTP),
+            *(snippet for snippet in snippets.over_smtp(snippet_context) if snippet.title in OVER_SMTP),
         ],
         "builtin_endpoint_url": _builtin_endpoint_url(request) if request.site.mail is not None else None,
         "offers_builtin_endpoint": await offers_builtin_endpoint(request),

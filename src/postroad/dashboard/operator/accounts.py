@@ -44,10 +44,10 @@ async def index(request: requests.PageRequest) -> routing.Response:
     search = " ".join((query.search or "").split())[: directory.SEARCH_CHARACTERS]
     after = identifiers.after(query.cursor, identifiers.ACCOUNT)
     found = await directory.page(request.ctx, search=search, state=query.state or "", after=after, limit=ROWS + 1)
-    next_cursor = identifiers.next_cursor([one.account.id for one in found], limit=ROWS)
+    next_cursor = identifiers.next_cursor([account.account.id for account in found], limit=ROWS)
     return request.page(
         "operator/accounts.html",
-        rows=[(one, credits.needs_credits(request.ctx, one.account)) for one in found[:ROWS]],
+        rows=[(account, credits.needs_credits(request.ctx, account.account)) for account in found[:ROWS]],
         search=search,
         state=query.state or "",
         is_first=not after,

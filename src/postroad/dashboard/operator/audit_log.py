@@ -34,9 +34,9 @@ async def index(request: requests.PageRequest) -> routing.Response:
     return request.page(
         "operator/audit_log.html",
         rows=[(entry, audit_log.text(entry)) for entry in found.rows],
-        names=await directory.names(ctx, {one.account_id for one in found.rows}),
+        names=await directory.names(ctx, {row.account_id for row in found.rows}),
         operators=await directory.emails(
-            ctx, {one.user_id for one in found.rows if one.user_id and one.actor_kind == "operator"}
+            ctx, {row.user_id for row in found.rows if row.user_id and row.actor_kind == "operator"}
         ),
         only=account,
         next_url=navigation.url(PATH, **asked, before=found.next_cursor) if found.next_cursor else "",

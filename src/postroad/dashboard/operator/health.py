@@ -44,17 +44,18 @@ async def show(request: requests.PageRequest) -> routing.Response:
     return request.page(
         "operator/health.html",
         run=run,
-        state=None if run is None else table.worst(one.state for one in run.results),
+        state=None if run is None else table.worst(result.state for result in run.results),
         problems=[row for row in rows if row.is_problem],
         others=[row for row in rows if not row.is_problem],
         is_checking=checks.is_running,
         processes=[
-            ProcessRow(one, found.is_alive(one), msgspec.json.decode(one.rates or "{}")) for one in found.processes
+            ProcessRow(process, found.is_alive(process), msgspec.json.decode(process.rates or "{}"))
+            for process in found.processes
         ],
         store=found.store,
         certificates=[
-            (one, None if one.expires_at is None else (one.expires_at - found.now) // times.DAY)
-            for one in found.certificates
+            (certificate, None if certificate.expires_at is None else (certificate.expires_at - found.now) // times.DAY)
+            for certificate in found.certificates
         ],
         few_days=FEW_DAYS,
         jobs=jobs.job_rows((await operator_jobs.listed(request.ctx))[:JOBS], now=found.now),
@@ -63,7 +64,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
 
 def _worst_first(results: Sequence[table.Result]) -> list[CheckRow]:
     order = list(reversed(findings.State))
-    rows = [CheckRow(one.name, each) for one in results for each in one.findings]
+    rows = [CheckRow(result.name, each) for result in results for each in result.findings]
     return sorted(rows, key=lambda row: order.index(row.finding.state))
 
 

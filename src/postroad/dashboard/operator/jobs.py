@@ -48,12 +48,12 @@ class JobRow(msgspec.Struct, frozen=True):
 def job_rows(some: Sequence[stored_jobs.Job], *, now: int) -> list[JobRow]:
     return [
         JobRow(
-            one,
-            TITLES.get(one.kind, one.kind),
-            operator_jobs.state_of(one, now=now),
-            msgspec.json.decode(one.result),
+            job,
+            TITLES.get(job.kind, job.kind),
+            operator_jobs.state_of(job, now=now),
+            msgspec.json.decode(job.result),
         )
-        for one in some
+        for job in some
     ]
 
 
@@ -72,7 +72,7 @@ CONSISTENCY_PATH: Final = "/operator/consistency"
 async def show_consistency(request: requests.PageRequest) -> routing.Response:
     now = request.ctx.clock()
     rows = job_rows(
-        [one for one in await operator_jobs.listed(request.ctx) if one.kind == operator_jobs.CONSISTENCY_KIND], now=now
+        [job for job in await operator_jobs.listed(request.ctx) if job.kind == operator_jobs.CONSISTENCY_KIND], now=now
     )
     is_running = any(row.state == stored_jobs.RUNNING for row in rows)
     return request.page("operator/consistency.html", rows=rows, is_running=is_running)

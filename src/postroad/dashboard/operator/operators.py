@@ -25,7 +25,7 @@ async def index(
 ) -> routing.Response:
     """The operators, with a link that was made for one of them."""
     found = await users.operators(request.ctx)
-    names = await directory.names(request.ctx, {one.account_id for one in found})
+    names = await directory.names(request.ctx, {operator.account_id for operator in found})
     return request.page(
         "operator/operators.html",
         status=status,

@@ -73,8 +73,10 @@ class ProviderRow(msgspec.Struct, frozen=True):
 async def index(request: requests.PageRequest) -> routing.Response:
     """All of them, those that are not open first."""
     counted = await request.site.operator_state.queue.read(request.ctx) or operator_queue.NOTHING
-    totals = {one.provider: one for one in counted.providers}
-    found = [ProviderRow(one, totals.get(one.name)) for one in await destinations.listed(request.ctx)]
+    totals = {provider.provider: provider for provider in counted.providers}
+    found = [
+        ProviderRow(destination, totals.get(destination.name)) for destination in await destinations.listed(request.ctx)
+    ]
     found.sort(key=lambda row: row.destination.state == destinations.OPEN)
     return request.page("operator/providers.html", rows=found, counted_at=counted.at)
 

@@ -56,16 +56,16 @@ async def show(request: requests.PageRequest) -> routing.Response:
     ctx = request.ctx
     counted = await request.site.operator_state.queue.read(ctx) or operator_queue.NOTHING
     ages = counted.by_age()
-    started = [one for one in await operator_jobs.listed(ctx) if one.kind.startswith("queue.")]
+    started = [job for job in await operator_jobs.listed(ctx) if job.kind.startswith("queue.")]
     return request.page(
         "operator/queue.html",
         counted=counted,
         states=counted.by_state(),
-        oldest_at=min((one.queued_at for one in counted.totals), default=None),
+        oldest_at=min((total.queued_at for total in counted.totals), default=None),
         ages=[(AGES[name], number) for name, number in ages.items()],
         accounts=counted.accounts[:LARGEST],
         domains=counted.domains[:LARGEST],
-        causes=[(one, operator_queue.explain(one)) for one in counted.reasons[:LARGEST]],
+        causes=[(reason, operator_queue.explain(reason)) for reason in counted.reasons[:LARGEST]],
         sample=operator_queue.SAMPLE,
         title_of=providers.title_of,
         holds=await holds.in_force(ctx),

@@ -210,7 +210,7 @@ async def show_sso(request: requests.PageRequest) -> routing.Response:
     """The connection, or an empty form."""
     found = await sso_connections.find(request.ctx, request.account_id)
     domains = await domain_registry.of_account(request.ctx, request.account_id)
-    names = [one.name for one in domains if one.verified_at is not None]
+    names = [domain.name for domain in domains if domain.verified_at is not None]
     chosen = [] if found is None else found.domains
     return request.page(
         "team_sso.html",

@@ -52,7 +52,7 @@ async def export_file(request: requests.PageRequest) -> routing.Response:
 
 def grouped_actions(request: requests.PageRequest) -> dict[str, list[str]]:
     groups = [group for group in GROUPS if request.site.has_credits or group != "credits"]
-    return {group: [one for one in audit_log.ACTIONS if one.startswith(f"{group}.")] for group in groups}
+    return {group: [action for action in audit_log.ACTIONS if action.startswith(f"{group}.")] for group in groups}
 
 
 def filters_of(request: requests.PageRequest) -> audit_log.Filters:

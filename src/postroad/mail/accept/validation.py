@@ -159,7 +159,9 @@ class CheckedSend(CheckedMessage, frozen=True, kw_only=True):
 
     @property
     def size(self) -> int:
-        files = sum([len(one.content) for one in self.attachments]) * 4 // 3 if self.attachments else 0  # in base64
+        files = (
+            sum([len(attachment.content) for attachment in self.attachments]) * 4 // 3 if self.attachments else 0
+        )  # in base64
         return len(self.text or "") + len(self.html or "") + files
 
 

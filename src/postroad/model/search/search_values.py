@@ -29,7 +29,7 @@ STATUSES: Final[tuple[str, ...]] = (
 )
 CAUSES: Final[tuple[str, ...]] = (
     *reasons.Fault,
-    *(name for name, one in reasons.REASONS.items() if one.fault),
+    *(name for name, reason in reasons.REASONS.items() if reason.fault),
     failure_causes.ENDED,
 )
 # What people call mailboxes of a provider.

@@ -171,7 +171,7 @@ class AcmeClient:
             if name.lower() not in wanted:
                 # Every listener would show a proof for it, and one that is no host name could not be shown.
                 raise AcmeError(f"the authority wants a proof for another name: {name}")
-            body = next((one for one in authorization.body.challenges if one.chall.typ == kind), None)
+            body = next((challenge for challenge in authorization.body.challenges if challenge.chall.typ == kind), None)
             if body is None:
                 raise AcmeError(f"the authority offers no challenge {kind} for {name}")
             response, authorized = body.response_and_validation(self._key)
@@ -189,7 +189,9 @@ class AcmeClient:
     def poll(self, order: Order) -> str | None:
         """The certificate with its chain in PEM; None while it is not ready."""
         if not order.is_validated:
-            order.is_validated = all(self._is_validated(one) for one in order.resource.authorizations)
+            order.is_validated = all(
+                self._is_validated(authorization) for authorization in order.resource.authorizations
+            )
             return None
         try:
             # The library polls until the deadline, at least once.
@@ -204,7 +206,7 @@ class AcmeClient:
             return True
         if found.body.status == messages.STATUS_PENDING:
             return False
-        reasons = [str(one.error.detail) for one in found.body.challenges if one.error is not None]
+        reasons = [str(challenge.error.detail) for challenge in found.body.challenges if challenge.error is not None]
         name = found.body.identifier.value
         raise AcmeError(f"{name} could not be validated: {'; '.join(reasons) or found.body.status}")
 

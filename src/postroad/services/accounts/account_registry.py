@@ -320,9 +320,9 @@ async def _keep_an_operator(ctx: context.Context, tx: store.Transaction, account
     if ctx.actor is callers.OPERATOR:
         return
     found = await users.operators(tx)
-    if all(one.account_id != account_id for one in found):
+    if all(operator.account_id != account_id for operator in found):
         return
-    if all(one.account_id == account_id for one in await users.operators_who_can_log_in(tx)):
+    if all(user.account_id == account_id for user in await users.operators_who_can_log_in(tx)):
         raise errors.Conflict(
             "no operator could log in any more: make a user of another account an operator first, "
             "or use 'postroad account close'"

@@ -226,8 +226,8 @@ async def recent_usage(ctx: context.Context, account_id: str, zone: dt.tzinfo) -
         floor = await stored_accounts.usage_floor(tx, account_id, after=after, examined=MAX_MESSAGES)
         tags = await stored_accounts.usage_by_tag(tx, account_id, after=floor or after, limit=MAX_TAGS)
     by_day: collections.Counter[dt.date] = collections.Counter()
-    for one in sums:
-        by_day[times.local((from_hour + one.bucket) * times.HOUR, zone).date()] += one.recipients
+    for hour in sums:
+        by_day[times.local((from_hour + hour.bucket) * times.HOUR, zone).date()] += hour.recipients
     days = [first + dt.timedelta(days=place) for place in range(USAGE_DAYS)]
     counted_from = None if floor is None else identifiers.time_of(floor, identifiers.MESSAGE)
     return Usage([(day, by_day[day]) for day in days], tags, counted_from)

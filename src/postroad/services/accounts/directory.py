@@ -56,7 +56,7 @@ async def page(ctx: context.Context, *, search: str, state: str, after: str, lim
             after=after,
             limit=limit,
         )
-        ids = [one.id for one in found]
+        ids = [account.id for account in found]
         after_day = times.day_of(now) - ctx.settings.bounce_guard.days
         guards = await mail_counts.guard_sums(tx, ids, after_day=after_day) if ids else {}
         volumes = [await _volume(tx, account_id, now=now, hours=DAY_HOURS) for account_id in ids]

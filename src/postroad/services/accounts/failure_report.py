@@ -60,14 +60,14 @@ async def read(ctx: context.Context, account_id: str, chosen: chart_ranges.Range
             limit=MAX_EXAMPLES_EXAMINED,
         )
     # The newest of each kind is kept, which comes last.
-    examples = {(one.reason, _provider(one)): one for one in reversed(refused)}
+    examples = {(example.reason, _provider(example)): example for example in reversed(refused)}
     earlier = _sums(before)
     groups = [
         FailureGroup(
             cause=cause,
             provider=provider,
-            bounced=sum(one.bounced for one in rows),
-            failed=sum(one.failed for one in rows),
+            bounced=sum(row.bounced for row in rows),
+            failed=sum(row.failed for row in rows),
             before=earlier.get((cause, provider), 0),
             trend=_trend(rows, chosen),
             example=examples.get((cause, provider)),
@@ -76,8 +76,8 @@ async def read(ctx: context.Context, account_id: str, chosen: chart_ranges.Range
     ]
     return FailureReport(
         sorted(groups, key=lambda one: (-one.count, one.cause, one.provider)),
-        bounced=sum(one.bounced for one in groups),
-        failed=sum(one.failed for one in groups),
+        bounced=sum(group.bounced for group in groups),
+        failed=sum(group.failed for group in groups),
         before=sum(earlier.values()),
     )
 
@@ -87,16 +87,16 @@ async def _counts(
 ) -> list[mail_counts.FailureTotal]:
     """The counts by cause, and what the hourly counts have beyond them."""
     rest = {
-        (from_hour + one.bucket, one.provider): [one.bounced, one.failed]
-        for one in await mail_counts.hourly_sums(tx, account_id, from_hour=from_hour, until_hour=until_hour, hours=1)
+        (from_hour + hour.bucket, hour.provider): [hour.bounced, hour.failed]
+        for hour in await mail_counts.hourly_sums(tx, account_id, from_hour=from_hour, until_hour=until_hour, hours=1)
     }
     counted = await mail_counts.failures_between(tx, account_id, from_hour=from_hour, until_hour=until_hour)
     # Old hours are deleted from one table before the other.
-    known = [one for one in counted if (one.hour, one.provider) in rest]
-    for one in known:
-        left = rest[one.hour, one.provider]
-        left[0] -= one.bounced
-        left[1] -= one.failed
+    known = [total for total in counted if (total.hour, total.provider) in rest]
+    for total in known:
+        left = rest[total.hour, total.provider]
+        left[0] -= total.bounced
+        left[1] -= total.failed
     unknown = (
         mail_counts.FailureTotal(hour, provider, failure_causes.UNKNOWN, *left)
         for (hour, provider), left in rest.items()
@@ -107,8 +107,8 @@ async def _counts(
 
 def _by_key(rows: Iterable[mail_counts.FailureTotal]) -> dict[Key, list[mail_counts.FailureTotal]]:
     found: dict[Key, list[mail_counts.FailureTotal]] = {}
-    for one in rows:
-        found.setdefault((one.reason, one.provider), []).append(one)
+    for row in rows:
+        found.setdefault((row.reason, row.provider), []).append(row)
     return found
 
 
@@ -118,8 +118,8 @@ def _sums(rows: Iterable[mail_counts.FailureTotal]) -> dict[Key, int]:
 
 def _trend(rows: Iterable[mail_counts.FailureTotal], chosen: chart_ranges.Range) -> list[int]:
     trend = [0] * len(chosen.starts)
-    for one in rows:
-        trend[chosen.place_of(one.hour)] += one.bounced + one.failed
+    for row in rows:
+        trend[chosen.place_of(row.hour)] += row.bounced + row.failed
     return trend
 
 

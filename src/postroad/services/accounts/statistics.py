@@ -99,12 +99,13 @@ async def read_sample(
 def hourly_sample(sample: Sample, *, from_hour: int) -> list[mail_counts.BucketTotal]:
     """The sample as hourly counts, from an hour on. A recipient counts for the provider of its last attempt."""
     counts: dict[tuple[int, str], collections.Counter[str]] = collections.defaultdict(collections.Counter)
-    accepted = {one.message_id: one.created_at // times.HOUR for one in sample.recipients}
+    accepted = {recipient.message_id: recipient.created_at // times.HOUR for recipient in sample.recipients}
     for hour, count in collections.Counter(accepted.values()).items():
         counts[hour, ""]["messages"] += count
     # Few kinds of many recipients: what follows is done once for each kind.
     kinds = collections.Counter(
-        (one.created_at // times.HOUR, one.provider_queue, one.status, one.attempt_count) for one in sample.recipients
+        (recipient.created_at // times.HOUR, recipient.provider_queue, recipient.status, recipient.attempt_count)
+        for recipient in sample.recipients
     )
     for (hour, provider_queue, status, attempt_count), count in kinds.items():
         counts[hour, ""]["recipients"] += count
@@ -122,10 +123,12 @@ def hourly_sample(sample: Sample, *, from_hour: int) -> list[mail_counts.BucketT
 def delivery_times(sample: Sample) -> list[DeliveryTime]:
     """Delivery times by provider, most deliveries first. A scheduled message is timed from its `send_at` on."""
     by_provider: dict[str, list[int]] = {}
-    for one in sample.recipients:
-        if one.delivered_at is not None:
-            began = max(one.created_at, one.send_at or 0)
-            by_provider.setdefault(_provider_of_row(one.provider_queue), []).append(max(0, one.delivered_at - began))
+    for recipient in sample.recipients:
+        if recipient.delivered_at is not None:
+            began = max(recipient.created_at, recipient.send_at or 0)
+            by_provider.setdefault(_provider_of_row(recipient.provider_queue), []).append(
+                max(0, recipient.delivered_at - began)
+            )
     found = [
         DeliveryTime(name, len(durations), _percentile(durations, 50), _percentile(durations, 95))
         for name, durations in by_provider.items()
@@ -333,7 +336,7 @@ async def change_fingerprint(ctx: context.Context, account_id: str) -> bytes:
         deliveries = await _newest_deliveries(tx, account_id)
     state = (account.available, account.reserved, account.status) if account else ()
     # The hour is included: what leaves the window must not hide what enters it.
-    text = repr((from_hour, state, tuple(counts), [tuple(one) for one in deliveries]))
+    text = repr((from_hour, state, tuple(counts), [tuple(delivery) for delivery in deliveries]))
     return hashlib.blake2b(text.encode(), digest_size=PULSE_BYTES).digest()
 
 
@@ -346,13 +349,13 @@ async def _newest_deliveries(tx: store.Transaction, account_id: str) -> list[sto
 
 
 def total(sums: Sequence[mail_counts.BucketTotal]) -> Counts:
-    return Counts(*(sum(getattr(one, name) for one in sums) for name in _COUNTED))
+    return Counts(*(sum(getattr(bucket, name) for bucket in sums) for name in _COUNTED))
 
 
 def _series(sums: Sequence[mail_counts.BucketTotal], chosen: chart_ranges.Range) -> Series:
     by_place: list[list[mail_counts.BucketTotal]] = [[] for _ in chosen.starts]
-    for one in sums:
-        by_place[chosen.place_of(chosen.from_hour + one.bucket)].append(one)
+    for bucket in sums:
+        by_place[chosen.place_of(chosen.from_hour + bucket.bucket)].append(bucket)
     buckets = [total(found) for found in by_place]
     return Series(chosen.starts, *([getattr(bucket, name) for bucket in buckets] for name in _COUNTED))
 
@@ -363,9 +366,9 @@ def _providers(sums: Sequence[mail_counts.BucketTotal]) -> list[ProviderCounts]:
     Results that no server decided belong to no provider.
     """
     by_name: dict[str, list[mail_counts.BucketTotal]] = {}
-    for one in sums:
-        if one.provider:
-            by_name.setdefault(one.provider, []).append(one)
+    for bucket in sums:
+        if bucket.provider:
+            by_name.setdefault(bucket.provider, []).append(bucket)
     totals = {name: total(found) for name, found in by_name.items()}
     found = [ProviderCounts(name, of.delivered, of.bounced, of.failed, of.deferred) for name, of in totals.items()]
     return sorted(found, key=_sort_key)

@@ -200,7 +200,7 @@ class DomainDns:
             self._service = domain_records.service(
                 host=delivery.hostname or await _system_name(),
                 spf=self._settings.domains.spf,
-                source_addresses=[one.address for one in self._settings.sources],
+                source_addresses=[source.address for source in self._settings.sources],
                 has_upstreams=bool(self._settings.upstreams),
                 return_path_domain=delivery.return_path_domain,
             )

@@ -135,26 +135,31 @@ class Importer:
 
     async def _templates(self) -> None:
         section = self._report.templates
-        async for one in self._reader.templates():
-            if isinstance(one, found.Unusable):
-                section.refused.append(Item(one.name, (one.reason,)))
+        async for template in self._reader.templates():
+            if isinstance(template, found.Unusable):
+                section.refused.append(Item(template.name, (template.reason,)))
                 continue
-            with _Refusals(section, one.alias):
-                validation.check_alias("alias", one.alias)
-                new = one.bodies
+            with _Refusals(section, template.alias):
+                validation.check_alias("alias", template.alias)
+                new = template.bodies
                 templates.check(subject=new.subject, text=new.text, html=new.html)
                 try:
-                    old = await templates.find(self._ctx, self._account_id, one.alias)
+                    old = await templates.find(self._ctx, self._account_id, template.alias)
                 except errors.NotFound:
                     if not self._dry_run:
                         await templates.put(
-                            self._ctx, self._account_id, one.alias, subject=new.subject, text=new.text, html=new.html
+                            self._ctx,
+                            self._account_id,
+                            template.alias,
+                            subject=new.subject,
+                            text=new.text,
+                            html=new.html,
                         )
-                    section.created.append(Item(one.alias, one.notes))
+                    section.created.append(Item(template.alias, template.notes))
                 else:
                     is_same = (old.subject, old.text, old.html) == (new.subject, new.text, new.html)
                     section.existing.append(
-                        Item(one.alias, () if is_same else ("the template here differs and was not changed",))
+                        Item(template.alias, () if is_same else ("the template here differs and was not changed",))
                     )
 
     async def _suppressions(self) -> None:
@@ -166,16 +171,16 @@ class Importer:
     async def _add(self, rows: Sequence[found.Suppression]) -> None:
         section, now = self._report.suppressions, self._ctx.clock()
         wanted: dict[str, stored.Suppression] = {}
-        for one in rows:
+        for row in rows:
             try:
-                key = address.parse(one.email).key
+                key = address.parse(row.email).key
             except address.AddressError as problem:
                 section.refused += 1
                 if len(section.refusals) < SHOWN_REFUSALS:
-                    section.refusals.append(Item(found.plain(one.email), (str(problem),)))
+                    section.refusals.append(Item(found.plain(row.email), (str(problem),)))
                 continue
-            since = now if one.created_at is None else min(one.created_at, now)
-            wanted.setdefault(key, stored.Suppression(self._account_id, key, one.source, one.reason, None, None, since))
+            since = now if row.created_at is None else min(row.created_at, now)
+            wanted.setdefault(key, stored.Suppression(self._account_id, key, row.source, row.reason, None, None, since))
         if self._dry_run:
             async with self._ctx.store.reading() as tx:
                 added = len(wanted) - len(await stored.find(tx, [(self._account_id, key) for key in wanted]))
@@ -195,9 +200,9 @@ class Importer:
 
     async def _webhooks(self) -> None:
         section = self._report.webhooks
-        urls = {one.url for one in await endpoints.of_account(self._ctx, self._account_id)}
-        async for one in self._reader.webhooks():
-            given, headers = _without_credentials(one)
+        urls = {webhook.url for webhook in await endpoints.of_account(self._ctx, self._account_id)}
+        async for webhook in self._reader.webhooks():
+            given, headers = _without_credentials(webhook)
             shown = given.partition("?")[0]
             with _Refusals(section, shown):
                 # Not enabled, so the host is not looked up.
@@ -205,7 +210,7 @@ class Importer:
                 if url in urls:
                     section.existing.append(Item(shown))
                     continue
-                known, missing = self._events(one)
+                known, missing = self._events(webhook)
                 urls.add(url)
                 saved = None if self._dry_run else await self._create(url, known, headers)
                 notes = [_DISABLED, *([f"events that do not exist here: {', '.join(missing)}"] if missing else [])]

@@ -151,7 +151,7 @@ async def run(
 
 def waiting(selected: Sequence[messages.Message]) -> list[messages.Message]:
     """Those that can be retried or canceled: a recipient waits."""
-    return [one for one in selected if one.status == statuses.MessageStatus.QUEUED]
+    return [message for message in selected if message.status == statuses.MessageStatus.QUEUED]
 
 
 async def resendable(
@@ -166,7 +166,11 @@ async def resendable(
 
 def _failed(selected: Sequence[messages.Message]) -> list[messages.Message]:
     """Those with a final result that did not reach everybody."""
-    return [one for one in selected if one.status in {statuses.MessageStatus.PARTIAL, statuses.MessageStatus.FAILED}]
+    return [
+        message
+        for message in selected
+        if message.status in {statuses.MessageStatus.PARTIAL, statuses.MessageStatus.FAILED}
+    ]
 
 
 async def send_again(
@@ -209,7 +213,7 @@ async def _change_queue(
     """Only messages that are not final are in the queue."""
     queued = waiting(selected)
     report.unchanged[FINAL_RESULT] = sum(
-        one.recipient_count for one in selected if one.status != statuses.MessageStatus.QUEUED
+        message.recipient_count for message in selected if message.status != statuses.MessageStatus.QUEUED
     )
     if action is Action.RETRY and queued:
         await _take_turn(ctx, account_id)
@@ -223,12 +227,12 @@ def steps(queued: Sequence[messages.Message]) -> Iterator[list[str]]:
     """The ids of messages that are changed in one transaction."""
     ids: list[str] = []
     reached = 0
-    for one in queued:
-        if ids and (len(ids) == STEP_MESSAGES or reached + one.recipient_count > STEP_RECIPIENTS):
+    for message in queued:
+        if ids and (len(ids) == STEP_MESSAGES or reached + message.recipient_count > STEP_RECIPIENTS):
             yield ids
             ids, reached = [], 0
-        ids.append(one.id)
-        reached += one.recipient_count
+        ids.append(message.id)
+        reached += message.recipient_count
     if ids:
         yield ids
 

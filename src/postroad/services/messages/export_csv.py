@@ -79,7 +79,7 @@ async def export(
 
 
 async def _read(ctx: context.Context, account_id: str, part: Sequence[stored_messages.Message]) -> _Step:
-    ids = [one.id for one in part]
+    ids = [message.id for message in part]
     async with ctx.store.scanning(account_id) as tx:
         results = await stored_messages.recipient_results(tx, account_id, ids)
         tags = await stored_messages.tags(tx, [(account_id, one) for one in ids])
@@ -88,7 +88,9 @@ async def _read(ctx: context.Context, account_id: str, part: Sequence[stored_mes
 
 
 def _lines(step: _Step) -> bytes:
-    return csv_rows.lines(_cells(one, to, step) for one in step.messages for to in step.results.get(one.id, []))
+    return csv_rows.lines(
+        _cells(message, to, step) for message in step.messages for to in step.results.get(message.id, [])
+    )
 
 
 def _cells(one: stored_messages.Message, to: stored_messages.RecipientResult, step: _Step) -> tuple[str | int, ...]:

@@ -237,7 +237,7 @@ async def receipts(
 ) -> dict[str, model_receipt.Receipt]:
     """The receipts of messages of an account, by message id."""
     async with ctx.store.scanning(account_id) as tx:
-        stored = {one.id: await stored_messages.response(tx, account_id, one.id) for one in listed}
+        stored = {message.id: await stored_messages.response(tx, account_id, message.id) for message in listed}
     return {message_id: _RECEIPT.decode(found[0]) for message_id, found in stored.items() if found is not None}
 
 
@@ -246,7 +246,7 @@ async def recipients_of(
 ) -> dict[str, list[stored_messages.Recipient]]:
     """The recipients of messages of an account, by message id."""
     async with ctx.store.scanning(account_id) as tx:
-        return {one.id: await stored_messages.recipients(tx, account_id, one.id) for one in listed}
+        return {message.id: await stored_messages.recipients(tx, account_id, message.id) for message in listed}
 
 
 async def raw(ctx: context.Context, account_id: str, message_id: str) -> bytes:

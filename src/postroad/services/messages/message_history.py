@@ -57,11 +57,11 @@ async def newest_events(ctx: context.Context, account_id: str, found: lookup.Sea
 def _newest(found: Sequence[messages.Message]) -> Iterator[messages.Message]:
     """Messages with at most so many recipients together, and at least one message."""
     reached = 0
-    for one in found:
-        reached += one.recipient_count
-        if reached > max(MAX_RECIPIENTS, one.recipient_count):
+    for message in found:
+        reached += message.recipient_count
+        if reached > max(MAX_RECIPIENTS, message.recipient_count):
             return
-        yield one
+        yield message
 
 
 def _accepted(message: messages.Message) -> Event:

@@ -46,7 +46,11 @@ async def cancel_batch(ctx: context.Context, tx: store.Transaction, account_id: 
 
     The caller writes the audit log, and sets `ctx.webhook_wakeup` after the commit.
     """
-    free = [one for message_id in message_ids for one in await queue_views.unattempted(tx, account_id, message_id)]
+    free = [
+        recipient
+        for message_id in message_ids
+        for recipient in await queue_views.unattempted(tx, account_id, message_id)
+    ]
     await _end(ctx, tx, free, response=BY_SENDER, ended_as=statuses.RecipientStatus.CANCELED, now=ctx.clock())
     return len(free)
 
@@ -70,8 +74,8 @@ async def _end_unleased(
 ) -> int:
     async with ctx.store.transaction() as tx:
         # Locked in the order in which results are recorded: accounts first.
-        await accounts.lock(tx, {one.account_id for one in some})
-        free = await queue_views.still_unleased(tx, [one.key for one in some])
+        await accounts.lock(tx, {recipient.account_id for recipient in some})
+        free = await queue_views.still_unleased(tx, [recipient.key for recipient in some])
         await _end(ctx, tx, free, response=response, ended_as=ended_as, now=ctx.clock())
     return len(free)
 
@@ -90,8 +94,8 @@ async def _end(
         return 0
     ended = [
         outcomes.Outcome(
-            key=one.key,
-            email_key=one.email_key,
+            key=recipient.key,
+            email_key=recipient.email_key,
             recipient_count=0,
             verdict=disposition.Verdict.FAILED,
             smtp_code=None,
@@ -101,7 +105,7 @@ async def _end(
             worker="",
             ended_as=ended_as,
         )
-        for one in free
+        for recipient in free
     ]
     (result,) = await outcomes.record(tx, [ended], outbox=ctx.outbox)
     return result.events

@@ -141,17 +141,17 @@ async def _original(
 
 def _wanted(known: Sequence[messages.Recipient], to: Recipients, recipient_id: str | None) -> list[messages.Recipient]:
     if recipient_id is not None:
-        known = [one for one in known if one.id == recipient_id]
+        known = [recipient for recipient in known if recipient.id == recipient_id]
         if not known:
             raise errors.NotFound("recipient_id: no such recipient in this message")
     elif to is Recipients.FAILED:
-        failed = [one for one in known if one.status in FAILED]
+        failed = [recipient for recipient in known if recipient.status in FAILED]
         if not failed:
             raise NobodyFailed(
                 'no recipient of this message has failed; to send it to all of them again, set recipients to "all"'
             )
         return failed
-    waiting = sum(one.status not in statuses.FINAL for one in known)
+    waiting = sum(recipient.status not in statuses.FINAL for recipient in known)
     if waiting:
         raise errors.Conflict(
             f"{waiting} of the recipients {'is' if waiting == 1 else 'are'} still being delivered; retry or cancel "

@@ -29,7 +29,7 @@ async def save(ctx: context.Context, account_id: str, *, name: str, search: str)
     async with ctx.store.transaction() as tx:
         await accounts.lock(tx, [account_id])
         others = await message_search.saved_views(tx, account_id)
-        if len(others) >= MAX_VIEWS and name not in {one.name for one in others}:
+        if len(others) >= MAX_VIEWS and name not in {other.name for other in others}:
             raise errors.Conflict(f"an account has at most {MAX_VIEWS} saved views; remove one that you do not need")
         await message_search.put_view(tx, view)
         await audit_log.write(ctx, tx, account_id, "view.saved", name, search)
@@ -42,7 +42,9 @@ async def rename(ctx: context.Context, account_id: str, view_id: str, name: str)
     async with ctx.store.transaction() as tx:
         await accounts.lock(tx, [account_id])
         view = await _find(tx, account_id, view_id)
-        if name != view.name and name in {one.name for one in await message_search.saved_views(tx, account_id)}:
+        if name != view.name and name in {
+            saved_view.name for saved_view in await message_search.saved_views(tx, account_id)
+        }:
             raise errors.Conflict(f"name: another view is called {name}; choose another name or remove that view")
         await message_search.rename_view(tx, account_id, view_id, name)
         await audit_log.write(ctx, tx, account_id, "view.renamed", view.name, name)
@@ -60,9 +62,9 @@ async def remove(ctx: context.Context, account_id: str, view_id: str) -> str:
 
 
 async def _find(tx: store.Transaction, account_id: str, view_id: str) -> message_search.SavedView:
-    for one in await message_search.saved_views(tx, account_id):
-        if one.id == view_id:
-            return one
+    for view in await message_search.saved_views(tx, account_id):
+        if view.id == view_id:
+            return view
     raise errors.NotFound("no such saved view in this account")
 
 

@@ -56,7 +56,7 @@ class AcmeCertificate(server_tls.MemoryCertificate):
                     pending = await certificates.challenges(tx, TLS_ALPN, now=self._ctx.clock())
         except errors.PostroadError:
             return
-        self.challenges.replace({one.name: one.key_authorization for one in pending})
+        self.challenges.replace({challenge.name: challenge.key_authorization for challenge in pending})
         if found is not None and found.issued_at != self._issued_at:
             self._issued_at = found.issued_at
             self._use(found)
@@ -157,9 +157,9 @@ async def of_listeners(ctx: context.Context) -> list[ListenerCertificate]:
 async def seconds_left(ctx: context.Context) -> dict[tuple[str, ...], float]:
     now = ctx.clock()
     return {
-        (one.listener,): (one.expires_at - now) / times.SECOND
-        for one in await of_listeners(ctx)
-        if one.expires_at is not None
+        (listener.listener,): (listener.expires_at - now) / times.SECOND
+        for listener in await of_listeners(ctx)
+        if listener.expires_at is not None
     }
 
 
@@ -296,8 +296,10 @@ class Renewer:
             await certificates.put_challenges(
                 tx,
                 [
-                    certificates.StoredChallenge(one.token, one.name.lower(), kind, one.key_authorization, expires_at)
-                    for one in challenges
+                    certificates.StoredChallenge(
+                        challenge.token, challenge.name.lower(), kind, challenge.key_authorization, expires_at
+                    )
+                    for challenge in challenges
                 ],
             )
         try:
@@ -306,7 +308,9 @@ class Renewer:
             yield
         finally:
             async with self._ctx.store.transaction() as tx:
-                await certificates.remove_challenges(tx, [one.token for one in challenges], now=self._ctx.clock())
+                await certificates.remove_challenges(
+                    tx, [challenge.token for challenge in challenges], now=self._ctx.clock()
+                )
 
     async def _store(self, chain: str, key: bytes) -> Result:
         server_tls.context_of(chain.encode(), key)  # one that cannot be used must not replace one that can

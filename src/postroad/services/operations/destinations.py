@@ -45,14 +45,16 @@ class Destination(msgspec.Struct, frozen=True):
     @property
     def state(self) -> str:
         """The worst that a worker reports, or that an operator has paused it."""
-        states = [one.state for one in self.reported if not one.source] + ([PAUSED] if self.is_paused else [])
+        states = [queue_status.state for queue_status in self.reported if not queue_status.source] + (
+            [PAUSED] if self.is_paused else []
+        )
         return max(states, key=SEVERITY.index, default=OPEN)
 
 
 async def listed(ctx: context.Context) -> list[Destination]:
     """The providers with names, the upstreams, and all others that are not simply open."""
     changes, reported = await _read(ctx)
-    names = [*providers.PROVIDERS, *(one.provider_queue for one in ctx.settings.upstreams)]
+    names = [*providers.PROVIDERS, *(upstream.provider_queue for upstream in ctx.settings.upstreams)]
     names += sorted(({one.provider_queue for one in reported} | changes.keys()) - set(names))[:MAX_LISTED]
     return [_destination(ctx, name, changes, reported) for name in names]
 
@@ -75,7 +77,7 @@ def _destination(
     changes: delivery_controls.Overrides,
     reported: Sequence[processes.QueueStatus],
 ) -> Destination:
-    own = [one for one in reported if one.provider_queue == name]
+    own = [queue_status for queue_status in reported if queue_status.provider_queue == name]
     return Destination(name, of_settings(ctx.settings, name), delivery_controls.overrides_covering(changes, name), own)
 
 
@@ -161,7 +163,7 @@ def _who(ctx: context.Context) -> str:
 
 def _checked(ctx: context.Context, name: str) -> str:
     """The name of a provider queue: a provider, an upstream of this host's settings, or the name of a host."""
-    if name in providers.PROVIDERS or any(one.provider_queue == name for one in ctx.settings.upstreams):
+    if name in providers.PROVIDERS or any(upstream.provider_queue == name for upstream in ctx.settings.upstreams):
         return name
     try:
         return address.parse_domain(name)

@@ -88,7 +88,7 @@ async def _refresh(ctx: context.Context) -> None:
     shown.low_credits.replace({(): low if ctx.settings.credits.enabled else 0})
     _show_webhooks(shown, events, now=now)
     shown.stored_bytes.replace({("live",): sum(stored.live.values()), ("test",): sum(stored.test.values())})
-    near = {one.account_id for one in queue_limit.near_quota(stored, ctx.settings)}
+    near = {account.account_id for account in queue_limit.near_quota(stored, ctx.settings)}
     shown.near_quota.replace({(): len(near)})
     shown.certificates.replace(await certificates.seconds_left(ctx))
     shown.database_bytes.replace({(): used.size})

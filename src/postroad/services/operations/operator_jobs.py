@@ -144,7 +144,7 @@ async def start_consistency_check(ctx: context.Context, jobs: Jobs) -> processes
         findings: list[dict[str, str]] = []
         for done, check in enumerate(consistency.CHECKS, start=1):
             async with ctx.store.scanning() as tx:
-                findings += [dataclasses.asdict(one) for one in await consistency.findings_of(tx, check)]
+                findings += [dataclasses.asdict(finding) for finding in await consistency.findings_of(tx, check)]
             await report(done, {"counts": counts, "findings": findings})
         return {"counts": counts, "findings": findings}
 

@@ -87,23 +87,29 @@ class Summary(msgspec.Struct, frozen=True):
 
     @property
     def recipients(self) -> int:
-        return sum(one.recipients for one in self.totals)
+        return sum(total.recipients for total in self.totals)
 
     def of_selection(self, chosen: queue_views.Selection) -> int:
         """How many a selection has; 0 if it is not among the largest."""
         if chosen.account_id and chosen.domain:
             return 0
         if chosen.account_id:
-            return sum(one.recipients for one in self.accounts if one.account_id == chosen.account_id)
+            return sum(account.recipients for account in self.accounts if account.account_id == chosen.account_id)
         if chosen.domain:
             return sum(number for domain, number in self.domains if domain == chosen.domain)
         return self.recipients
 
     def by_state(self) -> dict[str, int]:
-        return {state: sum(one.recipients for one in self.totals if one.state == state) for state in queue_views.STATES}
+        return {
+            state: sum(total.recipients for total in self.totals if total.state == state)
+            for state in queue_views.STATES
+        }
 
     def by_age(self) -> dict[str, int]:
-        return {name: sum(one.recipients for one in self.totals if one.age == place) for place, name in enumerate(AGES)}
+        return {
+            name: sum(total.recipients for total in self.totals if total.age == place)
+            for place, name in enumerate(AGES)
+        }
 
 
 NOTHING: Final = Summary(None, (), (), {}, (), (), (), ())
@@ -158,7 +164,7 @@ async def _count_summary(ctx: context.Context) -> Summary:
     async with ctx.store.scanning() as tx:
         totals = await queue_views.totals(tx, [now - age for age in AGES.values() if age is not None])
         largest = await queue_views.largest_accounts(tx, limit=LARGEST)
-        found = [await accounts.by_id(tx, one.account_id) for one in largest]
+        found = [await accounts.by_id(tx, account.account_id) for account in largest]
         domains = await queue_views.domains(tx, queue_views.Filter(), limit=LARGEST)
         causes = await queue_views.due_reasons(tx, examined=SAMPLE)
         held = await stored_holds.holds_in_force(tx)
@@ -272,8 +278,8 @@ async def _change(
 ) -> Mapping[str, int]:
     """Change what can be changed, account by account; returns how many of each."""
     by_account: dict[str, list[queue_views.UnleasedRecipient]] = {}
-    for one in some:
-        by_account.setdefault(one.account_id, []).append(one)
+    for recipient in some:
+        by_account.setdefault(recipient.account_id, []).append(recipient)
     changed = {}
     for account_id, own in by_account.items():
         if action == "cancel":

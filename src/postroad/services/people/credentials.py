@@ -58,7 +58,8 @@ async def settle_secrets(
     revoked = created
     if secrets is SecretsAction.HAND_OVER:
         revoked = CreatedSecrets(
-            [one for one in created.api_keys if (callers.Scope.OPERATOR in callers.scopes_of(one.scopes))], []
+            [api_key for api_key in created.api_keys if (callers.Scope.OPERATOR in callers.scopes_of(api_key.scopes))],
+            [],
         )
     for key in revoked.api_keys:
         await stored_api_keys.revoke_key(tx, user.account_id, key.id, now=ctx.clock())

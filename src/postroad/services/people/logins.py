@@ -79,9 +79,9 @@ async def set_password(ctx: context.Context, tx: store.Transaction, user: users.
 async def after_change(ctx: context.Context, tx: store.Transaction, login_id: str) -> None:
     """What a new password ends in all accounts of a login: sessions and password links. It is audited in each."""
     await sessions.remove_of_login(tx, login_id)
-    for one in await users.of_login(tx, login_id):
-        await sessions.remove_link(tx, one.id)
-        await audit_log.write(ctx, tx, one.account_id, "user.password_changed", one.email)
+    for user in await users.of_login(tx, login_id):
+        await sessions.remove_link(tx, user.id)
+        await audit_log.write(ctx, tx, user.account_id, "user.password_changed", user.email)
 
 
 # Logging in: from an email and a password, or another proof, to a session in one of the person's accounts.
@@ -137,7 +137,7 @@ async def find_for_invitation(ctx: context.Context, email: str, password: str) -
     key = email_key(email) or ""
     async with ctx.store.reading() as tx:
         with_password = await _with_password(tx, key)
-        found = [one for one in with_password if not await sso.is_of_account(tx, one.id)]
+        found = [login for login in with_password if not await sso.is_of_account(tx, login.id)]
     return await _find(ctx, key, found, password)
 
 
@@ -216,7 +216,7 @@ def refusal() -> errors.Unauthorized:
 
 
 async def _with_password(tx: store.Transaction, email_key: str) -> list[users.Login]:
-    return [one for one in await users.logins_by_email(tx, email_key) if one.password_hash is not None]
+    return [login for login in await users.logins_by_email(tx, email_key) if login.password_hash is not None]
 
 
 async def _find(
@@ -224,7 +224,7 @@ async def _find(
 ) -> users.Login | None:
     """The login whose password it is; an email without a login takes the same time."""
     client_address = ctx.actor.client_address
-    pairs = [(one.id, one.password_hash) for one in found] or [(email_key, None)]
+    pairs = [(login.id, login.password_hash) for login in found] or [(email_key, None)]
     async with ctx.store.reading() as tx:
         known = await users.logins_used_from(tx, email_key, login_rules.network_of(client_address))
     targets = [passwords.Target(name, password_hash, name in known) for name, password_hash in pairs]

@@ -279,7 +279,7 @@ async def check(
 async def remove(ctx: context.Context, login: users.Login, passkey_id: str) -> stored_second_factors.Passkey:
     async with ctx.store.transaction() as tx:
         await credentials.bump_access_version(tx)
-        found = [one for one in await stored_second_factors.passkeys(tx, login.id) if one.id == passkey_id]
+        found = [passkey for passkey in await stored_second_factors.passkeys(tx, login.id) if passkey.id == passkey_id]
         if not found or not await stored_second_factors.remove_passkey(tx, login.id, passkey_id):
             raise errors.NotFound("there is no such passkey")
         await people_second_factors.tell_removed(ctx, tx, login, f"the passkey {found[0].name}")

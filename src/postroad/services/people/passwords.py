@@ -82,7 +82,7 @@ class Passwords:
         """The place of the hash that the password matches. All salts are tried, whichever matches."""
         if len(password) > MAX_CHARACTERS or not _is_text(password):
             return None
-        proven = next((one for one in hashes if self._is_proven(self._digest(password, one))), None)
+        proven = next((digest for digest in hashes if self._is_proven(self._digest(password, digest))), None)
         if proven is not None:
             return hashes.index(proven)
         matched = [await self._find(password, same, party) for same in _by_salt(hashes)]
@@ -135,7 +135,7 @@ def _match(hasher: argon2.PasswordHasher, hashes: tuple[str, ...], octets: bytes
         known = argon2.extract_parameters(hashes[0])
         costs = known.time_cost, known.memory_cost, known.parallelism, known.hash_len, known.type, known.version
         computed = argon2.low_level.hash_secret(octets, _salt(hashes[0]), *costs)
-        return next((one for one in hashes if hmac.compare_digest(one.encode(), computed)), None)
+        return next((digest for digest in hashes if hmac.compare_digest(digest.encode(), computed)), None)
     try:
         hasher.verify(hashes[0], octets)
     except argon2.exceptions.VerifyMismatchError:
@@ -146,8 +146,8 @@ def _match(hasher: argon2.PasswordHasher, hashes: tuple[str, ...], octets: bytes
 def _by_salt(hashes: Sequence[str]) -> list[tuple[str, ...]]:
     """The hashes in groups with the same costs and salt, which are all but the last part of a hash."""
     groups: dict[str, list[str]] = {}
-    for one in hashes:
-        groups.setdefault(one.rpartition("$")[0], []).append(one)
+    for digest in hashes:
+        groups.setdefault(digest.rpartition("$")[0], []).append(digest)
     return [tuple(group) for group in groups.values()]
 
 

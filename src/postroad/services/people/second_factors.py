@@ -262,7 +262,7 @@ async def _write_failure(ctx: context.Context, login: users.Login, action: str) 
 
 async def _notice(ctx: context.Context, tx: store.Transaction, login: users.Login, kind: str, factor: str) -> None:
     members = await users.of_login(tx, login.id)
-    told = next((one for one in members if one.id == ctx.actor.user_id), members[0] if members else None)
+    told = next((member for member in members if member.id == ctx.actor.user_id), members[0] if members else None)
     if told is None:
         return
     notice = notice_outbox.NewNotice(

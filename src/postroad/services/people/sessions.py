@@ -242,10 +242,12 @@ async def end_others(ctx: context.Context, current: sessions.Session) -> int:
     """End all sessions and tokens of a person but this one; returns how many."""
     async with ctx.store.transaction() as tx:
         await credentials.bump_access_version(tx)
-        others = [one for one in await sessions.of_login(tx, current.login_id, now=0) if one.id != current.id]
+        others = [
+            session for session in await sessions.of_login(tx, current.login_id, now=0) if session.id != current.id
+        ]
         ended = await sessions.remove_others(tx, current.login_id, but=current.id)
-        for one in others:
-            await audit_end(ctx, tx, one)
+        for other in others:
+            await audit_end(ctx, tx, other)
     ctx.access_cache.invalidate()
     return ended
 
@@ -289,4 +291,4 @@ async def make_token(
 
 
 def _alive(ctx: context.Context, rows: Sequence[sessions.Session]) -> list[sessions.Session]:
-    return [one for one in rows if not is_idle(ctx, one)]
+    return [row for row in rows if not is_idle(ctx, row)]

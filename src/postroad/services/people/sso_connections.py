@@ -85,7 +85,7 @@ async def _has_other_way(tx: store.Transaction, user: users.User) -> bool:
     if login is None:
         return False
     identities = await sso.identities_of_login(tx, login.id)
-    return login.password_hash is not None or any(not one.account_id for one in identities)
+    return login.password_hash is not None or any(not identity.account_id for identity in identities)
 
 
 MAX_DOMAINS: Final = 20
@@ -189,7 +189,7 @@ async def usable(ctx: context.Context, account_id: str) -> Connection:
     if found is None:
         raise errors.InvalidRequest("this account has no single sign-on")
     async with ctx.store.reading() as tx:
-        named = [one for one in found.domains if await _is_usable(ctx, tx, account_id, one)]
+        named = [domain for domain in found.domains if await _is_usable(ctx, tx, account_id, domain)]
     if not named:
         raise errors.InvalidRequest("none of the email domains of this single sign-on is verified any more")
     return Connection(found.row, named)
@@ -280,7 +280,7 @@ async def _is_usable(ctx: context.Context, tx: store.Transaction, account_id: st
 
 def is_reserved(ctx: context.Context, domain: str) -> bool:
     """Whether the people of a domain use the provider of the installation, whatever an account says."""
-    return domain in {address.parse_domain(one) for one in ctx.settings.sso.email_domains}
+    return domain in {address.parse_domain(email_domain) for email_domain in ctx.settings.sso.email_domains}
 
 
 def _sealed(ctx: context.Context, account_id: str, draft: Draft, before: sso.Connection | None) -> bytes | None:

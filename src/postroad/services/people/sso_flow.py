@@ -96,7 +96,7 @@ async def enter_account(ctx: context.Context, plan: Plan, person: identity_provi
         user = await _known_member(tx, plan, person, members)
         is_new = user is None
         if user is None:
-            user = next((one for one in members if address.key_of(one.email) == arrival.email.key), None)
+            user = next((member for member in members if address.key_of(member.email) == arrival.email.key), None)
             user = await _newcomer(ctx, tx, arrival, members) if user is None else user
             await _refuse_taken(tx, plan.account_id, person, user)
         if user.operator_since is not None:
@@ -138,7 +138,7 @@ async def _known_member(
 ) -> users.User | None:
     """The user that the subject was bound to, if they still belong to the account."""
     known = await stored_sso.find_identity(tx, plan.account_id, issuer=person.issuer, subject=person.subject)
-    return None if known is None else next((one for one in members if one.login_id == known.login_id), None)
+    return None if known is None else next((member for member in members if member.login_id == known.login_id), None)
 
 
 async def _newcomer(
@@ -170,7 +170,7 @@ async def _refuse_taken(
 ) -> None:
     """Refuse an email whose user somebody else at the same provider is."""
     known = await stored_sso.identities_of_login(tx, user.login_id) if user.login_id is not None else []
-    if any(one.account_id == connection and one.issuer == person.issuer for one in known):
+    if any(identity.account_id == connection and identity.issuer == person.issuer for identity in known):
         raise errors.Forbidden("somebody else at your provider has logged in with this email before; ask an owner")
 
 
@@ -178,7 +178,7 @@ async def _with_own_login(ctx: context.Context, tx: store.Transaction, user: use
     """The user with a login that reaches this account only."""
     login = await users.login_by_id(tx, user.login_id) if user.login_id is not None else None
     if login is not None and await users.lock_login(tx, login):
-        is_elsewhere = any(not one.account_id for one in await stored_sso.identities_of_login(tx, login.id))
+        is_elsewhere = any(not identity.account_id for identity in await stored_sso.identities_of_login(tx, login.id))
         if not is_elsewhere and len(await users.of_login(tx, login.id)) == 1:
             return user
     await sessions.remove_link(tx, user.id)
@@ -204,7 +204,11 @@ async def _follow_groups(
     role = role_of(arrival.plan, arrival.person)
     if not arrival.plan.roles or role == user.role:
         return
-    owners = [one.id for one in members if one.role == callers.Role.OWNER and one.disabled_at is None and one.joined_at]
+    owners = [
+        member.id
+        for member in members
+        if member.role == callers.Role.OWNER and member.disabled_at is None and member.joined_at
+    ]
     if owners == [user.id]:
         return
     await users.set_role(tx, user.id, role.value)
@@ -247,9 +251,9 @@ async def _member_of_installation(
     """The person as a user of the account that newcomers join, with the roles that their groups give."""
     plan, email = arrival.plan, arrival.email
     members = await users.of_account(tx, plan.account_id)
-    user = next((one for one in members if one.login_id == login.id), None)
+    user = next((member for member in members if member.login_id == login.id), None)
     if user is None:
-        if any(address.key_of(one.email) == email.key for one in members):
+        if any(address.key_of(member.email) == email.key for member in members):
             return  # disabled, or somebody else's
         user = await _newcomer(ctx, tx, arrival, members)
         await auth_logins.give(ctx, tx, user, login_id=login.id)
@@ -266,7 +270,11 @@ async def _follow_operator_groups(
     is_operator = any(group in arrival.person.groups for group in groups)
     if not groups or is_operator == (user.operator_since is not None):
         return
-    able = [one.id for one in await users.operators(tx) if one.disabled_at is None and one.joined_at is not None]
+    able = [
+        operator.id
+        for operator in await users.operators(tx)
+        if operator.disabled_at is None and operator.joined_at is not None
+    ]
     if able == [user.id]:
         return
     await users.set_operator(tx, user.id, since=ctx.clock() if is_operator else None)

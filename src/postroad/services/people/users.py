@@ -97,9 +97,9 @@ async def by_email(ctx: context.Context, email: str, *, account_id: str | None =
 def the_only(found: Sequence[users.User], email: str, *, account_id: str | None) -> users.User | None:
     """The user in this account, or the only one there is."""
     if account_id is not None:
-        return next((one for one in found if one.account_id == account_id), None)
+        return next((user for user in found if user.account_id == account_id), None)
     if len(found) > 1:
-        named = ", ".join(sorted(one.account_id for one in found))
+        named = ", ".join(sorted(user.account_id for user in found))
         raise errors.Conflict(f"user {email!r} belongs to several accounts: {named}; name the account")
     return found[0] if found else None
 
@@ -330,7 +330,9 @@ async def _lock_members(ctx: context.Context, tx: store.Transaction, account_id:
 
 def _acting_role(ctx: context.Context, members: Sequence[users.User]) -> str | None:
     """The role of the acting user, unless disabled; None for whoever is no user of this account."""
-    return next((one.role for one in members if one.id == ctx.actor.user_id and one.disabled_at is None), None)
+    return next(
+        (member.role for member in members if member.id == ctx.actor.user_id and member.disabled_at is None), None
+    )
 
 
 def _check_owners(ctx: context.Context, members: Sequence[users.User], *roles: str | None) -> None:
@@ -340,7 +342,7 @@ def _check_owners(ctx: context.Context, members: Sequence[users.User], *roles: s
 
 
 def _member(members: Sequence[users.User], user_id: str) -> users.User:
-    found = next((one for one in members if one.id == user_id), None)
+    found = next((member for member in members if member.id == user_id), None)
     if found is None:
         raise _not_found()
     return found
@@ -349,9 +351,9 @@ def _member(members: Sequence[users.User], user_id: str) -> users.User:
 def _refuse_last_owner(members: Sequence[users.User], user: users.User) -> None:
     """Refuse to remove, disable or demote the only active owner."""
     able = [
-        one.id
-        for one in members
-        if one.role == callers.Role.OWNER and (one.disabled_at is None and one.joined_at is not None)
+        member.id
+        for member in members
+        if member.role == callers.Role.OWNER and (member.disabled_at is None and member.joined_at is not None)
     ]
     if able == [user.id]:
         raise errors.Conflict("this is the last active owner; make another user an owner first")
@@ -443,7 +445,7 @@ async def remove_operator(ctx: context.Context, user_id: str) -> users.User:
     async with ctx.store.transaction() as tx:
         await stored_credentials.bump_access_version(tx)
         found = await users.operators(tx)
-        user = next((one for one in found if one.id == user_id), None)
+        user = next((operator for operator in found if operator.id == user_id), None)
         if user is None:
             raise errors.NotFound("no such operator")
         able = [one.id for one in await users.operators_who_can_log_in(tx)]

@@ -51,7 +51,7 @@ async def listed(ctx: context.Context) -> list[SourceView]:
     async with ctx.store.reading() as tx:
         states = delivery_controls.source_states_in_force(await delivery_controls.listed_source_states(tx), now=now)
         counts = await mail_counts.sources_since(tx, _first_day(states, now=now))
-    return [_view(ctx, one, states, counts, now=now) for one in ctx.settings.sources]
+    return [_view(ctx, source, states, counts, now=now) for source in ctx.settings.sources]
 
 
 async def find(ctx: context.Context, name: str) -> SourceView:
@@ -95,9 +95,9 @@ def warmup_state(
 ) -> warmup.State:
     """Where a warm-up that has begun at a time is, by the attempts of its days, which are in order."""
     state: warmup.State | None = None
-    for one in counts:
-        if (one.source, one.provider) == (source, provider) and one.day >= times.day_of(since):
-            state = warmup.use(warmup.on_day(state, day=one.day, caps=caps), one.attempts)
+    for count in counts:
+        if (count.source, count.provider) == (source, provider) and count.day >= times.day_of(since):
+            state = warmup.use(warmup.on_day(state, day=count.day, caps=caps), count.attempts)
     return warmup.at(state, now=now, caps=caps)
 
 
@@ -115,9 +115,11 @@ def stopped(
 ) -> delivery_controls.SourceState | None:
     """What stops the last address of a pool, if no one of them may send to a provider."""
     by_source: dict[str, delivery_controls.SourceState] = {
-        one.source: one for one in states if one.state != SourceStatus.WARMING and one.provider in {"", provider}
+        state.source: state
+        for state in states
+        if state.state != SourceStatus.WARMING and state.provider in {"", provider}
     }
-    names = [one.name for one in settings.sources if one.pool == pool]
+    names = [source.name for source in settings.sources if source.pool == pool]
     if not names or any(name not in by_source for name in names):
         return None
     return min((by_source[name] for name in names), key=lambda one: one.until or one.set_at + times.DAY * 10_000)
@@ -131,11 +133,11 @@ def _view(
     *,
     now: int,
 ) -> SourceView:
-    own = [one for one in states if one.source == source.name]
-    pauses = {one.provider: one for one in own if one.provider and one.state == SourceStatus.PAUSED}
-    began = next((one.set_at for one in own if one.state == SourceStatus.WARMING), None)
+    own = [state for state in states if state.source == source.name]
+    pauses = {state.provider: state for state in own if state.provider and state.state == SourceStatus.PAUSED}
+    began = next((state.set_at for state in own if state.state == SourceStatus.WARMING), None)
     caps = ctx.settings.warmup.source_recipients_per_day
-    upstreams = [one.provider_queue for one in ctx.settings.upstreams]
+    upstreams = [upstream.provider_queue for upstream in ctx.settings.upstreams]
     shown = [
         ProviderView(
             provider,
@@ -155,15 +157,17 @@ def _view(
 def _total(
     counts: Iterable[mail_counts.SourceCount], source: str, provider: str, *, since_day: int
 ) -> mail_counts.SourceCount:
-    found = [one for one in counts if (one.source, one.provider) == (source, provider) and one.day >= since_day]
+    found = [
+        count for count in counts if (count.source, count.provider) == (source, provider) and count.day >= since_day
+    ]
     numbers: Mapping[str, int] = {
-        name: sum(getattr(one, name) for one in found) for name in ("delivered", "deferred", "refused", "blocked")
+        name: sum(getattr(count, name) for count in found) for name in ("delivered", "deferred", "refused", "blocked")
     }
     return mail_counts.SourceCount(source, provider, since_day, **numbers)
 
 
 def _first_day(states: Iterable[delivery_controls.SourceState], *, now: int) -> int:
-    warm_ups = [times.day_of(one.set_at) for one in states if one.state == SourceStatus.WARMING]
+    warm_ups = [times.day_of(state.set_at) for state in states if state.state == SourceStatus.WARMING]
     return min([times.day_of(now) - SHOWN_DAYS, *warm_ups])
 
 
@@ -213,14 +217,14 @@ async def _end(ctx: context.Context, name: str, states: Sequence[SourceStatus], 
 
 
 def _checked(ctx: context.Context, name: str) -> str:
-    names = [one.name for one in ctx.settings.sources]
+    names = [source.name for source in ctx.settings.sources]
     if name not in names:
         raise errors.NotFound(f"no such source address; there are: {', '.join(names) or 'none'}")
     return name
 
 
 def _check_provider(ctx: context.Context, provider: str) -> None:
-    known = [*providers.PROVIDERS, *(one.provider_queue for one in ctx.settings.upstreams)]
+    known = [*providers.PROVIDERS, *(upstream.provider_queue for upstream in ctx.settings.upstreams)]
     if provider and provider not in known:
         raise errors.InvalidRequest(f"provider: must be one of {', '.join(known)}")
 
@@ -262,9 +266,11 @@ async def pause_listed(ctx: context.Context, listed: Mapping[str, str]) -> None:
             continue
         async with ctx.store.transaction() as tx:
             states = delivery_controls.source_states_in_force(await delivery_controls.listed_source_states(tx), now=now)
-            idle = {one.source for one in states if not one.provider and one.state != SourceStatus.WARMING}
+            idle = {state.source for state in states if not state.provider and state.state != SourceStatus.WARMING}
             by_service = {
-                one.source for one in states if not one.provider and one.state == SourceStatus.PAUSED and not one.set_by
+                state.source
+                for state in states
+                if not state.provider and state.state == SourceStatus.PAUSED and not state.set_by
             }
             others = [one.name for one in ctx.settings.sources if one.pool == source.pool and one.name != source.name]
             row = delivery_controls.SourceState(

@@ -68,7 +68,7 @@ async def export(ctx: context.Context, account_id: str) -> AsyncGenerator[bytes,
     while len(page) == PAGE_ROWS:
         page = await suppression_list.page(ctx, account_id, after=page[-1].email_key, limit=PAGE_ROWS)
         if page:
-            yield csv_rows.lines([_cells(one) for one in page])
+            yield csv_rows.lines([_cells(suppression) for suppression in page])
 
 
 async def import_csv(

@@ -200,10 +200,13 @@ async def _choose(
 async def _entries(
     tx: store.Transaction, webhook: webhooks.Webhook, found: Sequence[webhooks.Delivery], *, now: int
 ) -> list[Entry]:
-    by_delivery: dict[str, list[webhooks.Attempt]] = {one.id: [] for one in found}
+    by_delivery: dict[str, list[webhooks.Attempt]] = {delivery.id: [] for delivery in found}
     for attempt in await webhooks.attempts_of_deliveries(tx, webhook.account_id, webhook.id, list(by_delivery)):
         by_delivery[attempt.delivery_id].append(attempt)
-    return [Entry(one, by_delivery[one.id], next_attempt_at=_next_attempt_at(one, webhook, now=now)) for one in found]
+    return [
+        Entry(delivery, by_delivery[delivery.id], next_attempt_at=_next_attempt_at(delivery, webhook, now=now))
+        for delivery in found
+    ]
 
 
 def _next_attempt_at(delivery: webhooks.Delivery, webhook: webhooks.Webhook, *, now: int) -> int | None:

@@ -45,7 +45,7 @@ Holds = Mapping[tuple[str, str], Hold]
 
 def hold_by_key(found: Iterable[Hold], *, in_force: bool) -> Holds:
     """The holds in force, or the released ones, for `covering`."""
-    return {(one.account_id, one.domain): one for one in found if (one.released_at is None) == in_force}
+    return {(hold.account_id, hold.domain): hold for hold in found if (hold.released_at is None) == in_force}
 
 
 def holds_covering(found: Holds, queue_key: str) -> Hold | None:
@@ -202,7 +202,7 @@ class SourceState(msgspec.Struct, frozen=True):
 
 def source_states_in_force(found: Iterable[SourceState], *, now: int) -> Sequence[SourceState]:
     """Those whose time is not over."""
-    return [one for one in found if one.until is None or one.until > now]
+    return [source_state for source_state in found if source_state.until is None or source_state.until > now]
 
 
 @queries.rows("source_states.listed", SourceState)

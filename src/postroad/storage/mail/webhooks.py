@@ -327,7 +327,7 @@ class Promoted(msgspec.Struct, frozen=True):
 
 
 async def insert_deliveries(tx: store.Transaction, deliveries: Sequence[Delivery]) -> None:
-    await tx.execute_later("webhook_deliveries.insert", [msgspec.structs.astuple(one) for one in deliveries])
+    await tx.execute_later("webhook_deliveries.insert", [msgspec.structs.astuple(delivery) for delivery in deliveries])
 
 
 async def is_due(tx: store.Transaction, *, now: int, leases_until: int | None = None) -> bool:

@@ -96,8 +96,15 @@ async def acme_account(tx: store.Transaction, directory: str) -> AcmeAccount | N
 
 async def put_challenges(tx: store.Transaction, challenges: Iterable[StoredChallenge]) -> None:
     """Store the challenges of an order."""
-    for one in challenges:
-        await tx.execute("acme.put_challenge", one.token, one.name, one.kind, one.key_authorization, one.expires_at)
+    for stored_challenge in challenges:
+        await tx.execute(
+            "acme.put_challenge",
+            stored_challenge.token,
+            stored_challenge.name,
+            stored_challenge.kind,
+            stored_challenge.key_authorization,
+            stored_challenge.expires_at,
+        )
 
 
 @queries.row("acme.challenge", StoredChallenge)

@@ -85,7 +85,7 @@ async def identities_of_login(tx: store.Transaction, login_id: str) -> list[Iden
 
 async def is_of_account(tx: store.Transaction, login_id: str) -> bool:
     """Whether the provider of an account, and so its owners, can open a login."""
-    return any(one.account_id != INSTALLATION for one in await identities_of_login(tx, login_id))
+    return any(identity.account_id != INSTALLATION for identity in await identities_of_login(tx, login_id))
 
 
 async def put_identity(tx: store.Transaction, identity: Identity) -> None:

@@ -108,10 +108,14 @@ async def operators(tx: store.Transaction) -> list[User]: ...
 
 async def operators_who_can_log_in(tx: store.Transaction) -> list[User]:
     """Those who have joined, are not disabled, and whose account is open."""
-    found = [one for one in await operators(tx) if one.disabled_at is None and one.joined_at is not None]
-    homes = {account_id: await accounts.by_id(tx, account_id) for account_id in {one.account_id for one in found}}
+    found = [
+        operator for operator in await operators(tx) if operator.disabled_at is None and operator.joined_at is not None
+    ]
+    homes = {
+        account_id: await accounts.by_id(tx, account_id) for account_id in {operator.account_id for operator in found}
+    }
     is_open = {account_id for account_id, home in homes.items() if home is not None and home.closed_at is None}
-    return [one for one in found if one.account_id in is_open]
+    return [operator for operator in found if operator.account_id in is_open]
 
 
 # Make a person an operator, or end it with None.

@@ -28,8 +28,8 @@ _DER: Final = serialization.Encoding.DER
 
 
 async def certificates(given: findings.Subject) -> Sequence[findings.Finding]:
-    sections = list(dict.fromkeys(one.section for one in connections.LISTENERS))
-    used = [one for one in sections if connections.has_certificate(given.settings, one)]
+    sections = list(dict.fromkeys(listener.section for listener in connections.LISTENERS))
+    used = [section for section in sections if connections.has_certificate(given.settings, section)]
     if not used:
         return [findings.skipped("no listener has a certificate")]
     found = await asyncio.gather(*(_section(given, section) for section in used))

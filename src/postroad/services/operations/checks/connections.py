@@ -65,7 +65,7 @@ def expected(given: findings.Subject) -> Sequence[tuple[Listener, config.Endpoin
     is_known = given.store is not None
     if is_known and not given.here:
         return []
-    every = [(one, one.endpoint(given.settings)) for one in LISTENERS]
+    every = [(listener, listener.endpoint(given.settings)) for listener in LISTENERS]
     return [(one, where) for one, where in every if where and (not one.role or given.runs_here(one.role))]
 
 
@@ -89,7 +89,7 @@ def host_warnings(settings: config.Settings) -> list[str]:
 
 async def source_addresses(given: findings.Subject) -> Sequence[findings.Finding]:
     """This host has a source address. Others may be those of other hosts, which have the same settings."""
-    wanted = [one.address for one in given.settings.sources]
+    wanted = [source.address for source in given.settings.sources]
     if not wanted:
         return [findings.skipped("there are no [[sources]]: the system chooses the address")]
     if not given.runs_here("delivery"):
@@ -116,7 +116,9 @@ async def port_25(given: findings.Subject) -> Sequence[findings.Finding]:
     answer = await given.dns.addresses(host) if not config.is_address(host) else resolver.Answer((host,), ttl=0)
     if isinstance(answer, resolver.Failure):
         return [findings.skipped(f"DNS did not answer for {host}: {answer.detail}")]
-    sources: Sequence[str | None] = [one.address for one in given.settings.sources if probe.can_bind(one.address)]
+    sources: Sequence[str | None] = [
+        source.address for source in given.settings.sources if probe.can_bind(source.address)
+    ]
     tries = [
         _probe(given, config.Endpoint(address, port), host=host, source=source)
         for source in sources or (None,)
@@ -132,7 +134,7 @@ def _same_family(addresses: Sequence[str], source: str | None) -> str | None:
     """The first address that a source address can reach. Many hosts have no IPv6: without a source, IPv4 is first."""
     if source is None:
         return min(addresses, key=lambda one: ":" in one, default=None)
-    return next((one for one in addresses if (":" in one) == (":" in source)), None)
+    return next((address for address in addresses if (":" in address) == (":" in source)), None)
 
 
 async def _probe(
@@ -159,13 +161,13 @@ async def listeners(given: findings.Subject) -> Sequence[findings.Finding]:
     wanted = expected(given)
     told = await asyncio.gather(*(_listener(given, *one) for one in wanted))
     problems = [(listener, one) for (listener, _), one in zip(wanted, told, strict=True) if one is not None]
-    found = [one for _, one in problems]
+    found = [problem for _, problem in problems]
     # Without a database it is not known whether the service runs.
     if len(found) == len(wanted) and (given.store is None or not given.here):
         return [findings.skipped("the service is not running on this host")]
     if not wanted:
         return [findings.skipped("no role on this host has a listener")]
-    others = [one for listener, one in problems if not _has_ordered(given.settings, listener.section)]
+    others = [problem for listener, problem in problems if not _has_ordered(given.settings, listener.section)]
     if len(others) < len(found) and not await _is_obtained(given):
         return [*others, findings.skipped("the listeners with TLS wait for the first certificate; see certificates")]
     return found or [findings.ok(f"{', '.join(f'{one.setting} ({where})' for one, where in wanted)}: reachable")]

@@ -88,9 +88,9 @@ async def mail_partitions(given: findings.Subject) -> Sequence[findings.Finding]
         ]
     begun = [one.started_at for one in given.running if "maintenance" in one.roles]
     is_new = not begun or min(begun) > given.clock() - SETTLED
-    return [one for group, read in found for one in _partitions(group, read, is_new=is_new, now=given.clock())] or [
-        findings.ok("partitions of mail begin and are dropped in time")
-    ]
+    return [
+        partition for group, read in found for partition in _partitions(group, read, is_new=is_new, now=given.clock())
+    ] or [findings.ok("partitions of mail begin and are dropped in time")]
 
 
 def _partitions(
@@ -220,7 +220,7 @@ async def event_formats(given: findings.Subject) -> Sequence[findings.Finding]:
         return [findings.skipped("the database cannot be used")]
     async with given.store.reading() as tx:
         used = await webhooks.formats(tx)
-    known = {one.name for one in extensions.parts("event_formats", formats.EventFormat)} | {formats.OWN}
+    known = {part.name for part in extensions.parts("event_formats", formats.EventFormat)} | {formats.OWN}
     missing = [
         findings.error(
             f"webhooks have the event format {name!r}, which no installed extension has, so their events wait",

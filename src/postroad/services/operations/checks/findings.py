@@ -94,7 +94,9 @@ class Subject:
     @property
     def is_direct(self) -> bool:
         """Whether some mail is sent directly to the mail servers of its recipients, and not all through upstreams."""
-        rules = providers.complete_routes(self.settings.routes, names=[one.name for one in self.settings.upstreams])
+        rules = providers.complete_routes(
+            self.settings.routes, names=[upstream.name for upstream in self.settings.upstreams]
+        )
         return any(providers.DIRECT in rule.upstreams for rule in rules)
 
     @property
@@ -109,9 +111,9 @@ class Subject:
     def public_sources(self) -> Sequence[config.Source]:
         """The source addresses that destinations see."""
         return [
-            one
-            for one in self.settings.sources
-            if not any(ipaddress.ip_address(one.address) in network for network in _TRANSLATED)
+            source
+            for source in self.settings.sources
+            if not any(ipaddress.ip_address(source.address) in network for network in _TRANSLATED)
         ]
 
 

@@ -34,7 +34,9 @@ class Monitor:
         given = await findings.of_context(self._ctx)
         scopes = tuple(table.Scope) if _is_first(given) else (table.Scope.HOST,)
         results = await table.run(given, scopes=scopes)
-        self._ctx.metrics.checks.replace({(one.name,): VALUES[one.state] for one in results if one.state in VALUES})
+        self._ctx.metrics.checks.replace(
+            {(result.name,): VALUES[result.state] for result in results if result.state in VALUES}
+        )
         await self._notify(self._log_changes(results))
         await self._pause_listed(results)
         try:
@@ -45,23 +47,23 @@ class Monitor:
     def _log_changes(self, results: Sequence[table.Result]) -> list[table.Result]:
         """Log what has changed since the last round; returns what is worse than before."""
         worse = []
-        for one in results:
-            before = self._states.get(one.name, findings.State.OK)
-            self._states[one.name] = one.state
-            was_bad, is_bad = VALUES.get(before, 0), VALUES.get(one.state, 0)
+        for result in results:
+            before = self._states.get(result.name, findings.State.OK)
+            self._states[result.name] = result.state
+            was_bad, is_bad = VALUES.get(before, 0), VALUES.get(result.state, 0)
             if was_bad == is_bad:
                 continue
             if is_bad > was_bad:
-                worse.append(one)
+                worse.append(result)
             log = self._log.warning if is_bad else self._log.info
-            for each in one.findings:
-                if each.state is one.state:
-                    fields = {"found": each.found, "advice": each.advice, "documentation": one.page}
-                    log("check_changed", check=one.name, state=one.state, before=before, **fields)
+            for each in result.findings:
+                if each.state is result.state:
+                    fields = {"found": each.found, "advice": each.advice, "documentation": result.page}
+                    log("check_changed", check=result.name, state=result.state, before=before, **fields)
         return worse
 
     async def _pause_listed(self, results: Sequence[table.Result]) -> None:
-        listed = dict(each.listed for one in results for each in one.findings if each.listed is not None)
+        listed = dict(each.listed for result in results for each in result.findings if each.listed is not None)
         if not listed:
             return
         try:
@@ -73,23 +75,23 @@ class Monitor:
         """Tell the operators. The processes of a host find the same, and tell it once."""
         if not worse:
             return
-        told = [_notice(one, hostname.short_name()) for one in worse]
+        told = [_notice(result, hostname.short_name()) for result in worse]
         try:
             async with self._ctx.store.transaction() as tx:
                 await notice_outbox.write(tx, told, now=self._ctx.clock(), entropy=self._ctx.entropy)
         except errors.PostroadError as problem:
             self._log.warning("check_notice_failed", error=problem.message)
-            for one in worse:  # found again in the next round
-                del self._states[one.name]
+            for result in worse:  # found again in the next round
+                del self._states[result.name]
 
 
 def _notice(result: table.Result, host: str) -> notice_outbox.NewNotice:
-    found = [one for one in result.findings if one.state is result.state]
+    found = [finding for finding in result.findings if finding.state is result.state]
     values = {
         "check": result.name,
         "host": host,
-        "found": "; ".join(one.found for one in found),
-        "advice": "; ".join(dict.fromkeys(one.advice for one in found if one.advice)),
+        "found": "; ".join(finding.found for finding in found),
+        "advice": "; ".join(dict.fromkeys(finding.advice for finding in found if finding.advice)),
         "page": result.page,
     }
     kind = notice_kinds.CHECK_FAILED if result.state is findings.State.ERROR else notice_kinds.CHECK_WARNING

@@ -104,9 +104,11 @@ async def _of_name(given: findings.Subject, name: str, addresses: Sequence[str])
                 f"add an A or AAAA record for {name} with the address that mail is sent from",
             )
         ]
-    known = [_normal(one) for one in forward.records]
+    known = [_normal(record) for record in forward.records]
     addresses = addresses or known
-    found = await asyncio.gather(*(_reverse(given, one, name=name, is_known=one in known) for one in addresses))
+    found = await asyncio.gather(
+        *(_reverse(given, address, name=name, is_known=address in known) for address in addresses)
+    )
     problems = [one for several in found for one in several]
     return problems or [findings.ok(f"{name} and {', '.join(addresses)} resolve to each other")]
 
@@ -141,7 +143,7 @@ async def blocklists(given: findings.Subject) -> Sequence[findings.Finding]:
         return [findings.skipped("doctor.blocklists is empty")]
     if not given.is_direct:
         return [findings.skipped("all mail goes through upstreams")]
-    addresses = [one.address for one in given.public_sources]
+    addresses = [public_source.address for public_source in given.public_sources]
     if not addresses:
         forward = await given.dns.addresses(given.hostname)
         if isinstance(forward, resolver.Failure):

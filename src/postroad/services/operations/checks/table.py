@@ -44,7 +44,7 @@ class Result(msgspec.Struct, frozen=True):
     @property
     def state(self) -> check_findings.State:
         """The worst of its findings."""
-        return worst(one.state for one in self.findings)
+        return worst(finding.state for finding in self.findings)
 
 
 CHECKS: Final[Mapping[str, Check]] = {

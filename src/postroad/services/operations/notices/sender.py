@@ -146,12 +146,12 @@ async def send_due(ctx: context.Context, *, log: logs.Logger) -> int:
             await notices.resolve(tx, notice.id, await _mails(ctx, tx, notice), now=ctx.clock())
     async with ctx.store.reading() as tx:
         due = [
-            one
-            for one in await notices.due(tx, now=ctx.clock(), limit=MAX_ROWS)
-            if one.notice.kind in notice_kinds.KINDS
+            mail
+            for mail in await notices.due(tx, now=ctx.clock(), limit=MAX_ROWS)
+            if mail.notice.kind in notice_kinds.KINDS
         ]
-    alone = [[one] for one in due if not one.is_digest]
-    digests = itertools.groupby((one for one in due if one.is_digest), key=lambda one: (one.due_at, one.user_id))
+    alone = [[mail] for mail in due if not mail.is_digest]
+    digests = itertools.groupby((mail for mail in due if mail.is_digest), key=lambda one: (one.due_at, one.user_id))
     sent = 0
     for together in (*alone, *(list(group) for _, group in digests)):
         sent += await _send(ctx, together, log=log)
@@ -186,9 +186,9 @@ async def _people(tx: store.Transaction, notice: notices.Notice) -> Sequence[use
         user = await users.by_id(tx, notice.user_id)
         return [] if user is None or user.disabled_at is not None else [user]
     if audience is notice_kinds.Audience.OPERATORS:
-        return [one for one in await users.operators(tx) if _is_active(one)]
+        return [operator for operator in await users.operators(tx) if _is_active(operator)]
     members = await users.of_account(tx, notice.account_id)
-    return [one for one in members if one.role == callers.Role.OWNER and _is_active(one)][:MAX_OWNERS]
+    return [member for member in members if member.role == callers.Role.OWNER and _is_active(member)][:MAX_OWNERS]
 
 
 def _is_wanted(user: users.User, kind: str, chosen: Mapping[str, str]) -> bool:
@@ -210,7 +210,7 @@ async def _send(ctx: context.Context, together: Sequence[notices.Mail], *, log: 
         is_over = await notices.sent_since(tx, first.user_id, first.notice.kind, now - times.HOUR) >= MAX_PER_HOUR
         user = None if first.user_id == notices.WEBHOOK else await users.by_id(tx, first.user_id)
         chosen = {} if user is None else await notices.choices(tx, user.id)
-        wanted = [one.notice for one in together if user is None or _is_wanted(user, one.notice.kind, chosen)]
+        wanted = [mail.notice for mail in together if user is None or _is_wanted(user, mail.notice.kind, chosen)]
         items = [(one.kind, await _values(tx, one)) for one in wanted]
     if is_over and not first.is_digest and not security:
         due_at = next_digest(now, hour=DIGEST_HOUR)
@@ -229,17 +229,17 @@ async def _send(ctx: context.Context, together: Sequence[notices.Mail], *, log: 
             await _postpone(ctx, together, due_at=now + RETRY_DELAY, is_digest=first.is_digest)
             return False
     async with ctx.store.transaction() as tx:
-        for one in together:
-            await notices.mark_sent(tx, one, now=now)
-            if notice_kinds.KINDS[one.notice.kind].has_secret:
-                await notices.forget_content(tx, one.notice.id)
+        for mail in together:
+            await notices.mark_sent(tx, mail, now=now)
+            if notice_kinds.KINDS[mail.notice.kind].has_secret:
+                await notices.forget_content(tx, mail.notice.id)
     return True
 
 
 async def _postpone(ctx: context.Context, together: Sequence[notices.Mail], *, due_at: int, is_digest: bool) -> None:
     async with ctx.store.transaction() as tx:
-        for one in together:
-            await notices.postpone(tx, one, due_at=due_at, is_digest=is_digest)
+        for mail in together:
+            await notices.postpone(tx, mail, due_at=due_at, is_digest=is_digest)
 
 
 async def _values(tx: store.Transaction, notice: notices.Notice) -> dict[str, str]:

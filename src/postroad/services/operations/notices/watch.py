@@ -35,9 +35,9 @@ async def look(ctx: context.Context) -> None:
             *await _ending_keys(tx, now),
         ]
     found += await _low_storage(ctx)
-    for one in found:  # each for itself: other writers wait only for a moment
+    for notice in found:  # each for itself: other writers wait only for a moment
         async with ctx.store.transaction() as tx:
-            await notice_outbox.write(tx, [one], now=now, entropy=ctx.entropy)
+            await notice_outbox.write(tx, [notice], now=now, entropy=ctx.entropy)
 
 
 async def _delayed_queue(ctx: context.Context, tx: store.Transaction, now: int) -> list[notice_outbox.NewNotice]:
@@ -90,16 +90,16 @@ async def _low_storage(ctx: context.Context) -> list[notice_outbox.NewNotice]:
     return [
         notice_outbox.NewNotice(
             kind=notice_kinds.STORAGE_LOW,
-            subject=f"{one.account_id} test" if one.is_test else one.account_id,
+            subject=f"{account.account_id} test" if account.is_test else account.account_id,
             values={
-                "used": str(one.used // queue_limit.MEBIBYTE),
-                "quota": str(one.quota // queue_limit.MEBIBYTE),
-                "is_test": "test" if one.is_test else "",
+                "used": str(account.used // queue_limit.MEBIBYTE),
+                "quota": str(account.quota // queue_limit.MEBIBYTE),
+                "is_test": "test" if account.is_test else "",
                 "days": str(ctx.settings.retention.test_days),
             },
-            account_id=one.account_id,
+            account_id=account.account_id,
         )
-        for one in near[:MAX_ROWS]
+        for account in near[:MAX_ROWS]
     ]
 
 
