@@ -26,13 +26,13 @@ def round_of(
     )
 
 
-def report_of(*rounds: figures.Round, times: float = 3, facts: dict[str, str] | None = None) -> report.Report:
+def report_of(*rounds: figures.Round, times: float = 3) -> report.Report:
     """A run of these rounds, compared with Postfix."""
     summaries = figures.summarise(rounds, reference="Postfix")
     return report.Report(
         title="Accepts",
         description="How it was done.",
-        facts=FACTS | (facts or {}),
+        facts=FACTS,
         summaries=summaries,
         rounds=list(rounds),
         gaps=[],

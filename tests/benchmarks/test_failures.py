@@ -7,30 +7,26 @@ import pytest
 from benchmarks import failures
 
 
-def test_a_program_that_fails_is_named_without_its_paths() -> None:
+def group(*problems: Exception) -> ExceptionGroup[Exception]:
+    """What a task group raises."""
+    return ExceptionGroup("unhandled errors in a TaskGroup", problems)
+
+
+@pytest.mark.parametrize(
+    "problem, words",
+    [
+        (subprocess.CalledProcessError(1, ["false", "/mnt/store/message.eml"]), "false ended with 1"),
+        (group(RuntimeError("expected 250, got 451"), EOFError()), "expected 250, got 451"),
+    ],
+)
+def test_what_fails_is_named_without_its_paths(problem: Exception, words: str) -> None:
     gaps: list[str] = []
     with failures.into(gaps, what="round 1 of haraka did not end"):
-        subprocess.run(["false", "/mnt/store/message.eml"], check=True)
-    assert gaps == ["round 1 of haraka did not end: false ended with 1"]
+        raise problem
+    assert gaps == [f"round 1 of haraka did not end: {words}"]
 
 
-def test_what_is_wrong_with_us_is_loud() -> None:
-    with pytest.raises(KeyError), failures.into([], what="round 1"):
-        raise KeyError
-
-
-def fail(*failures_of_messages: Exception) -> None:
-    """As a task group does."""
-    raise ExceptionGroup("unhandled errors in a TaskGroup", failures_of_messages)
-
-
-def test_one_of_many_messages_that_fails_is_named() -> None:
-    gaps: list[str] = []
-    with failures.into(gaps, what="postfix did not end"):
-        fail(RuntimeError("expected 250, got 451"), EOFError())
-    assert gaps == ["postfix did not end: expected 250, got 451"]
-
-
-def test_what_is_wrong_with_us_is_loud_among_others() -> None:
-    with pytest.raises(ExceptionGroup), failures.into([], what="round 1"):
-        fail(RuntimeError("expected 250, got 451"), KeyError())
+@pytest.mark.parametrize("problem", [KeyError(), group(RuntimeError("expected 250, got 451"), KeyError())])
+def test_what_is_wrong_with_us_is_loud(problem: Exception) -> None:
+    with pytest.raises(type(problem)), failures.into([], what="round 1"):
+        raise problem

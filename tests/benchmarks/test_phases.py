@@ -26,20 +26,8 @@ def _stack(*functions: str) -> stacks.Stack:
     [
         ((), phases.EVENT_LOOP),
         (
-            (
-                "protocol/mime/builder.py:build",
-                "mail/accept/compose.py:compose",
-                "mail/accept/submit.py:_submit",
-            ),
+            ("protocol/mime/builder.py:build", "mail/accept/compose.py:compose", "mail/accept/submit.py:_submit"),
             "compose",
-        ),
-        (
-            (
-                "storage/engine/sqlite.py:execute_many",
-                "mail/accept/transaction.py:accept",
-                "storage/engine/group_commit.py:_run",
-            ),
-            "store",
         ),
         (
             (
@@ -50,16 +38,6 @@ def _stack(*functions: str) -> stacks.Stack:
             "record",
         ),
         (("storage/engine/sqlite.py:_begin", "storage/engine/group_commit.py:_run"), phases.TRANSACTIONS),
-        (
-            (
-                "model/units/identifiers.py:make",
-                "mail/accept/submit.py:_identity",
-                "mail/accept/submit.py:_submit",
-            ),
-            "compose",
-        ),
-        (("mail/accept/submit.py:_submit", "api/emails.py:send", "web/application.py:_serve"), "validate"),
-        (("web/request_reader.py:decode", "web/application.py:_serve"), "parse"),
         (("services/operations/cleanup.py:sweep",), phases.OTHER),
     ],
 )

@@ -8,7 +8,6 @@ import pytest
 from benchmarks.simulation import (
     day,
     invariants,
-    measurements,
     outcome,
     queue_table,
     random_days,
@@ -87,44 +86,6 @@ def test_what_a_dead_host_held_may_arrive_twice() -> None:
     checks.host_died("host-0")
     checks.delivered(2.0, "00000001")
     assert (checks.violations, checks.duplicates) == ([], 1)
-
-
-def test_jain_is_one_for_equals_and_small_for_a_privilege() -> None:
-    assert measurements.jain([0.5, 0.5, 0.5]) == pytest.approx(1.0)
-    assert measurements.jain([1.0, 0.0, 0.0, 0.0]) == pytest.approx(0.25)
-    assert measurements.jain([]) is None
-
-
-def test_percentiles_are_those_of_their_class() -> None:
-    times = measurements.Times()
-    for seconds in range(1, 101):
-        times.add(seconds)
-    assert times.percentile(0.5) == pytest.approx(51, rel=0.1)
-    assert times.percentile(0.99) == pytest.approx(100, rel=0.1)
-    assert times.prompt == 60
-    assert measurements.Times().percentile(0.5) is None
-
-
-def test_accounts_are_grouped_by_size() -> None:
-    seen = measurements.Measurements()
-    names = [f"a{number:04d}" for number in range(150)]
-    for place, name in enumerate(names):
-        seen.delivered(name, "google", 1.0 + place)
-    found = seen.by_size(names)
-    assert {label: waits.count for label, waits in found.items()} == {"1 to 10": 10, "11 to 100": 90, "101 to 150": 50}
-    assert found["1 to 10"].total == 55.0
-
-
-def test_replies_come_at_ticks() -> None:
-    async def main() -> list[float]:
-        times = []
-        for seconds in (0.01, 0.12, 0.13):
-            await virtual_time.sleep(seconds, tick=0.05)
-            times.append(asyncio.get_running_loop().time())
-        await virtual_time.sleep(0.01)
-        return [*times, asyncio.get_running_loop().time()]
-
-    assert virtual_time.run(main, seed=1) == pytest.approx([0.05, 0.15, 0.3, 0.31])
 
 
 def test_every_scenario_of_the_file_can_be_read() -> None:

@@ -44,21 +44,3 @@ def test_the_page_names_days_and_violations(runs: dict[str, outcome.Run]) -> Non
     assert "1.000 s: message 1 was delivered twice" in page
     assert "## Recovery after an outage" not in page
     assert "## Recovery after an outage" in results_page.page(runs, [])
-
-
-def test_recovery_is_when_the_queue_is_as_short_as_before(runs: dict[str, outcome.Run]) -> None:
-    one = runs["outage"].outcome
-    seconds = one.recovery_seconds(GOOGLE_OUTAGE)
-    assert seconds is not None
-    before = max(sample.queued.get("google", 0) for sample in one.samples if sample.at <= GOOGLE_OUTAGE.begins)
-    after = next(sample for sample in one.samples if sample.at == GOOGLE_OUTAGE.begins + 60.0 + seconds)
-    assert after.queued.get("google", 0) <= before < max(sample.queued.get("google", 0) for sample in one.samples)
-
-
-def test_a_bar_of_a_logarithmic_chart_grows_with_the_power_of_its_value() -> None:
-    bars = tuple(plots.Bar(label=f"{value}", value=value, text="") for value in (1.0, 100.0, 10_000.0))
-    chart = plots.Bars(title="t", unit="u", panels=(plots.Panel(title="", bars=bars),), is_logarithmic=True)
-    found = ET.fromstring(plots.svg(chart))  # noqa: S314 - our own
-    widths = [float(one.attrib["width"]) for one in found.iter("{http://www.w3.org/2000/svg}rect")][1:]
-    assert widths[2] == pytest.approx(plots.BARS_WIDTH)
-    assert widths[2] - widths[1] == pytest.approx(widths[1] - widths[0], rel=0.1)
