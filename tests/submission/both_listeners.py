@@ -1,6 +1,6 @@
 """A client at each listener of one service: the same rules hold over HTTP and over SMTP.
 
-The fixtures are imported by the tests that need them. The rules do not depend on the store, so one engine is enough.
+The fixtures are imported by the tests that need them.
 """
 
 import dataclasses
@@ -9,7 +9,6 @@ from typing import Any
 
 import aiosmtplib
 import httpx
-import pytest
 import pytest_asyncio
 
 from postroad import context
@@ -39,11 +38,6 @@ class Mime:
         given = {self.without, *(line.partition(":")[0] for line in self.lines)}
         usual = [f"{name}: {value}" for name, value in USUAL.items() if name not in given]
         return "\r\n".join([*usual, *self.lines, "", self.body]).encode()
-
-
-@pytest.fixture
-def database_url(clean_sqlite_url: str) -> str:
-    return clean_sqlite_url
 
 
 @dataclasses.dataclass

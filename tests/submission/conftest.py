@@ -1,4 +1,7 @@
-"""The submission listener is tested on a real context, on both engines, with a certificate of its own authority."""
+"""The submission listener is tested on a real context, with a certificate of its own authority.
+
+What it does does not depend on the store: what is accepted is tested on both engines in tests/mail/accept.
+"""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,10 +15,10 @@ from postroad.services.people import credentials
 from postroad.storage.people import accounts
 from tests import accepted_mail, contexts
 from tests.api import app_server
-from tests.contexts import account, clock, ctx, database_url
+from tests.contexts import account, clock, ctx
 from tests.submission import submission_server
 
-__all__ = ["account", "clock", "ctx", "database_url"]
+__all__ = ["account", "clock", "ctx"]
 
 
 @pytest.fixture(scope="session")
@@ -30,11 +33,11 @@ def certificate(authority: trustme.CA, tmp_path: Path) -> submission_server.File
 
 
 @pytest.fixture
-def settings(database_url: str, certificate: submission_server.Files) -> config.Settings:
+def settings(clean_sqlite_url: str, certificate: submission_server.Files) -> config.Settings:
     return config.load(
         environment={},
         overrides={
-            "database": {"url": database_url},
+            "database": {"url": clean_sqlite_url},
             "security": {"secret_key": contexts.SECRET_KEY},
             "warmup": {"enabled": False},
             "submission": {

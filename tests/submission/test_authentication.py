@@ -46,23 +46,6 @@ async def test_a_wrong_password_is_refused_and_may_be_mended(server: SubmissionS
     assert WRONG not in str(server.lines.kept)
 
 
-async def test_an_unknown_name_is_answered_alike(server: SubmissionServer) -> None:
-    async with server.client(log_in=False) as client:
-        known = await refusal(client, server.credential.username, WRONG)
-        unknown = await refusal(client, "smtp_nobody", WRONG)
-    assert known.partition("(")[0] == unknown.partition("(")[0]
-
-
-async def test_failures_here_slow_http(server: SubmissionServer) -> None:
-    async with server.client(log_in=False) as client:
-        for _ in range(4):
-            assert (await refusal(client, server.credential.username, WRONG)).startswith("535 ")
-    async with server.client(log_in=False) as client:
-        assert (await refusal(client, server.credential.username, WRONG)).startswith("535 ")
-    with pytest.raises(errors.Unauthorized):
-        await authentication.authenticate(server.ctx, basic(*server.login), client_address=HERE)
-
-
 async def test_failures_over_http_throttle_logins_here_which_are_refused_temporarily(
     server: SubmissionServer, clock: Clock
 ) -> None:
@@ -79,23 +62,6 @@ async def test_failures_over_http_throttle_logins_here_which_are_refused_tempora
         ("rate_limited", "debug"),
         (None, "info"),
     ]
-
-
-async def test_the_fifth_login_that_is_refused_temporarily_ends_the_session(server: SubmissionServer) -> None:
-    for _ in range(5):
-        with pytest.raises(errors.Unauthorized):
-            await authentication.authenticate(server.ctx, basic(server.credential.username, WRONG), client_address=HERE)
-    async with server.client(log_in=False) as client:
-        codes = [(await refusal(client, *server.login))[:3] for _ in range(5)]
-    assert codes == ["451", "451", "451", "451", "421"]
-
-
-async def test_the_fifth_wrong_password_ends_the_session(server: SubmissionServer) -> None:
-    async with server.client(log_in=False) as client:
-        codes = [(await refusal(client, f"smtp_{number}", WRONG))[:3] for number in range(5)]
-        assert codes == ["535", "535", "535", "535", "421"]
-        with pytest.raises(aiosmtplib.SMTPServerDisconnected):
-            await client.noop()
 
 
 async def test_a_store_that_is_away_calls_no_password_wrong(

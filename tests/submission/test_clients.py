@@ -1,6 +1,7 @@
-"""Programs that people send mail with, as they come: each logs in under TLS, and its message arrives.
+"""Programs and languages that people send mail with, as they come: each logs in under TLS, and its message arrives.
 
-A program that is not installed is skipped by its name. nodemailer is looked for where node looks: in NODE_PATH.
+One that is not installed is skipped by its name. curl, nodemailer, PHPMailer, Django and Postfix send the examples of
+docs/smtp.md in tests/docs/test_smtp.py.
 """
 
 import email
@@ -9,17 +10,18 @@ import os
 import pathlib
 import shutil
 import smtplib
+import ssl
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from email.message import EmailMessage
 from typing import Any
 
 import httpx
 import pytest
 import trustme
 
-from benchmarks.peers import postfix, process
+from benchmarks.peers import postfix
 from tests.cli import cli_runner
 from tests.cli.test_dev import handover
 from tests.submission import submission_server
@@ -27,28 +29,41 @@ from tests.submission import submission_server
 SENDER = "shop@example.com"
 SUBJECT = "Grüße aus Köln"
 
-# Over what the private instance of the benchmarks has.
-RELAY_CF = """
-relayhost = [127.0.0.1]:{next_hop}
-smtp_tls_security_level = encrypt
-smtp_sasl_auth_enable = yes
-smtp_sasl_password_maps = inline:{{ {{ [127.0.0.1]:{next_hop} = {username}:{password} }} }}
-smtp_sasl_security_options = noanonymous
-smtputf8_enable = yes
+RUBY_SCRIPT = """
+require "net/smtp"
+smtp = Net::SMTP.new(ENV["SMTP_HOST"], ENV["SMTP_PORT"].to_i,
+                     starttls: :always, ssl_context_params: {ca_file: ENV["SSL_CERT_FILE"]})
+smtp.start(helo: "client.example.org", user: ENV["SMTP_USERNAME"], secret: ENV["SMTP_PASSWORD"],
+           authtype: :plain) do |session|
+  message = "From: shop@example.com\\nTo: ruby@clients.test\\nSubject: By Ruby\\n\\n.It works.\\n"
+  response = session.send_message(message, "shop@example.com", "ruby@clients.test")
+  print response.string
+end
 """
-TLS_MASTER_CF = "tlsmgr unix - - n 1000 1 tlsmgr\n"
+GO_PROGRAM = """
+package main
 
-NODE_SCRIPT = """
-const transport = require("nodemailer").createTransport({
-  host: process.env.SMTP_HOST, port: Number(process.env.SMTP_PORT), requireTLS: true,
-  auth: {user: process.env.SMTP_USERNAME, pass: process.env.SMTP_PASSWORD},
-  tls: {ca: require("fs").readFileSync(process.env.SMTP_AUTHORITY)},
-});
-transport.sendMail({
-  from: "Shop <shop@example.com>", to: "nodemailer@clients.test", bcc: "hidden@clients.test",
-  subject: "Grüße aus Köln", text: "It works.", html: "<p>It works.</p>",
-}).then((sent) => console.log(sent.response));
+import (
+	"log"
+	"net/smtp"
+	"os"
+)
+
+func main() {
+	host := os.Getenv("SMTP_HOST")
+	auth := smtp.PlainAuth("", os.Getenv("SMTP_USERNAME"), os.Getenv("SMTP_PASSWORD"), host)
+	message := []byte("From: shop@example.com\\r\\nTo: go@clients.test\\r\\nSubject: By Go\\r\\n\\r\\n.It works.\\r\\n")
+	where := host + ":" + os.Getenv("SMTP_PORT")
+	err := smtp.SendMail(where, auth, "shop@example.com", []string{"go@clients.test"}, message)
+	if err != nil {
+		log.Fatal(err)
+	}
+}
 """
+# The dot at the start of the line is sent twice by every client, and once by none.
+TEXT = ".It works."
+# What docs/smtp.md does not say of a private Postfix.
+TLS_MASTER_CF = "tlsmgr unix - - n 1000 1 tlsmgr\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,19 +152,6 @@ def has_nodemailer() -> bool:
     )
 
 
-def test_nodemailer(running: Running) -> None:
-    if not has_nodemailer():
-        pytest.skip("nodemailer is not installed")
-    smtp = running.smtp
-    environment = {f"SMTP_{name.upper()}": str(value) for name, value in smtp.items()}
-    printed = run("node", "-e", NODE_SCRIPT, environment={**environment, "SMTP_AUTHORITY": str(running.authority)})
-    assert printed.startswith("250 2.0.0 OK: queued as em_")
-    for recipient in ("nodemailer@clients.test", "hidden@clients.test"):
-        arrived = running.arrived(recipient)
-        assert arrived["Subject"] == SUBJECT
-        assert "hidden@clients.test" not in str(arrived)
-
-
 def no_relay() -> str | None:
     """Why Postfix cannot relay with a password here; None when it can."""
     if not any(pathlib.Path("/usr/lib").glob("*/sasl2/libplain.so*")):
@@ -157,32 +159,41 @@ def no_relay() -> str | None:
     return postfix.missing()
 
 
-@pytest.mark.skipif(no_relay() is not None, reason=str(no_relay()))
-def test_postfix_as_a_relay(running: Running) -> None:
-    # Postfix works as a user of its own, who may not enter pytest's folders.
-    with tempfile.TemporaryDirectory(prefix="postroad-postfix-") as parent:
-        pathlib.Path(parent).chmod(0o755)
-        instance = _relay(pathlib.Path(parent, "instance"), running.smtp)
-        instance.start()
-        try:
-            with smtplib.SMTP("127.0.0.1", instance.port, timeout=cli_runner.TIMEOUT_SECONDS) as client:
-                content = f"From: {SENDER}\r\nTo: postfix@clients.test\r\nSubject: {SUBJECT}\r\n\r\nIt works.\r\n"
-                client.sendmail(SENDER, ["postfix@clients.test"], content.encode(), mail_options=["SMTPUTF8"])
-            arrived = running.arrived("postfix@clients.test")
-            process.wait_until(lambda: instance.stored() == 0, what="the end of the relay")
-        finally:
-            instance.stop()
-    assert arrived["Subject"] == SUBJECT
-    assert arrived.get_content().strip() == "It works."
+def environment_of(running: Running, **more: str) -> dict[str, str]:
+    dev_info = {f"SMTP_{name.upper()}": str(value) for name, value in running.smtp.items()}
+    return {**dev_info, "SSL_CERT_FILE": str(running.authority), **more}
 
 
-def _relay(folder: pathlib.Path, smtp: dict[str, Any]) -> postfix.Postfix:
-    for name in ("configuration", "queue", "data"):
-        (folder / name).mkdir(parents=True)
-    shutil.chown(folder / "data", user="postfix")
-    next_hop = {"next_hop": smtp["port"], "username": smtp["username"], "password": smtp["password"]}
-    main = postfix.MAIN_CF.format(folder=folder, processes=20) + RELAY_CF.format(**next_hop)
-    (folder / "configuration" / "main.cf").write_text(main)
-    port = process.free_port()
-    (folder / "configuration" / "master.cf").write_text(postfix.MASTER_CF.format(port=port) + TLS_MASTER_CF)
-    return postfix.Postfix(folder, port=port)
+def test_python(running: Running) -> None:
+    """With the package `email`, whose boundaries, folding and encoded words are what most Python programs send."""
+    message = EmailMessage()
+    message["From"], message["To"], message["Bcc"] = f"Büro <{SENDER}>", "python@clients.test", "hidden@clients.test"
+    message["Subject"] = SUBJECT
+    message.set_content(TEXT)
+    message.add_alternative(f"<p>{TEXT}</p>", subtype="html")
+    smtp = running.smtp
+    with smtplib.SMTP(smtp["host"], smtp["port"], timeout=cli_runner.TIMEOUT_SECONDS) as client:
+        client.starttls(context=ssl.create_default_context(cafile=str(running.authority)))
+        client.login(smtp["username"], smtp["password"])
+        assert client.send_message(message) == {}
+    arrived = running.arrived("python@clients.test")
+    assert (arrived["Subject"], arrived["From"], arrived["Bcc"]) == (SUBJECT, f"Büro <{SENDER}>", None)
+    body = arrived.get_body(("plain",))
+    assert body is not None
+    assert body.get_content().strip() == TEXT
+
+
+@pytest.mark.skipif(shutil.which("ruby") is None, reason="Ruby is not installed")
+def test_ruby(running: Running) -> None:
+    assert run("ruby", "-e", RUBY_SCRIPT, environment=environment_of(running)).startswith("250 2.0.0 OK: queued as em_")
+    arrived = running.arrived("ruby@clients.test")
+    assert (arrived["Subject"], arrived.get_content().strip()) == ("By Ruby", TEXT)
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="Go is not installed")
+def test_go(running: Running, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "main.go").write_text(GO_PROGRAM)
+    build = {"GOCACHE": str(tmp_path / "cache"), "GO111MODULE": "off", "GOPATH": str(tmp_path)}
+    run("go", "run", str(tmp_path / "main.go"), environment=environment_of(running, **build))
+    arrived = running.arrived("go@clients.test")
+    assert (arrived["Subject"], arrived.get_content().strip()) == ("By Go", TEXT)

@@ -9,9 +9,9 @@ import pytest
 
 from postroad.model.mail import limits
 from tests.contexts import Clock
-from tests.submission.both_listeners import ALIAS, Listeners, Mime, both, database_url, served, switch
+from tests.submission.both_listeners import ALIAS, Listeners, Mime, both, served, switch
 
-__all__ = ["both", "database_url", "served", "switch"]
+__all__ = ["both", "served", "switch"]
 
 
 def people(count: int) -> list[str]:

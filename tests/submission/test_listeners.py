@@ -88,13 +88,6 @@ async def test_the_listener_announces_what_it_accepts(server: SubmissionServer) 
         assert client.last_ehlo_response.message.startswith(NAME)
 
 
-async def test_only_the_addresses_that_are_set_are_listened_to(settings: config.Settings, clock: Clock) -> None:
-    async with listening_with(changed(settings, tls_listen=""), clock) as addresses:
-        assert list(addresses) == ["listen"]
-    async with listening_with(changed(settings, listen=""), clock) as addresses:
-        assert list(addresses) == ["tls_listen"]
-
-
 async def test_without_a_certificate_there_is_no_tls(settings: config.Settings, clock: Clock) -> None:
     plain = changed(settings, tls_listen="", tls_certificate="", tls_key="")
     async with listening_with(plain, clock) as addresses:
@@ -103,12 +96,6 @@ async def test_without_a_certificate_there_is_no_tls(settings: config.Settings, 
             await client.ehlo()
             assert not client.supports_extension("starttls")
             assert client.supports_extension("auth")
-
-
-def test_a_certificate_that_cannot_be_read_is_named(settings: config.Settings, tmp_path: Path) -> None:
-    missing = changed(settings, tls_certificate=str(tmp_path / "nowhere.pem"))
-    with pytest.raises(config.ConfigError, match=r"submission\.tls_certificate: .*nowhere\.pem cannot be read"):
-        certificates.load(missing, "submission")
 
 
 async def test_a_renewed_certificate_is_used_without_a_restart(

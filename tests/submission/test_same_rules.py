@@ -3,10 +3,10 @@
 import aiosmtplib
 import pytest
 
-from tests.submission.both_listeners import Listeners, Mime, both, database_url, served, switch
+from tests.submission.both_listeners import Listeners, Mime, both, served, switch
 from tests.submission.submission_server import SENDER
 
-__all__ = ["both", "database_url", "served", "switch"]
+__all__ = ["both", "served", "switch"]
 
 
 @pytest.mark.parametrize("local", ['"a b"', '"ada"', '"a@b"', '"a\\"b"'])

@@ -9,16 +9,12 @@ import types
 import aiosmtplib
 import pytest
 
-from postroad import errors
 from postroad.concurrency import fairness
 from postroad.mail.accept import submit_mime
-from postroad.model.units import identifiers
 from postroad.services.people import credentials
 from postroad.submission import session
 from tests.contexts import Clock
 from tests.submission.submission_server import ADA, CLIENT, MESSAGE, NAME, SENDER, SubmissionServer, send
-
-REQUEST_ID = identifiers.pattern(identifiers.REQUEST)
 
 
 async def test_a_message_is_on_disk_before_it_is_acknowledged(server: SubmissionServer) -> None:
@@ -93,15 +89,6 @@ async def test_a_message_with_unix_line_ends_is_normalised(server: SubmissionSer
     assert b"\n" not in stored.body.replace(b"\r\n", b"")
 
 
-async def test_several_messages_go_through_one_session(server: SubmissionServer) -> None:
-    async with server.client() as client:
-        texts = [await send(client, MESSAGE, f"to-{number}@example.net") for number in range(3)]
-    stored = await server.stored()
-    assert len({*texts}) == 3
-    assert sorted(each.recipients for each in stored) == [[f"to-{number}@example.net"] for number in range(3)]
-    assert len({line["request_id"] for line in server.logged("DATA")}) == 3
-
-
 async def test_a_second_message_with_the_same_key_is_the_first(server: SubmissionServer) -> None:
     keyed = b"Idempotency-Key: order-7\r\n" + MESSAGE
     async with server.client() as client:
@@ -114,23 +101,6 @@ async def test_a_second_message_with_the_same_key_is_the_first(server: Submissio
     (stored,) = await server.stored()
     assert b"Idempotency-Key" not in stored.body
     assert [line["replayed"] for line in server.logged("DATA")] == [False, True, None]
-
-
-async def test_nobody_sends_without_having_logged_in(server: SubmissionServer) -> None:
-    async with server.client(log_in=False) as client:
-        for _ in range(2):
-            with pytest.raises(aiosmtplib.SMTPSenderRefused) as refused:
-                await client.mail(SENDER)
-            assert refused.value.code == 530
-            assert re.match(
-                rf"5\.7\.0 unauthorized: Authentication required; use AUTH first \({REQUEST_ID[1:-1]}\)$",
-                refused.value.message,
-            )
-        assert (await client.execute_command(b"RCPT TO:<ada@example.net>")).code == 503
-        assert (await client.execute_command(b"DATA")).code == 503
-    assert await server.stored() == []
-    # Whoever has not said who they are fills no log.
-    assert {line["level"] for line in server.logged("MAIL")} == {"debug"}
 
 
 @pytest.mark.parametrize("address", ['"ada b"@example.net', "ada@[127.0.0.1]", "ada@localhost", "ada@example..net"])
@@ -146,17 +116,6 @@ async def test_a_recipient_that_mail_cannot_be_sent_to_is_refused_at_once(
         assert (await client.data(MESSAGE)).code == 250
     (stored,) = await server.stored()
     assert stored.recipients == [ADA]
-
-
-async def test_a_recipient_is_refused_with_the_code_word_and_a_request_id(server: SubmissionServer) -> None:
-    async with server.client() as client:
-        await client.mail(SENDER)
-        with pytest.raises(aiosmtplib.SMTPRecipientRefused) as refused:
-            await client.rcpt('"ada b"@example.net')
-    (line,) = server.logged("RCPT")
-    assert refused.value.message.startswith("5.1.3 invalid_request: ")
-    assert refused.value.message.endswith(f"({line['request_id']})")
-    assert line["code"] == "invalid_request"
 
 
 @pytest.mark.parametrize(
@@ -185,19 +144,6 @@ async def test_what_the_protocol_refuses_of_a_recipient_is_said_in_the_same_way(
     assert reply.message.endswith(f"({line['request_id']})")
     # No message was refused.
     assert not server.ctx.metrics.refused.values
-
-
-async def test_a_transaction_has_fifty_recipients(server: SubmissionServer) -> None:
-    async with server.client() as client:
-        await client.mail(SENDER)
-        for number in range(50):
-            await client.rcpt(f"to-{number}@example.net")
-        with pytest.raises(aiosmtplib.SMTPRecipientRefused) as refused:
-            await client.rcpt("one-more@example.net")
-        assert refused.value.code == 452
-        assert (await client.data(MESSAGE)).code == 250
-    (stored,) = await server.stored()
-    assert len(stored.recipients) == 50
 
 
 async def test_a_revoked_credential_stops_an_open_session_and_nothing_is_queued(
@@ -241,24 +187,6 @@ async def test_a_bug_is_logged_with_the_request_id_and_asks_for_another_try(
         assert refused.value.message.endswith(f"({line['request_id']})")
         assert "a bug" not in refused.value.message
         await send(client)
-
-
-async def test_a_service_that_cannot_serve_says_why_to_its_log_and_closes(
-    server: SubmissionServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def fail(*_arguments: object, **_named: object) -> None:
-        raise errors.ServiceUnavailable("the store is away") from OSError("disk full")
-
-    monkeypatch.setattr(submit_mime, "submit_mime", fail)
-    async with server.client() as client:
-        with pytest.raises(aiosmtplib.SMTPDataError) as refused:
-            await send(client)
-        assert refused.value.code == 421
-        assert "disk full" not in refused.value.message
-        with pytest.raises(aiosmtplib.SMTPServerDisconnected):
-            await client.noop()
-    (line,) = [line for line in server.lines.kept if line["event"] == "service_unavailable"]
-    assert line["cause"] == "OSError: disk full"
 
 
 async def test_chunks_and_pipelined_commands_are_taken(server: SubmissionServer) -> None:
