@@ -10,7 +10,7 @@ import pytest
 from postroad import config, roles
 from postroad.web import application
 from tests.api import app_server
-from tests.roles.test_submission import certificate
+from tests.roles.test_smtp_listeners import certificate
 from tests.roles.test_supervisor import SECRET_KEY, run, with_role
 
 # Every form of a credential, of our own API, of the compatible ones, and of the dashboard.
@@ -90,9 +90,3 @@ def test_without_a_base_url_links_and_pages_use_https(tmp_path: Path) -> None:
     chosen = settings(tmp_path)
     assert config.local_url(chosen) == "https://127.0.0.1:0"
     assert not config.is_behind_proxy(chosen)
-
-
-async def test_a_certificate_that_cannot_be_used_is_reported(tmp_path: Path) -> None:
-    chosen = settings(tmp_path, tls_certificate="/nowhere.pem")
-    with pytest.raises(roles.StartError, match=r"http\.tls_certificate: /nowhere\.pem cannot be read"):
-        await run(chosen, ["api"], app_server.CapturedLog())

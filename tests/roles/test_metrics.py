@@ -1,7 +1,6 @@
 """`/metrics` beside the API and, for processes without it, at an address of its own."""
 
 import asyncio
-import socket
 from pathlib import Path
 
 import httpx
@@ -39,40 +38,18 @@ async def asked(
     return announced[0], answers[0]
 
 
-@pytest.mark.parametrize("path", ["/metrics", "/healthz", "/readyz"])
-async def test_a_process_without_the_api_serves_them_at_an_address_of_their_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+@pytest.mark.parametrize("path, status", [("/metrics", 200), ("/healthz", 200), ("/readyz", 200), ("/v1/account", 404)])
+async def test_a_process_without_the_api_serves_them_and_nothing_else_at_an_address_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, status: int
 ) -> None:
     chosen = settings(tmp_path, listen="127.0.0.1:0")
     announced, answer = await asked(["maintenance"], chosen, monkeypatch, where="metrics", path=path)
-    assert (list(announced), answer.status_code) == (["metrics"], 200)
+    assert (list(announced), answer.status_code) == (["metrics"], status)
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection(*announced["metrics"])
-
-
-async def test_that_address_serves_nothing_of_the_api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = settings(tmp_path, listen="127.0.0.1:0")
-    for path in ("/v1/account", "/docs", "/openapi.json"):
-        _, answer = await asked(["maintenance"], chosen, monkeypatch, where="metrics", path=path)
-        assert answer.status_code == 404
 
 
 async def test_the_api_serves_what_the_whole_process_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     announced, answer = await asked(["api"], settings(tmp_path, listen=""), monkeypatch, where="http", path="/metrics")
     assert (list(announced), answer.status_code) == (["http"], 200)
     assert "postroad_http_requests_total" in answer.text
-
-
-async def test_it_is_in_no_document_of_the_api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, answer = await asked(["api"], settings(tmp_path, listen=""), monkeypatch, where="http", path="/openapi.json")
-    assert "/healthz" in answer.json()["paths"]
-    assert "/metrics" not in answer.json()["paths"]
-
-
-async def test_an_address_in_use_is_reported(tmp_path: Path) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        where = f"127.0.0.1:{other.getsockname()[1]}"
-        with pytest.raises(roles.StartError, match=f"cannot listen on {where}: the address is in use"):
-            await run(settings(tmp_path, listen=where), ["maintenance"], app_server.CapturedLog())
