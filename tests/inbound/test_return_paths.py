@@ -157,43 +157,35 @@ async def test_a_report_may_carry_a_large_original(
     assert len(await kept_of(ctx, account.id, message_id)) == 1
 
 
-async def test_a_store_that_is_away_asks_for_another_try(
+@pytest.mark.parametrize(
+    "problem, event, level",
+    [
+        (errors.ServiceUnavailable("the store is away"), "report_not_stored", "warning"),
+        (LookupError("a bug"), "inbound_failed", "error"),
+    ],
+    ids=["away", "bug"],
+)
+async def test_what_cannot_be_kept_is_logged_and_asks_for_another_try(
     ctx: context.Context,
     client: aiosmtplib.SMTP,
     message_id: str,
     lines: app_server.CapturedLog,
     monkeypatch: pytest.MonkeyPatch,
+    problem: Exception,
+    event: str,
+    level: str,
 ) -> None:
     async def fail(*_arguments: object) -> None:
-        raise errors.ServiceUnavailable("the store is away")
+        raise problem
 
-    monkeypatch.setattr(async_bounces, "receive", fail)
     await client.ehlo()
-    with pytest.raises(aiosmtplib.SMTPDataError) as refused:
-        await send(client, await reports.path(ctx, message_id))
+    with monkeypatch.context() as patched:
+        patched.setattr(async_bounces, "receive", fail)
+        with pytest.raises(aiosmtplib.SMTPDataError) as refused:
+            await send(client, await reports.path(ctx, message_id))
     assert refused.value.code == 451
-    assert [line["level"] for line in lines.kept if line["event"] == "report_not_stored"] == ["warning"]
-    monkeypatch.undo()
+    assert [line["level"] for line in lines.kept if line["event"] == event] == [level]
     assert await send(client, await reports.path(ctx, message_id)) == 250
-
-
-async def test_a_bug_is_logged_and_asks_for_another_try(
-    ctx: context.Context,
-    client: aiosmtplib.SMTP,
-    message_id: str,
-    lines: app_server.CapturedLog,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async def fail(*_arguments: object) -> None:
-        raise LookupError("a bug")
-
-    monkeypatch.setattr(async_bounces, "receive", fail)
-    await client.ehlo()
-    with pytest.raises(aiosmtplib.SMTPDataError) as refused:
-        await send(client, await reports.path(ctx, message_id))
-    assert refused.value.code == 451
-    (line,) = [line for line in lines.kept if line["event"] == "inbound_failed"]
-    assert isinstance(line["exc_info"], LookupError)
 
 
 async def test_what_is_too_large_is_said_before_it_is_sent(client: aiosmtplib.SMTP) -> None:

@@ -46,8 +46,3 @@ async def test_a_bug_gives_its_place_back(url: str, monkeypatch: pytest.MonkeyPa
         await parts.finish()
         assert parts.shares.free == 1
         assert harness.ctx.metrics.webhook_connections.values == {(): 0}
-
-
-async def test_there_may_be_nothing_to_finish(url: str) -> None:
-    async with webhook_harness.opened(url) as harness:
-        await harness.parts().attempting.finish(grace_seconds=0)

@@ -81,24 +81,6 @@ async def test_what_one_endpoint_does_not_need_is_for_the_others(url: str) -> No
         assert len(server.requests) == 3
 
 
-async def test_with_fewer_places_than_endpoints_steps_take_turns(url: str) -> None:
-    async with webhook_server.running(tls=False) as server, webhook_harness.opened(url) as harness:
-        endpoints = [await harness.endpoint(server.url) for _ in range(5)]
-        for endpoint in endpoints:
-            for _ in range(5):
-                await harness.write(endpoint)
-        parts = harness.parts(slots=2, per_account=1)
-        for _ in range(5):
-            assert await parts.dispatching.step() is None
-            await parts.attempting.finish(grace_seconds=webhook_harness.TIMEOUT_SECONDS)
-        await parts.finish()
-        reported = [
-            len([row for row in await log_of(harness, endpoint) if row.attempt_count]) for endpoint in endpoints
-        ]
-        assert sum(reported) >= 5
-        assert min(reported) == 1
-
-
 async def test_more_slow_endpoints_than_places_for_them_all_get_their_turn(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -306,36 +288,28 @@ async def test_what_is_due_is_made_ready_even_when_nothing_can_be_claimed_of_it(
         await parts.finish()
 
 
-def walked(walk: engine.EndpointCursor, names: Sequence[str], *, fruit: Sequence[str]) -> tuple[list[str], bool]:
-    """One step over endpoints with these names: what it looked at, and whether it goes on."""
-    found = [name for name in names if name > walk.after][: engine.MAX_ENDPOINTS_PER_STEP]
-    return found, walk.advance(found, has_found_work=bool(set(found) & set(fruit)))
-
-
-def test_the_walk_goes_round_and_ends_where_something_was_had_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "MAX_ENDPOINTS_PER_STEP", 2)
-    walk, names = engine.EndpointCursor(), list("abcdefg")
-    assert walked(walk, names, fruit=[]) == (["a", "b"], True)
-    assert walked(walk, names, fruit=["c"]) == (["c", "d"], True)
-    assert walked(walk, names, fruit=[]) == (["e", "f"], True)
-    assert walked(walk, names, fruit=[]) == (["g"], True)
-    assert walked(walk, names, fruit=[]) == (["a", "b"], True)
-    assert walked(walk, names, fruit=[]) == (["c", "d"], False)
-    assert walked(walk, names, fruit=["e"]) == (["e", "f"], True)
-
-
-def test_a_walk_over_few_endpoints_is_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "MAX_ENDPOINTS_PER_STEP", 10)
-    walk = engine.EndpointCursor()
-    assert walked(walk, ["a", "b"], fruit=["a"]) == (["a", "b"], True)
-    assert walked(walk, ["a", "b"], fruit=[]) == (["a", "b"], False)
-    assert walked(walk, [], fruit=[]) == ([], False)
-
-
-def test_a_walk_ends_although_the_endpoints_where_it_began_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "steps",
+    [
+        # It goes round, and ends where something was had last.
+        [
+            ("abcdefg", "", "ab", True),
+            ("abcdefg", "c", "cd", True),
+            ("abcdefg", "", "ef", True),
+            ("abcdefg", "", "g", True),
+            ("abcdefg", "", "ab", True),
+            ("abcdefg", "", "cd", False),
+            ("abcdefg", "e", "ef", True),
+        ],
+        # It ends although the endpoints where it began are gone.
+        [("abcdef", "ac", "ab", True), ("abcdef", "ac", "cd", True), ("a", "", "", True), ("a", "", "a", False)],
+        [("a", "a", "a", True), ("a", "", "a", False), ("", "", "", False)],
+    ],
+)
+def test_the_walk_over_endpoints(steps: list[tuple[str, str, str, bool]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """In each step: which endpoints there are, which have work, what is looked at, and whether it goes on."""
     monkeypatch.setattr(engine, "MAX_ENDPOINTS_PER_STEP", 2)
     walk = engine.EndpointCursor()
-    assert walked(walk, list("abcdef"), fruit=["a", "c"]) == (["a", "b"], True)
-    assert walked(walk, list("abcdef"), fruit=["a", "c"]) == (["c", "d"], True)
-    assert walked(walk, ["a"], fruit=[]) == ([], True)
-    assert walked(walk, ["a"], fruit=[]) == (["a"], False)
+    for names, working, expected, goes_on in steps:
+        found = [name for name in names if name > walk.after][:2]
+        assert ("".join(found), walk.advance(found, has_found_work=bool({*found} & {*working}))) == (expected, goes_on)

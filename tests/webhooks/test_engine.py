@@ -58,26 +58,6 @@ async def test_a_endpoint_that_refuses_gets_exactly_seven_attempts_by_the_schedu
         assert counted == {("succeeded",): 0, ("retried",): 6, ("failed",): 1}
 
 
-async def test_a_success_ends_it(url: str) -> None:
-    answers = [BUSY, BUSY, webhook_server.ok(204)]
-    async with (
-        webhook_server.running(tls=False, answer=lambda _: answers.pop(0)) as server,
-        webhook_harness.opened(url) as harness,
-    ):
-        endpoint = await harness.endpoint(server.url)
-        delivery_id = await harness.write(endpoint)
-        async with harness.delivering():
-            for number in (1, 2):
-                seen = await harness.settle(endpoint, delivery_id, attempts=number)
-                harness.pass_until(seen.delivery.due_at)
-            seen = await harness.settle(endpoint, delivery_id, attempts=3)
-            assert seen.standing == ("succeeded", 3)
-            assert seen.statuses == [503, 503, 204]
-            assert not await harness.is_due(at=harness.clock.now + 10**9 * SECOND)
-        assert harness.events() == ["webhook_retry_scheduled", "webhook_retry_scheduled", "webhook_delivered"]
-        assert harness.ctx.metrics.webhook_connections.values == {(): 0}
-
-
 async def test_the_log_names_the_delivery_and_nothing_that_is_secret(url: str) -> None:
     async with webhook_server.running(tls=False) as server, webhook_harness.opened(url) as harness:
         endpoint = await harness.endpoint(server.url + "?token=of-the-customer")

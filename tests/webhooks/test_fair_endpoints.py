@@ -94,18 +94,6 @@ async def test_a_new_endpoint_is_served_while_all_others_hang_on_more_endpoints_
             await harness.all_succeed(written)
 
 
-async def test_with_more_endpoints_than_places_everybodys_turn_comes(url: str) -> None:
-    async with (
-        webhook_server.running(tls=False) as server,
-        webhook_harness.opened(url, connections=3, connections_per_account=2) as harness,
-    ):
-        endpoints = [await harness.endpoint(server.url) for _ in range(12)]
-        written = [(endpoint, await harness.write(endpoint)) for endpoint in endpoints for _ in range(4)]
-        async with harness.delivering():
-            await harness.all_succeed(written)
-        assert len(server.requests) == 48
-
-
 async def test_ten_endpoints_of_an_account_share_the_slots_of_one(url: str) -> None:
     async with webhook_harness.opened(url, connections=20, connections_per_account=4) as harness:
         first = await harness.endpoint(NOWHERE)

@@ -63,18 +63,6 @@ async def test_an_answer_is_kept_with_what_follows_from_it(
         assert (attempt.number, attempt.duration) == (1, 2 * SECOND)
 
 
-async def test_the_last_attempt_of_the_schedule_is_the_end(url: str) -> None:
-    async with webhook_harness.opened(url, retry_seconds=[]) as harness:
-        endpoint, (row,) = await claimed(harness)
-        parts = harness.parts()
-        parts.recorder.record_attempt(row, ENDPOINT, attempted(harness, NO))
-        await parts.finish()
-        assert (await harness.settle(endpoint, row.id)).standing == ("failed", 1)
-        (line,) = harness.log
-        assert (line["event"], line["status_code"], line["attempt"]) == ("webhook_failed", 500, 1)
-        assert harness.ctx.metrics.webhook_attempts.values["failed",] == 1
-
-
 async def test_a_result_that_comes_after_the_lease_changes_nothing_and_is_logged(database_url: str) -> None:
     async with webhook_harness.opened(database_url) as harness:
         endpoint, (row,) = await claimed(harness)
