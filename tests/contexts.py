@@ -4,9 +4,11 @@ The fixtures are imported by the `conftest.py` of each folder that needs them. A
 second process: `composition.open_context(settings, clock=clock)`.
 """
 
+import dataclasses
 from collections.abc import AsyncIterator
 from typing import TypeVar
 
+import msgspec
 import pytest
 import pytest_asyncio
 
@@ -79,6 +81,12 @@ async def begin_session(ctx: context.Context, user: users.User, *, methods: str 
 async def ctx(settings: config.Settings, clock: Clock) -> AsyncIterator[context.Context]:
     async with composition.open_context(settings, clock=clock) as opened:
         yield opened
+
+
+def with_settings(ctx: context.Context, section: str, **values: object) -> context.Context:
+    """The same context with other settings in a section."""
+    changed = msgspec.structs.replace(getattr(ctx.settings, section), **values)
+    return dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, **{section: changed}))
 
 
 @pytest_asyncio.fixture

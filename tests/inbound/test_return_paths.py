@@ -1,11 +1,9 @@
 """The inbound listener, over real SMTP: tokens are let in, strangers are not, and 250 means that the report is kept."""
 
 import contextlib
-import dataclasses
 from collections.abc import AsyncIterator
 
 import aiosmtplib
-import msgspec
 import pytest
 
 from postroad import context, errors
@@ -14,7 +12,7 @@ from postroad.mail.results import async_bounces
 from postroad.storage.mail import attempts as stored
 from postroad.storage.mail import queue_views, suppressions
 from postroad.storage.people import accounts
-from tests import accepted_mail, bounce_counts, dns_server, feedback_loop, reports
+from tests import accepted_mail, bounce_counts, contexts, dns_server, feedback_loop, reports
 from tests.api import app_server
 from tests.protocol.reports import complaints
 
@@ -108,8 +106,7 @@ async def test_mail_to_postmaster_and_abuse_is_queued_for_the_operator(
     ctx: context.Context, account: accounts.Account, lines: app_server.CapturedLog
 ) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
-    operator = msgspec.structs.replace(ctx.settings.operator, email="ops@example.net", sender="service@example.com")
-    ours = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, operator=operator))
+    ours = contexts.with_settings(ctx, "operator", email="ops@example.net", sender="service@example.com")
     async with connected(ours, lines) as client:
         await client.ehlo()
         for recipient in ("Postmaster", "ABUSE@mx.example.com", "postmaster@bounces.example.com"):
@@ -199,8 +196,7 @@ async def test_what_is_too_large_is_said_before_it_is_sent(client: aiosmtplib.SM
 @pytest.fixture
 def complaining(ctx: context.Context) -> context.Context:
     """An installation with a domain of its own for return paths, and so with an address for complaints."""
-    delivery = msgspec.structs.replace(ctx.settings.delivery, return_path_domain="return.example.com")
-    return dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, delivery=delivery))
+    return contexts.with_settings(ctx, "delivery", return_path_domain="return.example.com")
 
 
 async def suppressed(ctx: context.Context, account_id: str) -> list[str]:

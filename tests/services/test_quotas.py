@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
@@ -20,6 +19,7 @@ from postroad.services.templates import templates
 from postroad.storage.mail import suppressions as stored_suppressions
 from postroad.storage.people import accounts as stored_accounts
 from postroad.storage.people import users
+from tests import contexts
 from tests.services.audit_entries import as_user
 
 Create = Callable[[context.Context, str, int], Awaitable[object]]
@@ -49,8 +49,7 @@ CREATE: Mapping[str, Create] = {
 
 
 def with_quota(ctx: context.Context, kind: str, quota: int) -> context.Context:
-    quotas = msgspec.structs.replace(ctx.settings.quotas, **{kind: quota})
-    return dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, quotas=quotas))
+    return contexts.with_settings(ctx, "quotas", **{kind: quota})
 
 
 @pytest.fixture

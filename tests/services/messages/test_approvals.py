@@ -13,7 +13,6 @@ from postroad.model.delivery import throttle
 from postroad.model.mail import send_request, statuses
 from postroad.model.people import callers
 from postroad.services import audit_log
-from postroad.services.accounts import account_registry
 from postroad.services.messages import approvals, lookup
 from postroad.services.operations import cleanup
 from postroad.services.people import api_keys, credentials
@@ -194,30 +193,6 @@ async def test_what_a_crash_left_is_continued(
     assert await sent(ctx, account.id) == 2
 
 
-async def test_another_account_sees_and_decides_nothing(ctx: context.Context, account: accounts.Account) -> None:
-    who = await key_of(ctx, account.id)
-    one = await waiting(ctx, who, "ada", "grace")
-    other = await account_registry.create(ctx, "Other")
-    assert await approvals.latest(ctx, other.id) == []
-    for decide in (approvals.approve, approvals.reject, approvals.content):
-        for name in (one.id, "apr_" + "0" * 28, "x", ""):
-            with pytest.raises(errors.NotFound):
-                await decide(ctx, other.id, name)
-
-
-async def test_what_waits_is_bounded(
-    ctx: context.Context, account: accounts.Account, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    who = await key_of(ctx, account.id)
-    monkeypatch.setattr(approval_limit, "MAX_PENDING", 1)
-    await waiting(ctx, who, "ada", "grace")
-    with pytest.raises(errors.Conflict, match="wait for approval"):
-        await ask(ctx, who, "ada", "grace", key="second")
-    monkeypatch.setattr(approval_limit, "MAX_BODY_BYTES", 10)
-    with pytest.raises(errors.PayloadTooLarge):
-        await ask(ctx, who, "ada", "grace", key="third")
-
-
 async def test_new_requests_that_need_approval_have_a_rate(ctx: context.Context, account: accounts.Account) -> None:
     who = await key_of(ctx, account.id)
     ctx.rate_limiter.policy = throttle.RateLimit(rate=1, burst=2)
@@ -245,6 +220,9 @@ async def test_decided_sends_leave_no_room_for_more_waiting_ones(
     # The latest two are one that waits and one that is decided; but two wait.
     with pytest.raises(errors.Conflict, match="2 requests of this account wait"):
         await ask(ctx, who, "ada", "grace", key="fourth")
+    monkeypatch.setattr(approval_limit, "MAX_BODY_BYTES", 10)
+    with pytest.raises(errors.PayloadTooLarge):
+        await ask(ctx, who, "ada", "grace", key="fifth")
 
 
 async def test_a_key_leaves_room_for_others(

@@ -1,12 +1,10 @@
 """Checks of a message: what clients do not support, what is wrong with its links, its header and its size."""
 
-import dataclasses
 import hashlib
 import threading
 import tomllib
 from importlib import resources
 
-import msgspec
 import pytest
 
 from postroad import context, errors
@@ -16,8 +14,7 @@ from postroad.services import usage_limits
 from postroad.services.messages import content_checks, previews
 from postroad.services.messages.content_checks import Level, Origin
 from postroad.storage.people import accounts
-from tests import accepted_mail, spamd_server
-from tests.services.messages import caniemail_reducer
+from tests import accepted_mail, contexts, spamd_server
 
 ORIGIN = Origin("bounces.example.com", "example.com")
 HEADERS = (
@@ -58,27 +55,6 @@ def test_the_data_of_others_is_as_the_manifest_says() -> None:
     assert files == manifest["sha256"]
     assert manifest["licence"] == "MIT"
     assert "Copyright (c) 2019 HTeuMeuLeu, under the MIT License" in folder.joinpath("LICENSE").read_text()
-
-
-def test_the_data_is_reduced_to_what_was_tested_last() -> None:
-    data = {
-        "last_update_date": "2026-05-13 14:45:41 +0000",
-        "nicenames": {"family": {"gmail": "Gmail", "outlook": "Outlook"}, "platform": {"ios": "iOS"}},
-        "data": [
-            {"slug": "css-gap", "title": "gap", "stats": {"gmail": {"ios": {"2019": "n", "2021": "a #1"}}}},
-            {"slug": "html-video", "title": "<video>", "stats": {"outlook": {"windows": {"2019": "y"}}}},
-            {"slug": "css-comments", "title": "comments", "stats": {"gmail": {"ios": {"2019": "y"}}}},
-        ],
-    }
-    assert caniemail_reducer.reduce(data, "2.0.2") == {
-        "version": "2.0.2",
-        "updated": "2026-05-13",
-        "clients": ["Gmail, iOS", "Outlook, windows"],
-        "features": [
-            {"title": "gap", "keys": ("property:gap", "property:row-gap", "property:column-gap"), "support": "au"},
-            {"title": "<video>", "keys": ("tag:video",), "support": "uy"},
-        ],
-    }
 
 
 def test_what_some_clients_lack_is_listed_with_its_lines_the_rarest_first() -> None:
@@ -254,8 +230,7 @@ async def test_a_hostile_message_is_checked_in_a_thread_in_part_and_with_a_small
 
 
 async def checked_by(ctx: context.Context, address: str, preview: previews.Preview) -> object:
-    dashboard = msgspec.structs.replace(ctx.settings.dashboard, spamd=address)
-    asking = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, dashboard=dashboard))
+    asking = contexts.with_settings(ctx, "dashboard", spamd=address)
     return (await content_checks.run(asking, "acc_1", preview, ORIGIN)).spam
 
 

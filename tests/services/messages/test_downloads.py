@@ -67,15 +67,6 @@ async def test_the_place_is_taken_before_the_file_is_read(ctx: context.Context) 
     assert not ctx.work_in_progress
 
 
-async def test_what_cannot_be_read_holds_no_place(ctx: context.Context) -> None:
-    async def read() -> previews.Download:
-        raise errors.NotFound("there is no such message")
-
-    with pytest.raises(errors.NotFound):
-        await previews.begin_download(ctx, ACCOUNT, read)
-    assert not ctx.work_in_progress
-
-
 async def test_who_leaves_while_the_file_is_read_holds_no_place(ctx: context.Context) -> None:
     begun = asyncio.Event()
 

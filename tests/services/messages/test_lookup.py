@@ -7,31 +7,15 @@ import pytest
 
 from postroad import context, errors
 from postroad.model.mail import send_request, statuses
-from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import lookup as messages
 from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail, contexts
-
-UNKNOWN_IDS = ["em_" + "0" * 28, "", "em_", "em_" + "0" * 27 + "\0", "acc_" + "0" * 28, "' OR 1=1 --"]
 
 
 async def listed(ctx: context.Context, account_id: str, **filters: object) -> list[str]:
     page = await messages.page(ctx, account_id, messages.Filters(**filters), limit=100, cursor=None)  # type: ignore[arg-type]
     assert page.next_cursor is None
     return [message.id for message in page.messages]
-
-
-async def test_a_message_is_found_with_its_recipients(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
-) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
-    message_id = await accepted_mail.accept(
-        ctx, account.id, to=("b@example.net", "a@example.net"), bcc=("B@example.net",)
-    )
-    message, recipients = await messages.find(ctx, account.id, message_id)
-    assert (message.id, message.status, message.recipient_count) == (message_id, "queued", 2)
-    assert message.created_at == clock.now
-    assert [one.email for one in recipients] == ["b@example.net", "a@example.net"]
 
 
 async def test_details_have_what_the_sender_gave(ctx: context.Context, account: stored_accounts.Account) -> None:
@@ -83,27 +67,6 @@ async def test_a_message_whose_body_is_not_kept_any_more_has_no_bytes(
         await messages.raw(ctx, account.id, message_id)
 
 
-async def test_an_unknown_message_and_one_of_another_account_are_not_found_alike(
-    ctx: context.Context, account: stored_accounts.Account
-) -> None:
-    other = await accounts.create(ctx, "Other")
-    await accepted_mail.allow_sending(ctx, other.id)
-    foreign = await accepted_mail.accept(ctx, other.id)
-    for read in (messages.find, messages.details, messages.raw):
-        said = set()
-        for message_id in (foreign, *UNKNOWN_IDS):
-            with pytest.raises(errors.NotFound) as refusal:
-                await read(ctx, account.id, message_id)
-            said.add(refusal.value.message)
-        if read is not messages.raw:
-            assert len(said) == 1
-    with pytest.raises(errors.NotFound) as of_foreign:
-        await messages.raw(ctx, account.id, foreign)
-    with pytest.raises(errors.NotFound) as of_unknown:
-        await messages.raw(ctx, account.id, "em_" + "0" * 28)
-    assert of_foreign.value.message == of_unknown.value.message
-
-
 async def test_the_list_comes_in_parts_newest_first_and_ends(
     ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
 ) -> None:
@@ -124,16 +87,8 @@ async def test_the_list_comes_in_parts_newest_first_and_ends(
             break
     assert seen == made[::-1]
     assert sizes == [2, 2, 1]
-
-
-async def test_a_list_that_fits_exactly_has_no_next_part(
-    ctx: context.Context, account: stored_accounts.Account
-) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
-    for _ in range(2):
-        await accepted_mail.accept(ctx, account.id)
-    page = await messages.page(ctx, account.id, messages.Filters(), limit=2, cursor=None)
-    assert (len(page.messages), page.next_cursor) == (2, None)
+    whole = await messages.page(ctx, account.id, messages.Filters(), limit=5, cursor=None)
+    assert (len(whole.messages), whole.next_cursor) == (5, None)
 
 
 async def test_each_filter_chooses_and_all_work_together(
@@ -196,19 +151,6 @@ async def test_a_cursor_stays_within_the_times(
     assert [message.id for message in page.messages] == [old]
     page = await messages.page(ctx, account.id, messages.Filters(), limit=10, cursor=new)
     assert [message.id for message in page.messages] == [old]
-
-
-async def test_a_list_shows_nothing_of_another_account(ctx: context.Context, account: stored_accounts.Account) -> None:
-    other = await accounts.create(ctx, "Other")
-    await accepted_mail.allow_sending(ctx, other.id)
-    foreign = await accepted_mail.accept(ctx, other.id, tags=("secret",))
-    assert await listed(ctx, account.id) == []
-    assert await listed(ctx, account.id, tag="secret") == []
-    assert await listed(ctx, account.id, recipient="ada@example.net") == []
-    assert await listed(ctx, account.id, sender="shop@example.com") == []
-    page = await messages.page(ctx, account.id, messages.Filters(), limit=10, cursor=foreign[:-1] + "f")
-    assert page.messages == []
-    assert await listed(ctx, other.id, tag="secret", recipient="ada@example.net") == [foreign]
 
 
 async def test_impossible_filters_are_refused_naming_the_parameter(

@@ -6,7 +6,6 @@ from postroad import context, errors
 from postroad.model.bounces import reasons
 from postroad.model.mail import statuses
 from postroad.model.search import search_query
-from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import lookup as messages
 from postroad.storage.mail import attempts
 from postroad.storage.mail import messages as recipients
@@ -68,11 +67,6 @@ async def test_each_term_chooses_and_all_have_to_hold(
         assert await found(ctx, account.id, text) == expected, text
 
 
-async def test_the_query_comes_back_with_what_it_found(ctx: context.Context, account: stored_accounts.Account) -> None:
-    part = await messages.search(ctx, account.id, "ada@example.net", limit=10, cursor=None)
-    assert part == messages.SearchPage([], None, None, search_query.Query(to="ada@example.net"))
-
-
 async def test_a_mistake_is_refused_with_its_place(ctx: context.Context, account: stored_accounts.Account) -> None:
     with pytest.raises(errors.InvalidRequest, match=r"^search: tag: needs a value") as caught:
         await messages.search(ctx, account.id, "order tag:", limit=10, cursor=None)
@@ -80,29 +74,6 @@ async def test_a_mistake_is_refused_with_its_place(ctx: context.Context, account
     assert (caught.value.start, caught.value.end) == (6, 10)
     with pytest.raises(errors.InvalidRequest, match=r"^cursor: "):
         await messages.search(ctx, account.id, "order", limit=10, cursor="' OR 1=1 --")
-
-
-async def test_nothing_of_another_account_is_found(ctx: context.Context, account: stored_accounts.Account) -> None:
-    other = await accounts.create(ctx, "Other")
-    await accepted_mail.allow_sending(ctx, other.id)
-    foreign = await accepted_mail.accept(ctx, other.id, tags=("secret",))
-    for text in ("", foreign, f"id:{foreign}", "order", "tag:secret", "ada@example.net", "status:queued"):
-        assert await found(ctx, account.id, text) == []
-        assert await found(ctx, other.id, text) == [foreign]
-
-
-async def test_parts_of_a_search_lead_to_its_end(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
-) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
-    made = []
-    for number in range(5):
-        made.append(await accepted_mail.accept(ctx, account.id, subject=f"Order {number}"))
-        clock.pass_seconds(1)
-    first = await messages.search(ctx, account.id, "order", limit=3, cursor=None)
-    rest = await messages.search(ctx, account.id, "order", limit=3, cursor=first.next_cursor)
-    assert [message.id for message in first.messages + rest.messages] == made[::-1]
-    assert (first.searched_back_to, rest.next_cursor, rest.searched_back_to) == (None, None, None)
 
 
 async def test_a_search_that_met_its_bound_says_how_far_it_came_and_goes_on_there(

@@ -13,18 +13,10 @@ from postroad.services.messages import queue_changes, queue_inspection
 from postroad.services.operations import operator_jobs
 from postroad.storage.mail import queue, queue_views
 from postroad.storage.operations import processes
-from postroad.storage.people import accounts as stored_accounts
-from tests import accepted_mail, queue_steps
+from tests import accepted_mail, contexts, queue_steps
 from tests.contexts import SECOND, Clock
 
 ALL = queue_views.Filter()
-
-
-@pytest.fixture
-async def shop(ctx: context.Context, account: stored_accounts.Account) -> str:
-    """An account that may send."""
-    await accepted_mail.allow_sending(ctx, account.id)
-    return account.id
 
 
 async def deferred(ctx: context.Context, account_id: str) -> str:
@@ -241,15 +233,6 @@ async def test_one_that_was_claimed_after_the_look_is_left_to_its_worker(ctx: co
     assert await states(ctx) == ["sending"]
 
 
-async def test_a_choice_is_counted_before_anything_happens(ctx: context.Context, shop: str) -> None:
-    message_id = await accepted_mail.accept(ctx, shop, to=("ada@example.net", "bob@example.net", "eve@example.net"))
-    await queue_steps.claim(ctx, shop)
-    assert await queue_inspection.count(
-        ctx, [queue_views.Filter(message_id=message_id)]
-    ) == queue_inspection.QueueChange(changed=2, held=1)
-    assert await queue_inspection.count(ctx, []) == queue_inspection.QueueChange(changed=0, held=0)
-
-
 def test_a_domain_is_written_as_the_queue_has_it() -> None:
     assert queue_inspection.domain("BÜCHER.example") == "xn--bcher-kva.example"
     with pytest.raises(errors.InvalidRequest, match="domain: "):
@@ -376,8 +359,7 @@ async def test_recipients_that_were_tried_a_moment_ago_go_on_waiting_while_other
 async def test_the_pause_leaves_time_to_ask_in_the_first_wait(
     ctx: context.Context, shop: str, clock: Clock, first_delay: int, pause: int
 ) -> None:
-    delivery = msgspec.structs.replace(ctx.settings.delivery, retry_seconds=(first_delay, 7200))
-    brisk = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, delivery=delivery))
+    brisk = contexts.with_settings(ctx, "delivery", retry_seconds=(first_delay, 7200))
     message_id = await deferred(ctx, shop)
     clock.pass_seconds(0.25 + pause)
     if pause:
@@ -394,27 +376,6 @@ async def test_what_is_final_is_not_tried_again(ctx: context.Context, shop: str)
     with pytest.raises(errors.Conflict, match="all have a final result"):
         await queue_inspection.retry_of_account(ctx, shop, message_id, None)
     assert await queue_inspection.entries_of_message(ctx, shop, message_id) == {}
-
-
-async def test_a_foreign_or_unknown_message_or_recipient_is_not_found(ctx: context.Context, shop: str) -> None:
-    other = await accounts.create(ctx, "Other")
-    await accepted_mail.allow_sending(ctx, other.id, domain="other.example")
-    mine = await deferred(ctx, shop)
-    theirs = await accepted_mail.accept(ctx, other.id, sender="shop@other.example")
-    (foreign,) = await queue_steps.claim(ctx, other.id)
-    await queue_steps.defer(ctx, foreign)
-    refusals = set()
-    for message_id in (theirs, "em_" + "0" * 28, "", "em_\0", "x" * 5000):
-        with pytest.raises(errors.NotFound) as refused:
-            await queue_inspection.retry_of_account(ctx, shop, message_id, None)
-        refusals.add(refused.value.message)
-        assert await queue_inspection.entries_of_message(ctx, shop, message_id) == {}
-    for recipient_id in (foreign[2], "rcp_" + "0" * 28, "", "\0"):
-        with pytest.raises(errors.NotFound) as refused:
-            await queue_inspection.retry_of_account(ctx, shop, mine, recipient_id)
-        refusals.add(refused.value.message)
-    assert len(refusals) == 2
-    assert await states(ctx) == ["waiting", "waiting"]
 
 
 async def test_the_lines_of_a_message_say_how_many_of_the_account_at_the_same_domain_are_ahead(
@@ -440,14 +401,3 @@ async def test_the_lines_of_a_message_say_how_many_of_the_account_at_the_same_do
     assert [course.why for course in (await queue_inspection.trace(ctx, both)).courses] == await reasons(both)
     await queue_steps.claim(ctx, shop, most=2)
     assert await reasons(message_id) == ["ready; waiting for a free worker"]
-
-
-async def test_the_lines_of_a_message_say_why_and_when(ctx: context.Context, shop: str, clock: Clock) -> None:
-    message_id = await deferred(ctx, shop)
-    (line,) = (await queue_inspection.entries_of_message(ctx, shop, message_id)).values()
-    assert (line.waiting.state, line.waiting.due_at, line.provider_queue) == (
-        "waiting",
-        clock.now + 240 * SECOND,
-        "google",
-    )
-    assert line.why == "Google is deferring us with 4.7.1; next attempt at 2027-01-15 08:04:00 UTC"

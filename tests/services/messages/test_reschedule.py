@@ -12,26 +12,17 @@ from postroad.model.bounces import disposition
 from postroad.model.people import callers
 from postroad.model.units import times
 from postroad.services import audit_log
-from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import lookup as messages
 from postroad.services.messages import queue_changes, queue_inspection
 from postroad.services.operations import operator_jobs
 from postroad.storage.mail import messages as stored_messages
 from postroad.storage.mail import queue, queue_views
-from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail, queue_steps
 from tests.contexts import SECOND, Clock
 from tests.services import claimed_mail
 
 HOUR = 3_600 * SECOND
 ALL = queue_views.Filter()
-
-
-@pytest.fixture
-async def shop(ctx: context.Context, account: stored_accounts.Account) -> str:
-    """An account that may send."""
-    await accepted_mail.allow_sending(ctx, account.id)
-    return account.id
 
 
 async def scheduled(ctx: context.Context, account_id: str, **fields: Any) -> str:
@@ -192,12 +183,3 @@ async def test_what_a_user_does_is_in_the_audit_log(ctx: context.Context, shop: 
         ("message.canceled", message_id, ""),
         ("message.rescheduled", message_id, times.to_wire(clock.now - SECOND + HOUR)),
     ]
-
-
-async def test_mail_of_another_account_does_not_exist(ctx: context.Context, shop: str) -> None:
-    message_id = await scheduled(ctx, shop)
-    other = await accounts.create(ctx, "Other")
-    for account_id, name in ((other.id, message_id), (shop, "em_" + "0" * 28), (shop, "em_1")):
-        with pytest.raises(errors.NotFound, match="no such message in this account"):
-            await queue_changes.reschedule(ctx, account_id, name, None)
-    assert await claims(ctx) == []

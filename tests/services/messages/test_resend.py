@@ -205,15 +205,6 @@ async def test_credits_and_the_account_are_checked_as_for_any_message(
         await send_again(ctx, account.id, first)
 
 
-async def test_a_message_of_another_account_does_not_exist(
-    ctx: context.Context, account: stored_accounts.Account
-) -> None:
-    first = await ended(ctx, account.id, "bob@example.net")
-    other = await accounts.create(ctx, "Other")
-    with pytest.raises(errors.NotFound):
-        await send_again(ctx, other.id, first)
-
-
 async def test_it_counts_towards_the_storage_quota(ctx: context.Context, account: stored_accounts.Account) -> None:
     mark = contexts.concrete(ctx.queue_limit, queue_limit.QueueLimit)
     mark._refresh_at = mark._refresh_near_at = float("inf")

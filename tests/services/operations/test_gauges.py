@@ -15,7 +15,7 @@ from postroad.storage.engine import store
 from postroad.storage.mail import queue
 from postroad.storage.operations import certificates, processes
 from postroad.storage.people import accounts
-from tests import accepted_mail
+from tests import accepted_mail, contexts
 from tests.contexts import SECOND, Clock
 from tests.storage import webhook_samples
 
@@ -56,9 +56,7 @@ async def test_the_space_of_waiting_mail_is_shown(ctx: context.Context, shop: st
     assert (shown.stored_bytes.values, shown.near_quota.values) == ({("live",): 0, ("test",): 0}, {(): 0})
     for is_test in (False, True):
         await accepted_mail.accept(ctx, shop, text="x" * 900_000, is_test=is_test)
-    quotas = msgspec.structs.replace(ctx.settings.quotas, stored_megabytes=1, test_megabytes=1)
-    limited = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, quotas=quotas))
-    await gauges.Gauges().refresh(limited)
+    await gauges.Gauges().refresh(contexts.with_settings(ctx, "quotas", stored_megabytes=1, test_megabytes=1))
     assert {labels: value // 100_000 for labels, value in shown.stored_bytes.values.items()} == {
         ("live",): 9,
         ("test",): 9,

@@ -13,7 +13,7 @@ from postroad.services.operations.notices import sender
 from postroad.services.people import logins, password_links, users
 from postroad.storage.people import accounts
 from postroad.storage.people import users as stored_users
-from tests import webhook_server
+from tests import contexts, webhook_server
 from tests.contexts import PASSWORD, Clock
 from tests.services.operations.notices import told_mail
 from tests.services.operations.notices.told_mail import home, settings
@@ -124,8 +124,7 @@ async def test_operators_are_also_told_over_the_webhook(
     await users.add_operator(ctx, user.email)
     values = {"check": "disk", "host": "<mx.example>", "found": "full", "advice": "", "page": "docs/doctor.md"}
     async with webhook_server.running(tls=False) as endpoint:
-        changed = msgspec.structs.replace(ctx.settings.notices, webhook_url=endpoint.url)
-        ctx = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, notices=changed))
+        ctx = contexts.with_settings(ctx, "notices", webhook_url=endpoint.url)
         endpoint.answer = webhook_server.ok(503)
         async with ctx.store.transaction() as tx:
             told = notice_outbox.NewNotice(kind=notice_kinds.CHECK_FAILED, subject="mx disk", values=values)

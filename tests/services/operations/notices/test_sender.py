@@ -1,10 +1,8 @@
 """Notices: who gets them, once, from which account, and how much of them."""
 
 import asyncio
-import dataclasses
 from collections.abc import Sequence
 
-import msgspec
 import pytest
 import structlog
 
@@ -22,7 +20,7 @@ from postroad.services.people import users
 from postroad.storage.operations import notices
 from postroad.storage.people import accounts
 from postroad.storage.people import users as stored_users
-from tests import accepted_mail
+from tests import accepted_mail, contexts
 from tests.contexts import PASSWORD, Clock
 from tests.services.operations.notices.told_mail import BASE_URL, home, queued, settings, text_of
 
@@ -231,8 +229,7 @@ async def test_what_cannot_be_accepted_is_tried_again_for_a_day(
 async def test_without_a_sender_nothing_is_kept_for_later(
     ctx: context.Context, home: accounts.Account, account: accounts.Account, owner: stored_users.User
 ) -> None:
-    nobody = msgspec.structs.replace(ctx.settings.operator, sender="")
-    silent = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, operator=nobody))
+    silent = contexts.with_settings(ctx, "operator", sender="")
     await tell(ctx, failing(account.id))
     assert await sender.send_due(silent, log=LOG) == 0
     assert await sender.send_due(ctx, log=LOG) == 0

@@ -1,7 +1,5 @@
 """What only time causes: mail that waits, credits that run out, keys that expire."""
 
-import dataclasses
-
 import msgspec
 import pytest
 import structlog
@@ -15,7 +13,7 @@ from postroad.services.people import api_keys, credentials
 from postroad.storage.mail import mail_counts
 from postroad.storage.operations import notices
 from postroad.storage.people import accounts
-from tests import accepted_mail
+from tests import accepted_mail, contexts
 from tests.contexts import Clock
 
 LOG = structlog.get_logger()
@@ -45,9 +43,8 @@ async def test_operators_hear_of_mail_that_waits_too_long(
     clock.pass_seconds(6 * 3600)
     await watch.look(ctx)
     assert await told(ctx) == [(notice_kinds.QUEUE_DELAYED, {"minutes": "390", "recipients": "1"})]
-    silent = msgspec.structs.replace(ctx.settings.notices, queue_minutes=0)
     clock.pass_seconds(7 * 3600)
-    await watch.look(dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, notices=silent)))
+    await watch.look(contexts.with_settings(ctx, "notices", queue_minutes=0))
     assert await told(ctx) == []
 
 
@@ -76,9 +73,7 @@ async def test_owners_hear_of_mail_that_takes_most_of_its_space(
     ctx: context.Context, account: accounts.Account, clock: Clock
 ) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
-    quotas = msgspec.structs.replace(ctx.settings.quotas, stored_megabytes=2, test_megabytes=1)
-    settings = msgspec.structs.replace(ctx.settings, quotas=quotas)
-    limited = dataclasses.replace(ctx, settings=settings)
+    limited = contexts.with_settings(ctx, "quotas", stored_megabytes=2, test_megabytes=1)
     for is_test, size in ((False, 1_600_000), (True, 700_000)):
         await accepted_mail.accept(ctx, account.id, text="x" * size, is_test=is_test)
     await watch.look(limited)
@@ -99,8 +94,7 @@ async def test_owners_hear_of_mail_that_takes_most_of_its_space(
 async def test_owners_hear_of_low_credits(
     ctx: context.Context, account: accounts.Account, amount: int, expected: list[object]
 ) -> None:
-    enabled = msgspec.structs.replace(ctx.settings.credits, enabled=True)
-    ctx = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, credits=enabled))
+    ctx = contexts.with_settings(ctx, "credits", enabled=True)
     await accepted_mail.allow_sending(ctx, account.id, amount=amount)
     await accepted_mail.accept(ctx, account.id, to=("a@example.net", "b@example.net"))
     await watch.look(ctx)
