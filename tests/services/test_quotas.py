@@ -91,19 +91,6 @@ async def test_a_quota_binds_api_keys_too(ctx: context.Context, account: stored_
         await CREATE["templates"](limited, account.id, 2)
 
 
-@pytest.mark.parametrize(
-    "kind, sentence",
-    [
-        ("domains", "1 domain; remove one"),
-        ("credentials", "1 SMTP credential; revoke one"),
-        ("suppressions", "1 suppressed address; remove one"),
-    ],
-)
-async def test_a_quota_of_one_is_written_in_the_singular(person: context.Context, kind: str, sentence: str) -> None:
-    with pytest.raises(errors.Conflict, match=f"^the quota of this account is {sentence} that you do not need"):
-        usage_limits.refuse_beyond_quota(with_quota(person, kind, 1), kind, 1)
-
-
 @pytest.mark.parametrize("kind", CREATE)
 async def test_an_operator_is_not_limited(
     ctx: context.Context, person: context.Context, account: stored_accounts.Account, kind: str
@@ -132,17 +119,6 @@ async def test_ten_revoked_credentials_or_keys_count_as_one(
     for create in (new_key, new_credential):
         with pytest.raises(errors.Conflict):
             await create(limited, account.id, 11)
-
-
-async def test_keys_that_were_revoked_with_their_credential_make_room(
-    person: context.Context, account: stored_accounts.Account
-) -> None:
-    limited = with_quota(person, "api_keys", 1)
-    (main,) = await credentials.of_account(limited, account.id)
-    await new_key(limited, account.id, 1)
-    await credentials.create(limited, account.id, "another")
-    await credentials.revoke(limited, account.id, main.id)
-    await new_key(limited, account.id, 2)
 
 
 async def test_a_full_suppression_list_takes_no_more_from_users_and_all_from_the_service(
@@ -204,13 +180,6 @@ def test_all_accounts_together_have_a_bound_for_each_kind(ctx: context.Context) 
             pass
         with usage_limits.acquire(ctx, OTHER, "acc_c"):
             pass
-
-
-def test_work_that_fails_gives_its_turn_back(ctx: context.Context) -> None:
-    with pytest.raises(LookupError), usage_limits.acquire(ctx, OTHER, "acc_a"):
-        raise LookupError
-    with usage_limits.acquire(ctx, OTHER, "acc_b"):
-        pass
 
 
 def test_accounts_that_use_all_they_may_leave_something_for_the_next(ctx: context.Context) -> None:

@@ -13,7 +13,6 @@ from postroad.protocol.text import html_usage
 from postroad.services import usage_limits
 from postroad.services.messages import content_checks, previews
 from postroad.services.messages.content_checks import Level, Origin
-from postroad.storage.people import accounts
 from tests import accepted_mail, contexts, spamd_server
 
 ORIGIN = Origin("bounces.example.com", "example.com")
@@ -199,10 +198,9 @@ def test_what_the_content_lacks_is_said() -> None:
     assert (text_only.has_html, text_only.features, text_only.links) == (False, [], [])
 
 
-async def test_a_message_knows_how_it_is_sent(ctx: context.Context, account: accounts.Account) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
-    message_id = await accepted_mail.accept(ctx, account.id)
-    assert await content_checks.origin_of(ctx, account.id, message_id) == Origin("example.com", "example.com")
+async def test_a_message_knows_how_it_is_sent(ctx: context.Context, shop: str) -> None:
+    message_id = await accepted_mail.accept(ctx, shop)
+    assert await content_checks.origin_of(ctx, shop, message_id) == Origin("example.com", "example.com")
     with pytest.raises(errors.NotFound):
         await content_checks.origin_of(ctx, "acc_0", message_id)
 

@@ -19,15 +19,12 @@ async def found(ctx: context.Context, account_id: str, text: str) -> list[str]:
     return [message.id for message in part.messages]
 
 
-async def test_each_term_chooses_and_all_have_to_hold(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
-) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
-    plain = await accepted_mail.accept(ctx, account.id, subject="Your order 7 is on its way")
+async def test_each_term_chooses_and_all_have_to_hold(ctx: context.Context, shop: str, clock: contexts.Clock) -> None:
+    plain = await accepted_mail.accept(ctx, shop, subject="Your order 7 is on its way")
     clock.pass_seconds(3600)
     sale = await accepted_mail.accept(
         ctx,
-        account.id,
+        shop,
         sender="Sale <Sale@example.com>",
         to=("Bob@example.net", "ada@example.net"),
         subject="50%_off 'today' 📮",
@@ -64,7 +61,7 @@ async def test_each_term_chooses_and_all_have_to_hold(
         ("' --", []),
         ("ada@example.net from:sale@example.com source:test today", [sale]),
     ):
-        assert await found(ctx, account.id, text) == expected, text
+        assert await found(ctx, shop, text) == expected, text
 
 
 async def test_a_mistake_is_refused_with_its_place(ctx: context.Context, account: stored_accounts.Account) -> None:
@@ -77,49 +74,45 @@ async def test_a_mistake_is_refused_with_its_place(ctx: context.Context, account
 
 
 async def test_a_search_that_met_its_bound_says_how_far_it_came_and_goes_on_there(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+    ctx: context.Context, shop: str, clock: contexts.Clock
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
     made, at = [], []
     for number in range(10):
         at.append(clock.now)
-        made.append(await accepted_mail.accept(ctx, account.id, subject="Needle" if number in (1, 8) else "Hay"))
+        made.append(await accepted_mail.accept(ctx, shop, subject="Needle" if number in (1, 8) else "Hay"))
         clock.pass_seconds(1)
     parts: list[tuple[list[str], int | None]] = []
     cursor: str | None = None
     while not parts or cursor is not None:
-        part = await messages.search(ctx, account.id, "needle", limit=5, cursor=cursor, examined=4)
+        part = await messages.search(ctx, shop, "needle", limit=5, cursor=cursor, examined=4)
         parts.append(([message.id for message in part.messages], part.searched_back_to))
         cursor = part.next_cursor
     assert parts == [([made[8]], at[6]), ([], at[2]), ([made[1]], None)]
 
 
-async def test_the_list_has_the_same_bound(ctx: context.Context, account: stored_accounts.Account) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
+async def test_the_list_has_the_same_bound(ctx: context.Context, shop: str) -> None:
     made = [
-        await accepted_mail.accept(ctx, account.id, source=source)
-        for source in (statuses.Source.SMTP, statuses.Source.API)
+        await accepted_mail.accept(ctx, shop, source=source) for source in (statuses.Source.SMTP, statuses.Source.API)
     ]
     newest, oldest = sorted(made, reverse=True)
     wanted = messages.Filters(source=statuses.Source.SMTP if oldest == made[0] else statuses.Source.API)
-    part = await messages.page(ctx, account.id, wanted, limit=5, cursor=None, examined=1)
+    part = await messages.page(ctx, shop, wanted, limit=5, cursor=None, examined=1)
     assert (part.messages, part.next_cursor) == ([], newest)
-    part = await messages.page(ctx, account.id, wanted, limit=5, cursor=newest, examined=1)
+    part = await messages.page(ctx, shop, wanted, limit=5, cursor=newest, examined=1)
     assert [message.id for message in part.messages] == [oldest]
 
 
 async def test_a_full_part_under_a_bound_goes_on_behind_its_last_message(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+    ctx: context.Context, shop: str, clock: contexts.Clock
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
     made = []
     for _ in range(6):
-        made.append(await accepted_mail.accept(ctx, account.id))
+        made.append(await accepted_mail.accept(ctx, shop))
         clock.pass_seconds(1)
     seen: list[str] = []
     cursor: str | None = None
     while True:
-        part = await messages.search(ctx, account.id, "order", limit=2, cursor=cursor, examined=3)
+        part = await messages.search(ctx, shop, "order", limit=2, cursor=cursor, examined=3)
         seen += [message.id for message in part.messages]
         cursor = part.next_cursor
         if cursor is None:
@@ -169,22 +162,19 @@ async def end(
 
 
 async def test_messages_are_found_by_what_became_of_their_recipients(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+    ctx: context.Context, shop: str, clock: contexts.Clock
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
     made = []
     for to in ("ann@gmail.com", "bob@gmail.com", "anna@example.net", "cy@example.net", "dee@example.net"):
-        made.append(await accepted_mail.accept(ctx, account.id, to=(to, "zoe@example.org"), tags=(to[:3],)))
+        made.append(await accepted_mail.accept(ctx, shop, to=(to, "zoe@example.org"), tags=(to[:3],)))
         clock.pass_seconds(1)
     ann, bob, anna, cy, dee = made
     status = statuses.RecipientStatus
-    await end(
-        ctx, account.id, ann, status.BOUNCED, code=550, enhanced="5.1.1", reason="unknown_address", provider="google"
-    )
-    await end(ctx, account.id, bob, status.DEFERRED, code=452, enhanced="4.2.2", reason="mailbox_full")
-    await end(ctx, account.id, anna, status.BOUNCED)
-    await end(ctx, account.id, cy, status.EXPIRED, reason="connection_refused")
-    await end(ctx, account.id, dee, status.DELIVERED, code=250, enhanced="2.0.0", reason="delivered", provider="google")
+    await end(ctx, shop, ann, status.BOUNCED, code=550, enhanced="5.1.1", reason="unknown_address", provider="google")
+    await end(ctx, shop, bob, status.DEFERRED, code=452, enhanced="4.2.2", reason="mailbox_full")
+    await end(ctx, shop, anna, status.BOUNCED)
+    await end(ctx, shop, cy, status.EXPIRED, reason="connection_refused")
+    await end(ctx, shop, dee, status.DELIVERED, code=250, enhanced="2.0.0", reason="delivered", provider="google")
     for text, expected in (
         ("status:bounced", [anna, ann]),
         ("status:suppressed", [anna]),
@@ -219,7 +209,7 @@ async def test_messages_are_found_by_what_became_of_their_recipients(
         (f"-id:{ann}", [dee, cy, anna, bob]),
         ("id:em_f*", []),
     ):
-        assert await found(ctx, account.id, text) == expected, text
+        assert await found(ctx, shop, text) == expected, text
 
 
 async def count(ctx: context.Context, account_id: str, text: str, *, examined: int = 99) -> str:
@@ -229,58 +219,55 @@ async def count(ctx: context.Context, account_id: str, text: str, *, examined: i
 
 async def test_a_count_is_exact_as_far_as_it_looks(
     ctx: context.Context,
-    account: stored_accounts.Account,
+    shop: str,
     clock: contexts.Clock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
     for number in range(5):
-        await accepted_mail.accept(ctx, account.id, subject=f"Order {number}", tags=("odd",) if number % 2 else ())
+        await accepted_mail.accept(ctx, shop, subject=f"Order {number}", tags=("odd",) if number % 2 else ())
         clock.pass_seconds(1)
-    assert await count(ctx, account.id, "") == "5"
-    assert await count(ctx, account.id, "tag:odd") == "2"
-    assert await count(ctx, account.id, "-tag:odd status:queued OR nothing") == "3"
-    assert await count(ctx, account.id, "nothing") == "0"
+    assert await count(ctx, shop, "") == "5"
+    assert await count(ctx, shop, "tag:odd") == "2"
+    assert await count(ctx, shop, "-tag:odd status:queued OR nothing") == "3"
+    assert await count(ctx, shop, "nothing") == "0"
     # All entries that are examined may match: with as many as are counted, the count is exact.
     monkeypatch.setattr(messages, "MAX_COUNT", 5)
-    assert await count(ctx, account.id, "", examined=5) == "5"
+    assert await count(ctx, shop, "", examined=5) == "5"
     monkeypatch.setattr(messages, "MAX_COUNT", 4)
-    assert await count(ctx, account.id, "", examined=4) == "more than 4"
-    assert await count(ctx, account.id, '"order 4"', examined=1) == "at least 1"
-    assert await count(ctx, account.id, '"order 0"', examined=1) == "at least 0"
+    assert await count(ctx, shop, "", examined=4) == "more than 4"
+    assert await count(ctx, shop, '"order 4"', examined=1) == "at least 1"
+    assert await count(ctx, shop, '"order 0"', examined=1) == "at least 0"
     assert str(messages.Count(1234, is_exact=True)) == "1,234"
 
 
 async def test_terms_that_look_at_every_recipient_share_what_is_examined(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+    ctx: context.Context, shop: str, clock: contexts.Clock
 ) -> None:
     """Fifteen of them on 2,000 messages with 50 recipients took a list 3.4 seconds, and 8.1 on PostgreSQL."""
-    await accepted_mail.allow_sending(ctx, account.id)
     for _ in range(6):
-        await accepted_mail.accept(ctx, account.id)
+        await accepted_mail.accept(ctx, shop)
         clock.pass_seconds(1)
     excluded = [f"-code:5.1.{number}" for number in range(3)]
-    assert await count(ctx, account.id, excluded[0], examined=6) == "6"
-    assert await count(ctx, account.id, " ".join(excluded), examined=6) == "at least 3"
-    found = await messages.search(ctx, account.id, " ".join(excluded), limit=9, cursor=None, examined=6)
+    assert await count(ctx, shop, excluded[0], examined=6) == "6"
+    assert await count(ctx, shop, " ".join(excluded), examined=6) == "at least 3"
+    found = await messages.search(ctx, shop, " ".join(excluded), limit=9, cursor=None, examined=6)
     assert (len(found.messages), found.next_cursor is None) == (2, False)
     # Without their attempts, recipients cost little.
-    assert await count(ctx, account.id, "-to:@example.edu status:queued", examined=6) == "6"
+    assert await count(ctx, shop, "-to:@example.edu status:queued", examined=6) == "6"
 
 
 async def test_all_matches_come_in_steps_without_what_is_accepted_meanwhile(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+    ctx: context.Context, shop: str, clock: contexts.Clock
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
     made = []
     for _ in range(5):
-        made.append(await accepted_mail.accept(ctx, account.id))
+        made.append(await accepted_mail.accept(ctx, shop))
         clock.pass_seconds(1)
     steps = []
     filters = messages.filters_of(ctx, search_query.parse("order"))
-    async for step in messages.matches(ctx, account.id, filters, limit=2):
+    async for step in messages.matches(ctx, shop, filters, limit=2):
         steps.append([message.id for message in step])
-        await accepted_mail.accept(ctx, account.id)
+        await accepted_mail.accept(ctx, shop)
         clock.pass_seconds(1)
     assert steps == [[made[4], made[3]], [made[2], made[1]], [made[0]]]
     assert [step async for step in messages.matches(ctx, "acc_" + "0" * 28, filters)] == [[]]

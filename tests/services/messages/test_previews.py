@@ -153,13 +153,12 @@ async def test_html_that_is_no_message_yet_is_shown_by_the_same_guards(
     assert (await previews.of_html(ctx, "acc_1", "abcdef")).endswith(b"abc")
 
 
-async def test_a_message_of_the_account_is_shown(ctx: context.Context, account: stored_accounts.Account) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
+async def test_a_message_of_the_account_is_shown(ctx: context.Context, shop: str) -> None:
     content = base64.b64encode(b"file").decode()
     message_id = await accepted_mail.accept(
-        ctx, account.id, html="<b>bold</b>", attachments=(send_request.Attachment("a.txt", content),)
+        ctx, shop, html="<b>bold</b>", attachments=(send_request.Attachment("a.txt", content),)
     )
-    preview = await previews.of_message(ctx, account.id, message_id)
+    preview = await previews.of_message(ctx, shop, message_id)
     assert [one.filename for one in preview.attachments] == ["a.txt"]
     assert b"<b>bold</b>" in previews.html_document(preview)
 

@@ -169,15 +169,14 @@ async def test_without_its_content_it_is_refused_and_nothing_is_charged(
 
 
 async def test_a_test_message_stays_one_and_an_expiry_counts_from_now(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+    ctx: context.Context, shop: str, clock: contexts.Clock
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
-    first = await accepted_mail.accept(ctx, account.id, is_test=True, expires_in=600)
+    first = await accepted_mail.accept(ctx, shop, is_test=True, expires_in=600)
     (claim,) = await claimed_mail.claim_all(ctx, "w1")
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claim, disposition.Verdict.BOUNCED)])
     clock.pass_seconds(3600)
-    again = await send_again(ctx, account.id, first)
-    found = (await lookup.find(ctx, account.id, again.message_id))[0]
+    again = await send_again(ctx, shop, first)
+    found = (await lookup.find(ctx, shop, again.message_id))[0]
     assert (found.is_test, found.credits_reserved) == (1, 0)
     assert found.expires_at == ctx.clock() + 600 * contexts.SECOND
 

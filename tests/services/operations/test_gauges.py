@@ -14,16 +14,9 @@ from postroad.services.operations import gauges
 from postroad.storage.engine import store
 from postroad.storage.mail import queue
 from postroad.storage.operations import certificates, processes
-from postroad.storage.people import accounts
 from tests import accepted_mail, contexts
 from tests.contexts import SECOND, Clock
 from tests.storage import webhook_samples
-
-
-@pytest.fixture
-async def shop(ctx: context.Context, account: accounts.Account) -> str:
-    await accepted_mail.allow_sending(ctx, account.id)
-    return account.id
 
 
 async def test_an_empty_queue_is_shown_as_nothing_that_waits(ctx: context.Context) -> None:

@@ -70,9 +70,8 @@ def test_both_names_are_the_operators_at_names_of_the_listener(
 
 
 async def test_the_original_is_attached_to_a_message_to_the_operator(
-    ctx: context.Context, account: accounts.Account, for_operator: operator_mail.OperatorMail
+    ctx: context.Context, shop: str, for_operator: operator_mail.OperatorMail
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
     assert await forward(for_operator) is ForwardResult.FORWARDED
     ((to, mime),) = await queued(ctx)
     made = email.message_from_bytes(mime, policy=email.policy.default)
@@ -85,9 +84,8 @@ async def test_the_original_is_attached_to_a_message_to_the_operator(
 
 
 async def test_what_was_forwarded_is_not_forwarded_again(
-    ctx: context.Context, account: accounts.Account, for_operator: operator_mail.OperatorMail
+    ctx: context.Context, shop: str, for_operator: operator_mail.OperatorMail
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
     await forward(for_operator)
     ((_, mime),) = await queued(ctx)
     assert await forward(for_operator, mime) is ForwardResult.LOOP

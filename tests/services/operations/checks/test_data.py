@@ -173,7 +173,3 @@ async def test_partitions_that_are_not_kept_are_reported(ctx: context.Context) -
         ("warning", f"no partition of bodies {ended}", advice),
         ("warning", "the partition of bodies until 2027-01-22 has expired, and was not dropped", advice),
     ]
-
-
-async def test_partitions_cannot_be_checked_without_a_database() -> None:
-    assert await setups.told("partitions", setups.given()) == [("skipped", "the database cannot be used", "")]

@@ -72,10 +72,6 @@ async def test_without_systemd_the_file_of_timesyncd_tells(tmp_path: Path, monke
         assert await setups.told("clock", setups.given()) == [expected]
 
 
-def test_the_system_can_be_asked_about_its_clock() -> None:
-    assert host.kernel_synchronizes() in {True, False, None}
-
-
 @pytest.mark.parametrize("seconds, state", [(-30, "warning"), (30, "warning"), (-7200, "error"), (7200, "error")])
 async def test_a_clock_that_differs_from_that_of_the_database_is_reported(
     ctx: context.Context, seconds: int, state: str

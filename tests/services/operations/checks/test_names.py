@@ -58,15 +58,6 @@ async def test_a_fully_qualified_name_is_looked_up(case: str, overrides: setups.
         assert await setups.told("hostname", setups.given(server, overrides)) == [expected]
 
 
-async def test_a_name_that_does_not_exist_has_no_address() -> None:
-    async with dns_server.running({}) as server:
-        ((state, found, _),) = await setups.told("hostname", setups.given(server, RELAYED))
-        assert (state, found) == (
-            "error",
-            "this host says EHLO mail.example.org, which has no address in DNS",
-        )
-
-
 BROKEN: dict[str, tuple[str, setups.Overrides, dict[str, Any], list[tuple[str, str, str]]]] = {
     "the name has no address": (
         "reverse_dns",

@@ -50,15 +50,6 @@ async def test_a_password_link_is_mailed_with_the_key_that_sealed_it(
         await tx.run_script("UPDATE notice_mails SET due_at = 0")
     replaced = dataclasses.replace(ctx, keys=dataclasses.replace(other, previous=(ctx.keys,)))
     assert await sender.send_due(replaced, log=LOG) == 1
-    ((_, message),) = await told_mail.queued(ctx)
-    assert password_links.url(ctx.settings, made.token) in told_mail.text_of(message)
-
-
-async def test_a_password_link_is_mailed(
-    ctx: context.Context, home: accounts.Account, account: accounts.Account, owner: stored_users.User
-) -> None:
-    made = await users.create_password_link(ctx, account.id, owner.id)
-    await sender.send_due(ctx, log=LOG)
     ((to, message),) = await told_mail.queued(ctx)
     assert (to, str(message["Subject"])) == (owner.email, "Choose a new password")
     assert password_links.url(ctx.settings, made.token) in told_mail.text_of(message)

@@ -28,11 +28,8 @@ async def told(ctx: context.Context) -> list[tuple[str, dict[str, str]]]:
     return [(one.kind, msgspec.json.decode(one.content)) for one in found]
 
 
-async def test_operators_hear_of_mail_that_waits_too_long(
-    ctx: context.Context, account: accounts.Account, clock: Clock
-) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
-    await accepted_mail.accept(ctx, account.id)
+async def test_operators_hear_of_mail_that_waits_too_long(ctx: context.Context, shop: str, clock: Clock) -> None:
+    await accepted_mail.accept(ctx, shop)
     clock.pass_seconds(30 * 60 - 1)
     await watch.look(ctx)
     assert await told(ctx) == []
@@ -69,17 +66,14 @@ async def test_operators_hear_of_a_provider_that_blocks_an_address(
     assert await told(ctx) == []
 
 
-async def test_owners_hear_of_mail_that_takes_most_of_its_space(
-    ctx: context.Context, account: accounts.Account, clock: Clock
-) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
+async def test_owners_hear_of_mail_that_takes_most_of_its_space(ctx: context.Context, shop: str, clock: Clock) -> None:
     limited = contexts.with_settings(ctx, "quotas", stored_megabytes=2, test_megabytes=1)
     for is_test, size in ((False, 1_600_000), (True, 700_000)):
-        await accepted_mail.accept(ctx, account.id, text="x" * size, is_test=is_test)
+        await accepted_mail.accept(ctx, shop, text="x" * size, is_test=is_test)
     await watch.look(limited)
     assert await told(ctx) == []
     for is_test in (False, True):
-        await accepted_mail.accept(ctx, account.id, text="x" * 200_000, is_test=is_test)
+        await accepted_mail.accept(ctx, shop, text="x" * 200_000, is_test=is_test)
     for _ in range(2):
         await watch.look(limited)
     live = {"used": "1", "quota": "2", "is_test": "", "days": "3"}
