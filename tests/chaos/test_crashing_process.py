@@ -1,6 +1,5 @@
 """A process dies where it was ordered to, and only there."""
 
-import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -69,20 +68,6 @@ async def test_without_an_order_for_its_kind_a_transaction_is_left_alone(
     assert await version(crashing_store) != before
 
 
-async def test_a_statement_for_no_rows_names_no_kind(
-    crashing_store: crashing_process.CrashingStore, tmp_path: Path
-) -> None:
-    give(tmp_path, Order("record", Moment.BEFORE))
-    async with crashing_store.transaction() as tx:
-        await tx.execute_many("attempts.insert", [])
-
-
 @pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
 def test_every_kind_is_named_by_a_query_that_exists(dialect: str) -> None:
     assert {kind.query for kind in boundaries.KINDS.values()} <= queries.load(dialect).keys()
-
-
-def test_every_kind_and_moment_is_ordered_once() -> None:
-    orders = boundaries.every_order(random.Random(1))
-    assert len(orders) == len({(order.kind, order.moment) for order in orders})
-    assert len(orders) == len(boundaries.KINDS) * len(Moment)

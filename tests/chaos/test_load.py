@@ -34,36 +34,3 @@ async def test_a_submission_that_is_refused_permanently_is_noticed() -> None:
     sent = senders()
     await sent.send_until_answered(sent.submission(load.SMTP), refuse)
     assert sent.problems == ["smtp-0: 550 5.7.1 forbidden"]
-
-
-async def test_a_submission_is_repeated_until_it_is_accepted() -> None:
-    waits = iter([0.0, 0.0, None])
-
-    async def attempt(submission: load.Submission) -> float | None:
-        submission.tries += 1
-        return next(waits)
-
-    sent = senders()
-    submission = sent.submission(load.HTTP)
-    await sent.send_until_answered(submission, attempt)
-    assert (submission.tries, submission.is_abandoned, sent.problems) == (3, False, [])
-
-
-async def test_a_sender_that_gives_up_early_waits_for_a_listener_and_tries_once() -> None:
-    tries = iter([0, 0, 1])
-
-    async def attempt(submission: load.Submission) -> float | None:
-        submission.tries += next(tries)
-        return 0.0
-
-    sent = senders()
-    submission = sent.submission(load.HTTP)
-    await sent.send_until_answered(submission, attempt, gives_up_early=True)
-    assert (submission.tries, submission.is_abandoned, sent.problems) == (1, True, [])
-
-
-def test_every_address_is_used_for_one_submission_only() -> None:
-    sent = senders()
-    submissions = [sent.submission(load.HTTP) for _ in range(100)]
-    addresses = [address for submission in submissions for address in submission.recipients]
-    assert len(set(addresses)) == len(addresses) > 100

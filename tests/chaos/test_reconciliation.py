@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.chaos import reconciliation, report, sample_snapshot, snapshot
+from tests.chaos import reconciliation, sample_snapshot, snapshot
 from tests.chaos.sample_snapshot import ADA, BOB, BODY
 
 Change = Callable[[snapshot.Snapshot], dict[str, Any]]
@@ -169,8 +169,3 @@ def test_a_finding_has_the_whole_trace_of_its_message() -> None:
     for part in ("http-0", ADA, BOB, "taken 1", "refused 1", "reserve", "evt_1", "recipient_delivered"):
         assert part in trace
     assert "elsewhere" not in trace
-
-
-def test_tables_line_up() -> None:
-    lines = list(report.table(("check", "findings"), [("stored", 0), ("one message", 12)]))
-    assert len({len(line) for line in lines}) == 1

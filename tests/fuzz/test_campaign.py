@@ -1,12 +1,11 @@
 """The fuzzer itself: it finds what is planted, in the smallest form, and can be repeated by its seed."""
 
 import random
-from pathlib import Path
 
 import pytest
 
 from postroad.protocol.text import strict_json
-from tests.fuzz import campaign, corpus_files, line_coverage, mutation, target, targets, time_growth
+from tests.fuzz import campaign, corpus_files, target, targets, time_growth
 
 TRIES = 3_000
 
@@ -51,14 +50,6 @@ def test_a_planted_mistake_is_found_and_made_as_small_as_it_can_be() -> None:
     assert len(data) <= len(b'{"":[0]}')
 
 
-def test_an_input_that_goes_a_new_way_is_kept() -> None:
-    found = run(lambda data: planted(data) if not data.startswith(b"{") else None)
-    assert found.added > 0
-    kept = found.smallest()
-    assert kept
-    assert len(kept) <= len(found.inputs)
-
-
 def test_the_same_seed_tries_the_same_inputs() -> None:
     def tried(seed: int) -> list[bytes]:
         seen: list[bytes] = []
@@ -78,24 +69,6 @@ def test_more_steps_than_the_size_explains_are_a_finding() -> None:
     assert [site.partition(" ")[0] for site in findings] == ["TooManySteps"]
 
 
-def test_only_the_code_that_is_watched_counts() -> None:
-    def read(data: bytes) -> None:
-        strict_json.read(data)
-
-    trace = line_coverage.Watch(("protocol/text/strict_json.py",)).run(read, b"[1]")
-    assert trace.steps >= len(line_coverage.lines(trace.ways)) > 5
-    nothing = line_coverage.Watch(("protocol/reports/dsn.py",)).run(read, b"[1]")
-    assert (nothing.steps, nothing.ways) == (0, set())
-
-
-def test_no_input_grows_beyond_its_bound() -> None:
-    chance = random.Random(1)
-    data = b"abc"
-    for _ in range(500):
-        data = mutation.mutate(chance, data, others=[b"x" * 100], words=[b"word" * 50], most=200)
-        assert len(data) <= 200
-
-
 @pytest.mark.parametrize("power, findings", [(1, 0), (2, 5)])
 def test_time_that_grows_faster_than_the_size_is_a_finding(
     power: int, findings: int, monkeypatch: pytest.MonkeyPatch
@@ -106,17 +79,6 @@ def test_time_that_grows_faster_than_the_size_is_a_finding(
         planted, starts=[b"[1]"], words=[b"word"], chance=random.Random(1), until=lambda: next(turns)
     )
     assert len(list(found)) == findings
-
-
-def test_what_is_kept_is_read_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus_files, "CORPUS", tmp_path / "corpus")
-    monkeypatch.setattr(corpus_files, "CRASHES", tmp_path / "crashes")
-    everything = [bytes(range(256)), b"", b"\n"]
-    corpus_files.keep("planted", everything)
-    assert corpus_files.kept("planted") == everything
-    corpus_files.keep_crash("planted", b"\xff\r\n")
-    assert corpus_files.crashes("planted") == [b"\xff\r\n"]
-    assert corpus_files.crashes("other") == []
 
 
 def test_every_target_has_a_name_and_words_of_its_own() -> None:

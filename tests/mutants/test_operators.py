@@ -69,15 +69,6 @@ def test_a_module_is_covered_by_its_own_tests_and_then_by_those_around_it() -> N
     assert campaign.TESTS / "services" / "people" / "sso" / "test_id_tokens.py" in users
 
 
-def test_a_mutant_is_imported_in_place_of_its_module() -> None:
-    substitute = campaign.Substitute(campaign.SOURCE / "model" / "delivery" / "retry.py", "ANSWER = 42")
-    spec = substitute.find_spec("postroad.model.delivery.retry")
-    assert spec is not None
-    assert spec.loader is substitute
-    assert substitute.find_spec("postroad.model.units.times") is None
-    assert "ANSWER" in substitute.get_code("postroad.model.delivery.retry").co_names
-
-
 def test_every_group_has_modules() -> None:
     paths = [path for paths in command.GROUPS.values() for path in paths]
     assert [path for path in paths if not (campaign.SOURCE / path).exists()] == []

@@ -193,7 +193,6 @@ BODY: Final = target.Target(
         "mail/accept/validation.py",
         "mail/accept/compose.py",
         "mail/accept/transaction.py",
-        "mail/accept/validation.py",
         "services/templates/templates.py",
         "protocol/",
     ),

@@ -106,7 +106,7 @@ def _check_request(request: Request) -> None:
 TARGET: Final = target.Target(
     name="http",
     open=target.plain(check),
-    watches=("network/http/http_messages.py", "network/http/http_messages.py"),
+    watches=("network/http/http_messages.py",),
     seeds=(
         b"POST /emails?x=%C3%BC HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{}",
         b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.0\r\n\r\n",

@@ -8,7 +8,6 @@ of a reply is short and printable, and a disposition follows from it.
 from typing import Final
 
 from postroad.model.bounces import disposition
-from postroad.model.bounces import disposition as bounces_disposition
 from postroad.protocol.smtp import client, values
 from tests.fuzz import target
 
@@ -88,19 +87,19 @@ def _check_result(playing: client.Client, transaction: values.MailTransaction, w
     assert len(results) == len(transaction.recipients)
     is_complete = client.transparent(transaction.content) + client.FINAL_DOT in written
     for recipient, result in zip(transaction.recipients, results, strict=True):
-        disposition = _check_delivery_result(result)
-        if disposition.verdict is bounces_disposition.Verdict.DELIVERED or result.in_doubt:
+        verdict = _check_delivery_result(result).verdict
+        if verdict is disposition.Verdict.DELIVERED or result.in_doubt:
             assert is_complete
             assert b"RCPT TO:<" + recipient.encode() + b">" in written
 
 
-def _check_delivery_result(result: values.RecipientResult) -> bounces_disposition.Disposition:
+def _check_delivery_result(result: values.RecipientResult) -> disposition.Disposition:
     assert result.response_text.isprintable()
     if result.reply is not None:
         assert 200 <= result.reply.code <= 599
         assert len(result.reply.text) <= values.MAX_TEXT_CHARACTERS
         disposition.find_retry_after(result.reply.text)
-    return bounces_disposition.classify(result)
+    return disposition.classify(result)
 
 
 HELLO: Final = (

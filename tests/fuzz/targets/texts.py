@@ -110,12 +110,8 @@ TARGET: Final = target.Target(
         "protocol/dns/spf_record.py",
         "protocol/dns/tag_lists.py",
         "protocol/dns/mta_sts.py",
-        "protocol/dns/tag_lists.py",
-        "protocol/dns/mta_sts.py",
         "protocol/text/http_values.py",
         "protocol/mime/file_names.py",
-        "protocol/mime/header_fields.py",
-        "protocol/mime/header_fields.py",
     ),
     seeds=(
         b"{{#a}}\n {{b.c}}{{^d}}x{{/d}}{{.}}\n{{/a}}\n{{{e}}}{{& f}}{{! g }}",
