@@ -15,11 +15,11 @@ from postroad.services.domains import dns_checks as domain_checks
 from tests import dns_server
 from tests.cli.cli_runner import Installation
 from tests.cli.test_domains import server
+from tests.docs import markdown
 
 __all__ = ["server"]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "domains.md").read_text()
-CODE = re.compile(r"`([^`\n]+)`")
 UNITS = {
     "minute": domain_records.MINUTE,
     "hour": times.HOUR,
@@ -27,13 +27,6 @@ UNITS = {
     "week": domain_records.LONG_UNVERIFIED_CHECK_INTERVAL,
 }
 CAPS = config.load(environment={}, overrides={}).warmup.recipients_per_day
-
-
-def rows(title: str) -> list[list[str]]:
-    """The cells of the table whose first title this is."""
-    lines = PAGE.split(f"\n| {title} |", 1)[1].splitlines()[2:]
-    table = lines[: next(number for number, line in enumerate(lines) if not line.startswith("|"))]
-    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table]
 
 
 def time_in(text: str) -> int:
@@ -77,7 +70,7 @@ def test_the_example_of_a_check_is_what_the_command_prints(
 
 def test_the_table_of_records_is_what_a_new_domain_shows(installation: Installation) -> None:
     records = installation.json("domain", "add", "example.com")["domain"]["records"]
-    shown = {row[0].strip("`"): [cell.strip("`") for cell in row[1:4]] for row in rows("record")}
+    shown = {row[0].strip("`"): [cell.strip("`") for cell in row[1:4]] for row in markdown.rows(PAGE, "record")}
     assert list(shown) == [record["purpose"] for record in records]
     for record in records[1:-1]:
         assert shown[record["purpose"]] == [record["name"], record["type"], record["value"]]
@@ -94,7 +87,7 @@ def test_the_table_of_records_is_what_a_new_domain_shows(installation: Installat
 
 
 def test_every_purpose_is_named() -> None:
-    named = set(CODE.findall(PAGE))
+    named = set(markdown.CODE.findall(PAGE))
     assert set(domain_records.RecordPurpose) <= named
     settings = config.load(environment={}, overrides={}).domains
     assert f"published for {domain_keys.OVERLAP_DAYS} days" in PAGE
@@ -102,11 +95,11 @@ def test_every_purpose_is_named() -> None:
 
 
 def test_every_state_is_explained() -> None:
-    assert [row[0].strip("`") for row in rows("state")] == list(domain_records.RecordState)
+    assert [row[0].strip("`") for row in markdown.rows(PAGE, "state")] == list(domain_records.RecordState)
 
 
 def test_the_table_of_questions_is_the_schedule() -> None:
-    table = rows("a domain that is")
+    table = markdown.rows(PAGE, "a domain that is")
     hours = config.load(environment={}, overrides={}).domains.check_hours
     young = [(time_in(row[0]), time_in(row[1])) for row in table[: len(domain_records.UNVERIFIED_CHECK_INTERVALS)]]
     assert young == list(domain_records.UNVERIFIED_CHECK_INTERVALS)
@@ -120,7 +113,7 @@ def test_the_table_of_questions_is_the_schedule() -> None:
 
 
 def test_the_table_of_days_is_the_warm_up() -> None:
-    *table, last = rows("day")
+    *table, last = markdown.rows(PAGE, "day")
     assert [int(row[0]) for row in table] == list(range(1, len(CAPS) + 1))
     assert [int(row[1].replace(",", "")) for row in table] == list(CAPS)
     assert last == ["after that", "no limit"]

@@ -16,17 +16,10 @@ from postroad.model.units import times
 from postroad.services.suppressions import suppression_csv
 from postroad.storage.mail import suppressions
 from tests.cli.cli_runner import Installation, Service
+from tests.docs import markdown
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guards.md").read_text()
-CODE = re.compile(r"`([^`\n]+)`")
 SETTINGS = config.load(environment={}, overrides={})
-
-
-def rows(title: str) -> list[list[str]]:
-    """The cells of the table whose first title this is."""
-    lines = PAGE.split(f"\n| {title} |", 1)[1].splitlines()[2:]
-    table = lines[: next(number for number, line in enumerate(lines) if not line.startswith("|"))]
-    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table]
 
 
 def percent(cell: str) -> float:
@@ -35,7 +28,7 @@ def percent(cell: str) -> float:
 
 def test_the_thresholds_are_the_defaults() -> None:
     guard = SETTINGS.bounce_guard
-    bounces, complained = rows("percentage of recipients")
+    bounces, complained = markdown.rows(PAGE, "percentage of recipients")
     assert [percent(cell) for cell in bounces[1:]] == [guard.warn_percent, guard.suspend_percent]
     assert [percent(cell) for cell in complained[1:]] == [guard.complaint_warn_percent, guard.complaint_suspend_percent]
     assert f"over the last {guard.days} UTC days" in PAGE
@@ -110,7 +103,7 @@ def test_the_fail2ban_filter_finds_the_address_of_failed_logins_and_no_other(tmp
 
 
 def test_every_source_of_a_suppression_is_explained() -> None:
-    assert [row[0].strip("`") for row in rows("source")] == list(suppressions.Source)
+    assert [row[0].strip("`") for row in markdown.rows(PAGE, "source")] == list(suppressions.Source)
 
 
 def test_the_example_of_a_file_can_be_imported_and_has_the_columns_of_an_export(tmp_path: Path) -> None:
@@ -147,15 +140,3 @@ def test_the_storage_quotas_are_the_defaults() -> None:
     quotas = SETTINGS.quotas
     assert f"uses at most {quotas.stored_megabytes // 1024} GiB of storage (`quotas.stored_megabytes`)" in PAGE
     assert f"its test mail {quotas.test_megabytes} MiB (`quotas.test_megabytes`)" in PAGE
-
-
-def test_every_event_of_the_log_is_one_that_is_written() -> None:
-    source = Path(__file__).parents[2] / "src" / "postroad"
-    code = "".join(path.read_text() for path in sorted(source.rglob("*.py")))
-    named = {
-        word
-        for word in CODE.findall(PAGE)
-        if re.fullmatch(r"(account|domain)_(warned|suspended|resumed|failing)", word)
-    }
-    assert len(named) == 4
-    assert [name for name in sorted(named) if f'"{name}"' not in code] == []

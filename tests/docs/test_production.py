@@ -12,12 +12,6 @@ from tests.cli import cli_runner
 PAGE = (Path(__file__).parents[2] / "docs" / "production.md").read_text()
 
 
-def test_the_password_is_chosen_before_anything_needs_it() -> None:
-    chosen = PAGE.index("Open the link that `init` printed, and choose your password.")
-    assert PAGE.index("--https acme") < chosen < PAGE.index("two-factor authentication")
-    assert chosen < PAGE.index("Create an API key")
-
-
 def test_the_line_for_cron_escapes_percent_signs() -> None:
     (line,) = re.findall(r"```\n(.+ postroad /usr/local/bin/postroad backup .+)\n```", PAGE)
     assert line == r'30 3 * * * postroad /usr/local/bin/postroad backup "/var/backups/postroad/$(date +\%F).db"'

@@ -8,7 +8,6 @@ SCALING = (ROOT / "docs" / "scaling.md").read_text()
 README = (ROOT / "README.md").read_text()
 CAPACITY = (ROOT / "docs" / "capacity.md").read_text()
 RESULTS = (ROOT / "benchmarks" / "RESULTS.md").read_text()
-SECONDS_A_DAY = 86_400
 
 
 def rows(title: str) -> dict[str, list[str]]:
@@ -18,10 +17,6 @@ def rows(title: str) -> dict[str, list[str]]:
         [cell.strip() for cell in line.strip("|").split("|")] for line in re.findall(r"^\|.*\|$", part, re.MULTILINE)
     ]
     return {first: rest for first, *rest in cells}
-
-
-def number(cell: str) -> int:
-    return int(cell.replace(",", ""))
 
 
 def test_the_table_of_the_readme_is_that_of_the_results() -> None:
@@ -57,33 +52,3 @@ def test_measured_rates_are_those_of_the_results() -> None:
     ):
         assert sentence in SCALING
     assert f"measured rates, {signed[0]} and {signed[1]} a second" in CAPACITY
-
-
-def test_messages_a_day_follow_from_the_rates() -> None:
-    delivered = rows("From the POST to the destination")
-    sqlite, postgresql = (
-        number(delivered[f"Postroad, {store}, signed"][0]) * SECONDS_A_DAY // 10**6
-        for store in ("SQLite", "PostgreSQL")
-    )
-    assert (sqlite, postgresql) == (53, 46)
-    assert "| 53 million on SQLite, 46 million on PostgreSQL |" in CAPACITY
-
-
-def test_disk_space_follows_from_the_sizes_that_were_measured() -> None:
-    content, rest = (
-        [number(cell) for cell in re.findall(rf"^\| {row} \| (.*) \| (.*) \|$", CAPACITY, re.MULTILINE)[0]]
-        for row in ("of these, its content", "what stays when its content has expired")
-    )
-    days = [(30, 90), (34, 102)]  # with the partitions of PostgreSQL
-    assert "557 bytes together" in CAPACITY
-    for messages, row, log in (
-        (10_000, "| 3.4 GB | 7.4 GB |", "6 MB"),
-        (10_000_000, "| 3.4 TB | 7.4 TB |", "5.6 GB"),
-    ):
-        space = [messages * (days[store][0] * content[store] + days[store][1] * rest[store]) for store in (0, 1)]
-        unit = "GB" if messages < 10**6 else "TB"
-        one = 10**9 if unit == "GB" else 10**12
-        assert f"| {space[0] / one:.1f} {unit} | {space[1] / one:.1f} {unit} |" == row
-        a_day = messages * 557
-        assert log == (f"{a_day / 10**9:.1f} GB" if a_day > 10**9 else f"{a_day / 10**6:.0f} MB")
-        assert re.search(rf"^\| {messages:,} \|.*{re.escape(row)} {log} \|$", CAPACITY, re.MULTILINE)

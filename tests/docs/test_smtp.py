@@ -28,13 +28,13 @@ from postroad.network.smtp import smtp_server
 from postroad.protocol.mime import address_lists, message_parser, seven_bit
 from postroad.submission import listeners
 from tests.cli import cli_runner
+from tests.docs import markdown
 from tests.submission import test_clients
 from tests.submission.test_clients import Running, running
 
 __all__ = ["running"]
 
 PAGE = (pathlib.Path(__file__).parents[2] / "docs" / "smtp.md").read_text()
-CODE = re.compile(r"`([^`\n]+)`")
 EXAMPLES: dict[str, str] = dict(re.findall(r"<!-- example: (\w+) -->\n```\w+\n(.*?)\n```", PAGE, re.DOTALL))
 # Whom all examples write to, but for Django's and Postfix's, which say nothing of a message.
 RECIPIENT = "you@example.net"
@@ -201,22 +201,17 @@ def test_the_refusal_that_is_shown_is_the_one_that_is_sent(running: Running) -> 
     assert re.sub(r"req_[0-9a-f]{28}", "", said) == re.sub(r"req_[0-9a-f]{28}", "", shown[1])
 
 
-def rows() -> dict[str, str]:
-    """The table of what counts: each field, and the text of its row."""
-    lines = PAGE.split("\n| part of the message |", 1)[1].splitlines()[2:]
-    table = lines[: next(number for number, line in enumerate(lines) if not line.startswith("|"))]
-    return {name: line for line in table for name in CODE.findall(line.split("|")[1])}
-
-
 def test_every_field_that_is_removed_is_called_so() -> None:
-    removed = {name.lower() for name, row in rows().items() if "Removed." in row}
+    rows = markdown.rows(PAGE, "part of the message")
+    fields = {name.lower(): row for row in rows for name in markdown.CODE.findall(row[0])}
+    removed = {name for name, row in fields.items() if "Removed." in " ".join(row)}
     assert removed == {*submit_mime.DROPPED, f"{mime_validation.METADATA_PREFIX}<key>"}
-    assert mime_validation.TAG in {name.lower() for name in rows()}
+    assert mime_validation.TAG in fields
 
 
 def test_every_field_that_may_stand_once_is_named() -> None:
     (sentence,) = re.findall(r"So are messages in which (.*?) occurs twice", PAGE)
-    assert tuple(name.lower() for name in CODE.findall(sentence)) == mime_validation.ONCE
+    assert tuple(name.lower() for name in markdown.CODE.findall(sentence)) == mime_validation.ONCE
 
 
 def test_the_numbers_are_those_of_the_code() -> None:

@@ -14,22 +14,15 @@ from postroad.protocol.signatures import webhook_signature
 from postroad.services.webhooks import delivery_log, endpoints
 from postroad.services.webhooks import signed_requests as webhook_attempt
 from tests import webhook_endpoints
+from tests.docs import markdown
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "webhooks.md").read_text()
-CODE = re.compile(r"`([^`\n]+)`")
 UNITS = {"second": 1, "minute": 60, "hour": 3600}
 
 
-def rows(title: str) -> list[list[str]]:
-    """The cells of the table whose first title this is."""
-    lines = PAGE.split(f"\n| {title} |", 1)[1].splitlines()[2:]
-    table = lines[: next(number for number, line in enumerate(lines) if not line.startswith("|"))]
-    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table]
-
-
 def names(title: str) -> list[str]:
-    return [CODE.findall(row[0])[0] for row in rows(title)]
+    return [markdown.CODE.findall(row[0])[0] for row in markdown.rows(PAGE, title)]
 
 
 def seconds(text: str) -> int:
@@ -56,14 +49,14 @@ def test_the_example_is_an_event_as_it_is_sent() -> None:
 
 
 def test_the_headers_are_those_that_are_sent() -> None:
-    found = {row[0].strip("`"): row[1].strip("`") for row in rows("header")}
+    found = {row[0].strip("`"): row[1].strip("`") for row in markdown.rows(PAGE, "header")}
     assert list(found) == ["Content-Type", "User-Agent", webhook_signature.HEADER]
     assert found["User-Agent"] == webhook_attempt.USER_AGENT
 
 
 def test_the_table_of_attempts_is_the_schedule() -> None:
     delays = config.load(environment={}, overrides={}).webhooks.retry_seconds
-    table = rows("attempt")
+    table = markdown.rows(PAGE, "attempt")
     assert [int(row[0]) for row in table] == list(range(1, len(delays) + 2))
     assert [seconds(row[1]) for row in table] == [0, *delays]
     # From the third on the five seconds of the second are not worth a word.
