@@ -48,25 +48,6 @@ def rules_of(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
 
 
-@pytest.mark.parametrize(
-    "rules, name, ignored",
-    [
-        (["*"], "docs/api.md", True),
-        (["*", "!docs"], "docs/decisions/0001-storage.md", False),
-        (["*", "!docs", "docs/*.png"], "docs/shot.png", True),
-        (["*", "!docs", "docs/*.png"], "docs/screenshots/shot.png", False),
-        (["*", "!docs", "docs/**/*.png"], "docs/screenshots/shot.png", True),
-        (["!src", "**/__pycache__"], "src/postroad/__pycache__/x.pyc", True),
-        (["**/*.pyc"], "x.pyc", True),
-        (["*", "!requirements/build.txt"], "requirements/docs.txt", True),
-    ],
-)
-def test_the_rules_of_an_ignore_file_are_read_as_docker_reads_them(
-    rules: Sequence[str], name: str, *, ignored: bool
-) -> None:
-    assert is_ignored(name, rules) is ignored
-
-
 def build_context() -> list[str]:
     """The files that Docker sends to the builder."""
     rules = rules_of(IGNORED)

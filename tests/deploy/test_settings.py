@@ -200,13 +200,6 @@ def test_pods_mount_the_secrets_that_the_settings_name_and_run_as_the_user_of_th
     assert f"USER {USER}:{USER}" in DOCKERFILE
 
 
-def test_services_lead_to_ports_of_their_pods() -> None:
-    ports = {role_of(one): {port["name"] for port in container(one)["ports"]} for one in DEPLOYMENTS}
-    for found in of_kind("Service").values():
-        role = found["spec"]["selector"]["app.kubernetes.io/component"]
-        assert {port["targetPort"] for port in found["spec"]["ports"]} <= ports[role]
-
-
 def test_the_ingress_and_the_network_policies_lead_to_ports_of_pods() -> None:
     ((rule,),) = [one["spec"]["rules"] for one in of_kind("Ingress").values()]
     (path,) = rule["http"]["paths"]
@@ -237,14 +230,6 @@ def test_every_secret_that_a_pod_uses_is_created_and_only_the_migration_has_that
     assert used.pop("postroad-migrate") == {"postroad-database-owner", "postroad-key"}
     assert all("postroad-database" in names for names in used.values())
     assert not any("postroad-database-owner" in names for names in used.values())
-
-
-def test_replicas_are_spread_over_the_nodes() -> None:
-    for one in DEPLOYMENTS:
-        pod = one["spec"]["template"]
-        spread = pod["spec"].get("topologySpreadConstraints", [])
-        assert [each["topologyKey"] for each in spread] == ["kubernetes.io/hostname"] * (one["spec"]["replicas"] > 1)
-        assert all(each["labelSelector"]["matchLabels"] == pod["metadata"]["labels"] for each in spread)
 
 
 def test_the_settings_of_kubernetes_are_safe_and_tell_the_operator() -> None:
