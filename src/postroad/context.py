@@ -20,7 +20,7 @@ from postroad.model.delivery import fair_shares, throttle
 from postroad.model.domains import domain_records
 from postroad.model.events import event_formats as formats
 from postroad.model.events import events
-from postroad.model.people import callers, identity_providers, login_rules
+from postroad.model.people import callers, login_rules
 from postroad.model.units import identifiers
 from postroad.network.http import guarded_client
 from postroad.storage.engine import group_commit
@@ -105,13 +105,13 @@ class Outbox(Protocol):
 class SsoProviders(Protocol):
     """What OpenID Connect providers publish and answer (services/people/sso_providers.py)."""
 
-    async def metadata(self, registration: identity_providers.Registration) -> identity_providers.Metadata: ...
+    async def metadata(self, registration: login_rules.Registration) -> login_rules.Metadata: ...
     async def exchange(
-        self, registration: identity_providers.Registration, *, code: str, verifier: str, redirect_uri: str
+        self, registration: login_rules.Registration, *, code: str, verifier: str, redirect_uri: str
     ) -> str: ...
     async def verify(
-        self, registration: identity_providers.Registration, text: str, *, nonce: str, groups_claim: str, now: int
-    ) -> identity_providers.Person: ...
+        self, registration: login_rules.Registration, text: str, *, nonce: str, groups_claim: str, now: int
+    ) -> login_rules.Person: ...
 
 
 class DomainDns(Protocol):

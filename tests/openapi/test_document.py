@@ -12,7 +12,7 @@ import pytest
 import schemathesis
 
 from postroad import build_version, context, errors
-from postroad.api import monitoring, openapi, operation_ids
+from postroad.api import monitoring, openapi
 from postroad.api import routes as api_routes
 from postroad.api.v1 import inbox
 from postroad.model.events import events
@@ -74,13 +74,13 @@ def test_every_operation_has_the_id_that_clients_know_it_by() -> None:
     """The ids are in a literal table, so that none changes by accident."""
     described = (*ROUTES, *inbox.routes(dev_inbox.Inbox(clock=lambda: 0, entropy=os.urandom)))
     expected = {f"{route.method} {route.path}" for route in described}
-    assert operation_ids.OPERATION_IDS.keys() == expected
-    ids = [*operation_ids.OPERATION_IDS.values()]
+    assert api_routes.OPERATION_IDS.keys() == expected
+    ids = [*api_routes.OPERATION_IDS.values()]
     of_webhooks = [item["post"]["operationId"] for item in DOCUMENT["webhooks"].values()]
     assert [one for one in (*ids, *of_webhooks) if not re.fullmatch(r"[a-z]+([A-Z][a-z]+)*", one)] == []
     assert len({*ids, *of_webhooks}) == len(ids) + len(of_webhooks)
     assert {name: operation["operationId"] for name, operation in OPERATIONS.items()} == {
-        name: operation_ids.OPERATION_IDS[name] for name in OPERATIONS
+        name: api_routes.OPERATION_IDS[name] for name in OPERATIONS
     }
 
 

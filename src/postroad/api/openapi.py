@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from postroad import errors
-from postroad.api import operation_ids
+from postroad.api import routes as api_routes
 from postroad.model.events import events
 from postroad.model.mail import limits
 from postroad.model.people import callers
@@ -158,7 +158,7 @@ class About(msgspec.Struct, frozen=True):
 
     title: str = "Postroad"
     description: str = DESCRIPTION
-    operation_ids: Mapping[str, str] = msgspec.field(default_factory=lambda: operation_ids.OPERATION_IDS)
+    operation_ids: Mapping[str, str] = msgspec.field(default_factory=lambda: api_routes.OPERATION_IDS)
     has_webhooks: bool = True
 
 

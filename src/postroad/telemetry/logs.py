@@ -61,14 +61,13 @@ def configure(*, form: Format, level: Level, stream: TextIO | None = None) -> Lo
     """Configure structlog and the standard library's logging for this process; returns the logger to pass on."""
     structlog = _structlog()
     stream = stream or sys.stderr
-    sink: Any = _Sink(stream)
     factory: Any
     if form == "json":
         processors: list[Any] = [_json_line]
-        factory = structlog.BytesLoggerFactory(sink)
+        factory = structlog.BytesLoggerFactory(_Sink(stream))
     else:
-        processors = [_stamp, structlog.dev.ConsoleRenderer(colors=stream.isatty())]
-        factory = structlog.PrintLoggerFactory(sink)
+        processors = _console_processors(structlog, stream)
+        factory = structlog.PrintLoggerFactory(_Sink(stream))
     structlog.configure(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -78,6 +77,21 @@ def configure(*, form: Format, level: Level, stream: TextIO | None = None) -> Lo
     log: Logger = structlog.get_logger().bind()
     logging.basicConfig(handlers=[_LibraryHandler(log)], level=logging.WARNING, force=True)
     return log
+
+
+def of_command() -> Logger:
+    """The logger of a command: errors on stderr, for people. What else the process logs stays as it is."""
+    structlog = _structlog()
+    log: Logger = structlog.wrap_logger(
+        structlog.PrintLogger(_Sink(sys.stderr)),
+        processors=_console_processors(structlog, sys.stderr),
+        wrapper_class=structlog.make_filtering_bound_logger("error"),
+    ).bind()
+    return log
+
+
+def _console_processors(structlog: Any, stream: TextIO) -> list[Any]:  # noqa: ANN401 - a module
+    return [_stamp, structlog.dev.ConsoleRenderer(colors=stream.isatty())]
 
 
 def _structlog() -> Any:  # noqa: ANN401 - a module

@@ -6,7 +6,6 @@ key of the installation operates it. Changes are in the audit log as those of an
 
 import asyncio
 import contextlib
-import sys
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
@@ -25,7 +24,7 @@ T = TypeVar("T")
 
 
 class LocalServer(api_client.Client):
-    """Calls the API as the operator, in the account that is named; without one, only the operator's part works."""
+    """Calls the API as the operator, in one account at a time; without one, only the operator's part works."""
 
     def __init__(self, settings: config.Settings, *, account: str | None, needs_account: bool) -> None:
         url = config.public_url(settings) or config.local_url(settings)
@@ -47,9 +46,13 @@ class LocalServer(api_client.Client):
 
     @property
     def account(self) -> accounts.Account:
-        """The account that the option names, for commands of one."""
+        """The account of the requests, for commands of one."""
         assert self._account is not None  # noqa: S101 - they need one
         return self._account
+
+    def act_in(self, account_id: str) -> None:
+        """Make the next requests in this account."""
+        self._account = self.named_account(account_id)
 
     def named_account(self, named: str | None) -> accounts.Account:
         return self.ask(lambda ctx: command.named_account(ctx, named))
@@ -84,19 +87,18 @@ class LocalServer(api_client.Client):
         from postroad.api.operator import routes as operator_routes  # noqa: PLC0415
         from postroad.services.operations import operator_jobs, operator_state  # noqa: PLC0415
         from postroad.services.people import authentication  # noqa: PLC0415
-        from postroad.web import application, local_api, routing  # noqa: PLC0415
+        from postroad.web import application, routing  # noqa: PLC0415
 
         permissions = callers.EVERYTHING | callers.OPERATOR_PERMISSIONS
-        account_id = "" if self._account is None else self._account.id
-        operator = callers.Caller(account_id, None, callers.Scheme.TOKEN, permissions)
 
         async def authenticate(
             ctx: services_context.Context, headers: routing.Headers, /, *, client_address: str
         ) -> callers.Caller:
             del ctx, headers, client_address
-            return operator
+            account_id = "" if self._account is None else self._account.id
+            return callers.Caller(account_id, None, callers.Scheme.TOKEN, permissions)
 
-        log = logs.configure(form="console", level="error", stream=sys.stderr)
+        log = logs.of_command()
         state = operator_state.OperatorState(operator_jobs.Jobs(log))
         self._opened.push_async_callback(state.close)
         app = application.Application(
@@ -108,4 +110,4 @@ class LocalServer(api_client.Client):
             entropy=self._ctx.entropy,
             log=log,
         )
-        return local_api.LocalApi(app, authorization=b"", client_address="").send
+        return application.LocalApi(app, authorization=b"", client_address="").send

@@ -1,7 +1,6 @@
 """`postroad migrate`, `verify`, `check-config`, `certificate` and `upstream`: an installation as a whole."""
 
 import dataclasses
-import sys
 from typing import Final
 
 import click
@@ -169,7 +168,7 @@ async def renew_certificate(context: services_context.Context) -> output.Report:
     """Order the certificate of acme.names now, whether it is due or not. The service must be running."""
     if not context.settings.acme.names:
         raise config.ConfigError("acme.names: empty; list the host names of the certificate")
-    log = logs.configure(form="console", level="error", stream=sys.stderr)
+    log = logs.of_command()
     result = await certificates.Renewer(context, log).renew(is_forced=True)
     names = list(context.settings.acme.names)
     if result is None:

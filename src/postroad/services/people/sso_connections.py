@@ -8,7 +8,7 @@ import msgspec
 
 from postroad import config, context, errors
 from postroad.keys import encryption
-from postroad.model.people import callers, identity_providers
+from postroad.model.people import callers, login_rules
 from postroad.protocol.mime import address
 from postroad.services import audit_log
 from postroad.services.people import second_factors
@@ -195,19 +195,19 @@ async def usable(ctx: context.Context, account_id: str) -> Connection:
     return Connection(found.row, named)
 
 
-def registration(ctx: context.Context, row: sso.Connection) -> identity_providers.Registration:
+def registration(ctx: context.Context, row: sso.Connection) -> login_rules.Registration:
     """How Postroad is registered at the provider of a connection."""
     secret = ""
     if row.client_secret is not None:
         owner = encryption.sso_owner(row.account_id)
         secret = encryption.decrypt(ctx.keys.encryption, row.client_secret, owner=owner).decode()
-    return identity_providers.Registration(row.issuer, row.client_id, secret, is_trusted=False)
+    return login_rules.Registration(row.issuer, row.client_id, secret, is_trusted=False)
 
 
-def installation(settings: config.Settings) -> identity_providers.Registration:
+def installation(settings: config.Settings) -> login_rules.Registration:
     """How Postroad is registered at the provider of the installation."""
     secret = config.sso_client_secret(settings.sso)
-    return identity_providers.Registration(settings.sso.issuer, settings.sso.client_id, secret, is_trusted=True)
+    return login_rules.Registration(settings.sso.issuer, settings.sso.client_id, secret, is_trusted=True)
 
 
 def redirect_uri(settings: config.Settings, account_id: str) -> str:

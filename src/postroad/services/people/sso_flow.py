@@ -18,7 +18,7 @@ from urllib import parse
 import msgspec
 
 from postroad import config, context, errors
-from postroad.model.people import callers, identity_providers, login_rules
+from postroad.model.people import callers, login_rules
 from postroad.model.units import identifiers, times
 from postroad.protocol.mime import address
 from postroad.services import audit_log, usage_limits
@@ -46,7 +46,7 @@ class _Arrival(msgspec.Struct, frozen=True):
     """Somebody who comes: by which connection, and with which verified email."""
 
     plan: Plan
-    person: identity_providers.Person
+    person: login_rules.Person
     email: address.Mailbox
 
 
@@ -63,7 +63,7 @@ def plan_of_installation(settings: config.Settings) -> Plan:
     return Plan(stored_sso.account, names, stored_sso.role, stored_sso.groups, bool(stored_sso.account))
 
 
-def mailbox(plan: Plan, person: identity_providers.Person) -> address.Mailbox:
+def mailbox(plan: Plan, person: login_rules.Person) -> address.Mailbox:
     """The email that the provider vouches for, and may. Raises Forbidden, which says what to change."""
     if person.email is None:
         raise errors.Forbidden(
@@ -80,13 +80,13 @@ def mailbox(plan: Plan, person: identity_providers.Person) -> address.Mailbox:
     return found
 
 
-def role_of(plan: Plan, person: identity_providers.Person) -> callers.Role:
+def role_of(plan: Plan, person: login_rules.Person) -> callers.Role:
     """The role that a person's groups give, or else that of newcomers."""
     named = (role for group, role in plan.roles.items() if group in person.groups and role != config.OPERATOR)
     return callers.Role(next(named, plan.role))
 
 
-async def enter_account(ctx: context.Context, plan: Plan, person: identity_providers.Person) -> users.Login:
+async def enter_account(ctx: context.Context, plan: Plan, person: login_rules.Person) -> users.Login:
     """The login of somebody for whom the provider of an account vouches."""
     arrival = _Arrival(plan, person, mailbox(plan, person))
     async with ctx.store.transaction() as tx:
@@ -113,7 +113,7 @@ async def enter_account(ctx: context.Context, plan: Plan, person: identity_provi
     return _existing(login)
 
 
-async def enter_installation(ctx: context.Context, plan: Plan, person: identity_providers.Person) -> users.Login:
+async def enter_installation(ctx: context.Context, plan: Plan, person: login_rules.Person) -> users.Login:
     """The login of somebody for whom the provider of the installation vouches."""
     arrival = _Arrival(plan, person, mailbox(plan, person))
     if sso_connections.is_break_glass(ctx, arrival.email.address):
@@ -134,7 +134,7 @@ async def enter_installation(ctx: context.Context, plan: Plan, person: identity_
 
 
 async def _known_member(
-    tx: store.Transaction, plan: Plan, person: identity_providers.Person, members: Sequence[users.User]
+    tx: store.Transaction, plan: Plan, person: login_rules.Person, members: Sequence[users.User]
 ) -> users.User | None:
     """The user that the subject was bound to, if they still belong to the account."""
     known = await stored_sso.find_identity(tx, plan.account_id, issuer=person.issuer, subject=person.subject)
@@ -165,9 +165,7 @@ async def _newcomer(
     return user
 
 
-async def _refuse_taken(
-    tx: store.Transaction, connection: str, person: identity_providers.Person, user: users.User
-) -> None:
+async def _refuse_taken(tx: store.Transaction, connection: str, person: login_rules.Person, user: users.User) -> None:
     """Refuse an email whose user somebody else at the same provider is."""
     known = await stored_sso.identities_of_login(tx, user.login_id) if user.login_id is not None else []
     if any(identity.account_id == connection and identity.issuer == person.issuer for identity in known):
@@ -186,7 +184,7 @@ async def _with_own_login(ctx: context.Context, tx: store.Transaction, user: use
 
 
 async def _bind(
-    ctx: context.Context, tx: store.Transaction, connection: str, person: identity_providers.Person, user: users.User
+    ctx: context.Context, tx: store.Transaction, connection: str, person: login_rules.Person, user: users.User
 ) -> None:
     identity = stored_sso.Identity(connection, person.issuer, person.subject, user.login_id or "", ctx.clock())
     await stored_sso.put_identity(tx, identity)
@@ -325,7 +323,7 @@ class Begun:
 class _Chosen(msgspec.Struct, frozen=True):
     """A connection: how we are registered there, what we ask for, and what we do with those who come."""
 
-    registration: identity_providers.Registration
+    registration: login_rules.Registration
     scopes: str
     groups_claim: str
     plan: Plan
@@ -336,7 +334,7 @@ class Completed(msgspec.Struct, frozen=True):
 
     attempt: Attempt
     plan: Plan
-    person: identity_providers.Person
+    person: login_rules.Person
 
 
 async def connection_for(ctx: context.Context, email: str) -> str:

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from postroad import config, errors
 from postroad.concurrency import caches
-from postroad.model.people import identity_providers
+from postroad.model.people import login_rules
 from postroad.network.http import guarded_client as webhook_client
 
 # ID tokens (OpenID Connect Core 1.0 section 3.1.3.7): what one must prove before anybody is logged in by it.
@@ -73,7 +73,7 @@ class Expected(msgspec.Struct, frozen=True):
 
 def read_id_token(
     text: str, keys: Sequence[Mapping[str, Any]], *, expected: Expected, groups_claim: str, now: int
-) -> identity_providers.Person:
+) -> login_rules.Person:
     """The person that a token is about; `now` is in seconds. Raises TokenRefused."""
     payload = _verified(text, keys)
     try:
@@ -85,7 +85,7 @@ def read_id_token(
     if not 0 < len(claims.sub) <= MAX_SUBJECT_CHARACTERS or not claims.sub.isprintable():
         raise TokenRefused("sub is empty, too long or not printable")
     is_verified = claims.email_verified is True or (claims.email_verified is None and claims.xms_edov is True)
-    return identity_providers.Person(
+    return login_rules.Person(
         issuer=claims.iss,
         subject=claims.sub,
         email=claims.email if is_verified else None,
@@ -249,24 +249,24 @@ class Providers:
         await self._keys.close()
         await self._trusted.close()
 
-    async def metadata(self, registration: identity_providers.Registration) -> identity_providers.Metadata:
+    async def metadata(self, registration: login_rules.Registration) -> login_rules.Metadata:
         """What a provider says about itself. Raises ProviderError."""
 
         async def fetch(_: str) -> _Kept:
             return await self._kept(self._discover(registration))
 
-        found: identity_providers.Metadata = _found(await self._metadata.get_or_fetch(registration.cache_key, fetch))
+        found: login_rules.Metadata = _found(await self._metadata.get_or_fetch(registration.cache_key, fetch))
         return found
 
-    async def check(self, registration: identity_providers.Registration) -> None:
+    async def check(self, registration: login_rules.Registration) -> None:
         """Raise ProviderError unless the provider has a discovery document, and keys that we can use."""
         keys = (await self._known_keys(registration)).found
         if not any(key_fits(key, algorithm) for key in keys for algorithm in ALGORITHMS):
             raise ProviderError("the provider has no key that can verify its ID tokens")
 
     async def verify(
-        self, registration: identity_providers.Registration, text: str, *, nonce: str, groups_claim: str, now: int
-    ) -> identity_providers.Person:
+        self, registration: login_rules.Registration, text: str, *, nonce: str, groups_claim: str, now: int
+    ) -> login_rules.Person:
         """The person of an ID token. Raises ProviderError or TokenRefused."""
         expected = Expected(registration.issuer, registration.client_id, nonce)
         keys = await self._known_keys(registration)
@@ -284,7 +284,7 @@ class Providers:
         return read_id_token(text, fetched, expected=expected, groups_claim=groups_claim, now=now)
 
     async def exchange(
-        self, registration: identity_providers.Registration, *, code: str, verifier: str, redirect_uri: str
+        self, registration: login_rules.Registration, *, code: str, verifier: str, redirect_uri: str
     ) -> str:
         """The ID token for a code (RFC 6749 section 4.1.3, RFC 7636 section 4.5). Raises ProviderError."""
         metadata = await self.metadata(registration)
@@ -312,9 +312,9 @@ class Providers:
             raise ProviderError(f"the token endpoint responded with {status}{_said(answer)}")
         return _decoded(answer, _TokenResponse, what="the response of the token endpoint").id_token
 
-    async def _discover(self, registration: identity_providers.Registration) -> identity_providers.Metadata:
+    async def _discover(self, registration: login_rules.Registration) -> login_rules.Metadata:
         url = registration.issuer.removesuffix("/") + DOCUMENT
-        found = await self._document(registration, url, identity_providers.Metadata, what="the discovery document")
+        found = await self._document(registration, url, login_rules.Metadata, what="the discovery document")
         if found.issuer != registration.issuer:
             raise ProviderError(
                 f"the discovery document names the issuer {found.issuer[:200]!r}; enter the issuer exactly like this"
@@ -324,7 +324,7 @@ class Providers:
                 raise ProviderError("the discovery document has an endpoint that is not an HTTPS URL")
         return found
 
-    async def _known_keys(self, registration: identity_providers.Registration) -> _Kept:
+    async def _known_keys(self, registration: login_rules.Registration) -> _Kept:
         async def fetch(_: str) -> _Kept:
             return await self._kept(self._fetch_keys(registration))
 
@@ -332,12 +332,12 @@ class Providers:
         _found(kept)
         return kept
 
-    async def _fetch_keys(self, registration: identity_providers.Registration) -> Sequence[Mapping[str, Any]]:
+    async def _fetch_keys(self, registration: login_rules.Registration) -> Sequence[Mapping[str, Any]]:
         metadata = await self.metadata(registration)
         return (await self._document(registration, metadata.jwks_uri, _KeySet, what="the key set")).keys[:MAX_KEYS]
 
     async def _document(
-        self, registration: identity_providers.Registration, url: str, kind: type[_Document], *, what: str
+        self, registration: login_rules.Registration, url: str, kind: type[_Document], *, what: str
     ) -> _Document:
         try:
             body = await self._client(registration).fetch(
@@ -355,10 +355,10 @@ class Providers:
             return _Kept(None, self._clock() + FAILURE_SECONDS, str(problem))
         return _Kept(found, self._clock() + DOCUMENT_SECONDS)
 
-    def _client(self, registration: identity_providers.Registration) -> webhook_client.WebhookClient:
+    def _client(self, registration: login_rules.Registration) -> webhook_client.WebhookClient:
         return self._trusted if registration.is_trusted else self._guarded
 
-    def _is_web_url(self, registration: identity_providers.Registration, url: str) -> bool:
+    def _is_web_url(self, registration: login_rules.Registration, url: str) -> bool:
         scheme = parse.urlsplit(url).scheme
         return url.isascii() and url.isprintable() and scheme in {"https", parse.urlsplit(registration.issuer).scheme}
 
@@ -369,7 +369,7 @@ def _found(kept: _Kept) -> Any:  # noqa: ANN401 - what was fetched
     return kept.found
 
 
-def _uses_basic(registration: identity_providers.Registration, metadata: identity_providers.Metadata) -> bool:
+def _uses_basic(registration: login_rules.Registration, metadata: login_rules.Metadata) -> bool:
     """Whether the secret is in the header field, as it is unless the provider wants otherwise."""
     methods = metadata.token_endpoint_auth_methods_supported
     return bool(registration.client_secret) and (
@@ -377,7 +377,7 @@ def _uses_basic(registration: identity_providers.Registration, metadata: identit
     )
 
 
-def _basic(registration: identity_providers.Registration) -> str:
+def _basic(registration: login_rules.Registration) -> str:
     """RFC 6749 section 2.3.1: both parts are form-encoded first."""
     pair = f"{parse.quote_plus(registration.client_id)}:{parse.quote_plus(registration.client_secret)}"
     return f"Basic {base64.b64encode(pair.encode()).decode()}"

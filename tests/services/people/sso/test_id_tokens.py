@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from postroad.model.people import identity_providers
+from postroad.model.people import login_rules
 from postroad.services.people import sso_providers
 from tests import oidc_provider
 
@@ -39,9 +39,7 @@ def token(claims: dict[str, Any], *, key: Any = oidc_provider.RSA_KEY, alg: str 
     return jwt.encode(payload, key, algorithm=alg, headers={"kid": "one", **header})
 
 
-def read(
-    text: str, keys: list[dict[str, Any]] | None = None, *, groups_claim: str = "groups"
-) -> identity_providers.Person:
+def read(text: str, keys: list[dict[str, Any]] | None = None, *, groups_claim: str = "groups") -> login_rules.Person:
     return sso_providers.read_id_token(
         text, KEYS if keys is None else keys, expected=EXPECTED, groups_claim=groups_claim, now=NOW
     )
@@ -54,7 +52,7 @@ def unsigned(header: dict[str, Any], claims: dict[str, Any]) -> str:
 
 def test_an_honest_token_tells_who_it_is() -> None:
     person = read(token({"groups": ["staff", "mail"]}))
-    assert person == identity_providers.Person(ISSUER, "7", "jo@corp.example", has_email=True, groups=("staff", "mail"))
+    assert person == login_rules.Person(ISSUER, "7", "jo@corp.example", has_email=True, groups=("staff", "mail"))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from postroad import config
-from postroad.model.people import identity_providers
+from postroad.model.people import login_rules
 from postroad.network.http import guarded_client as webhook_client
 from postroad.services.people import sso_providers
 from tests import oidc_provider, webhook_server
@@ -46,11 +46,11 @@ async def provider() -> AsyncIterator[oidc_provider.Provider]:
         yield running
 
 
-def registration(issuer: str, *, is_trusted: bool = True) -> identity_providers.Registration:
-    return identity_providers.Registration(issuer, oidc_provider.CLIENT_ID, oidc_provider.SECRET, is_trusted=is_trusted)
+def registration(issuer: str, *, is_trusted: bool = True) -> login_rules.Registration:
+    return login_rules.Registration(issuer, oidc_provider.CLIENT_ID, oidc_provider.SECRET, is_trusted=is_trusted)
 
 
-async def verify(found: sso_providers.Providers, provider: oidc_provider.Provider) -> identity_providers.Person:
+async def verify(found: sso_providers.Providers, provider: oidc_provider.Provider) -> login_rules.Person:
     text = provider.id_token(nonce="n")
     return await found.verify(registration(provider.issuer), text, nonce="n", groups_claim="groups", now=NOW)
 
@@ -221,7 +221,7 @@ async def test_what_a_document_names_is_checked_like_the_issuer(provider: oidc_p
 async def test_an_error_of_the_token_endpoint_is_told_without_secrets(
     found: sso_providers.Providers, provider: oidc_provider.Provider
 ) -> None:
-    wrong = identity_providers.Registration(provider.issuer, oidc_provider.CLIENT_ID, "another secret", is_trusted=True)
+    wrong = login_rules.Registration(provider.issuer, oidc_provider.CLIENT_ID, "another secret", is_trusted=True)
     with pytest.raises(sso_providers.ProviderError, match="400: invalid_grant") as refusal:
         await found.exchange(wrong, code="no such code", verifier="v", redirect_uri="https://x.example/")
     assert "another secret" not in str(refusal.value)
