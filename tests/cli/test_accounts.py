@@ -14,7 +14,7 @@ __all__ = ["empty"]
 def test_a_new_account_is_active_and_has_no_credits(empty: Installation) -> None:
     account = empty.json("account", "create", "--name", "Shop")["account"]
     assert identifiers.is_identifier(account["id"], identifiers.ACCOUNT)
-    assert (account["name"], account["status"], account["credits"]) == (
+    assert (account["name"], account["state"], account["credits"]) == (
         "Shop",
         "active",
         {"available": 0, "reserved": 0},
@@ -53,10 +53,10 @@ def test_an_account_is_shown_by_its_id_and_by_its_name(installation: Installatio
 
 def test_a_suspended_account_shows_the_reason_until_it_is_resumed(installation: Installation) -> None:
     suspended = installation.json("account", "suspend", "Shop", "--reason", "unpaid bill")["account"]
-    assert (suspended["status"], suspended["suspended_reason"]) == ("suspended", "unpaid bill")
+    assert (suspended["state"], suspended["suspended_reason"]) == ("suspended", "unpaid bill")
     assert "status:  suspended: unpaid bill" in installation.text("account", "show", "Shop")
     resumed = installation.json("account", "resume", "Shop")["account"]
-    assert (resumed["status"], resumed["suspended_reason"]) == ("active", None)
+    assert (resumed["state"], resumed["suspended_reason"]) == ("active", None)
 
 
 def test_an_account_is_shown_with_how_much_of_its_mail_bounces(installation: Installation) -> None:
@@ -76,7 +76,7 @@ def test_an_account_is_shown_with_its_storage(installation: Installation) -> Non
         await accepted_mail.accept(ctx, account_id, text="x" * 1_000_000, is_test=True)
 
     installation.ask(send)
-    storage = installation.json("account", "show", "Shop")["account"]["storage"]
+    storage = installation.json("account", "show", "Shop")["storage"]
     assert 2_000_000 < storage["live_bytes"] < 2_200_000
     assert 1_000_000 < storage["test_bytes"] < 1_100_000
     shown = installation.text("account", "show", "Shop")
@@ -99,7 +99,7 @@ def test_an_account_is_renamed_closed_reopened_and_removed(installation: Install
     account_id = installation.json("account", "show", "Shop")["account"]["id"]
     assert installation.text("account", "rename", "shop", "Store") == f"Account 'Shop' ({account_id}) is now 'Store'.\n"
     assert "is not closed; close it first" in installation.refusal("account", "remove", "Store", "--yes")
-    assert installation.json("account", "close", "Store")["account"]["status"] == "closed"
+    assert installation.json("account", "close", "Store")["account"]["state"] == "closed"
     assert "status:  closed\n" in installation.text("account", "show", "Store")
     assert installation.text("account", "reopen", "Store") == f"Account 'Store' ({account_id}) is reopened.\n"
     installation.text("account", "close", "Store")

@@ -19,7 +19,7 @@ def test_the_new_balance_is_printed(installation: Installation) -> None:
 def test_an_account_can_be_exempt_from_credits(installation: Installation) -> None:
     assert installation.text("credits", "unlimited", "on").endswith(") has unlimited credits.\n")
     assert "0 available, 0 reserved; unlimited\n" in installation.text("account", "show", "Shop")
-    assert installation.json("credits", "unlimited", "off")["unlimited"] is False
+    assert installation.json("credits", "unlimited", "off")["account"]["credits_unlimited"] is False
     assert "0 available, 0 reserved\n" in installation.text("account", "show", "Shop")
 
 

@@ -49,19 +49,6 @@ def test_the_record_to_publish_is_shown_for_people_and_for_programs(installation
     assert "".join(line.split('"')[1::2]) == record["value"]
 
 
-def test_a_domain_from_before_there_were_keys_gets_one_when_it_is_shown(installation: Installation) -> None:
-    async def register(ctx: context.Context) -> None:
-        (account,) = await accounts.page(ctx, "", 1)
-        await domains.add(ctx, account.id, "old.example", verified=True)
-
-    installation.ask(register)
-    assert installation.json("domain", "list")["domains"][0]["dkim"] is None
-    assert installation.text("domain", "list").splitlines()[1].endswith("  -")
-    shown = installation.json("domain", "show", "old.example")["domain"]
-    assert shown["dkim"]["name"].endswith("._domainkey.old.example")
-    assert installation.json("domain", "list")["domains"] == [light(shown)]
-
-
 def test_a_registered_domain_is_verified_by_any_writing_of_its_name(installation: Installation) -> None:
     domain = installation.json("domain", "add", "bücher.example")["domain"]
     for name in ("bücher.example", "xn--bcher-kva.example", "BÜCHER.example"):

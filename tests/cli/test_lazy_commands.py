@@ -42,9 +42,8 @@ for words in json.loads(sys.argv[1]):
 print()
 print(json.dumps(imported))
 """
-# What only a running service, another database or a query needs.
+# What only a running service or a request to the API needs.
 UNUSED = {
-    "asyncpg",
     "cryptography.x509",
     "dns",
     "jinja2",
@@ -91,7 +90,7 @@ def test_help_and_version_import_neither_the_service_nor_its_packages() -> None:
 
 def test_a_short_command_imports_no_more_than_its_own_part_of_the_service(tmp_path: Path) -> None:
     installation = cli_runner.Installation.at(tmp_path, url=f"sqlite:///{tmp_path}/postroad.db")
-    ((_, imported),) = imported_by(f"account list --config {installation.file}").values()
+    ((_, imported),) = imported_by(f"backup {tmp_path}/copy --config {installation.file}").values()
     assert "postroad.storage.engine.sqlite" in imported
     assert imported & UNUSED == set()
 

@@ -11,7 +11,7 @@ def test_a_user_becomes_an_operator_and_is_one_no_longer(installation: Installat
     added = installation.text("operator", "add", "Jo@Example.com")
     assert re.fullmatch(r"jo@example\.com of account acc_\w+ is an operator\.\n", added)
     (listed,) = installation.json("operator", "list")["operators"]
-    assert (listed["email"], listed["role"]) == ("jo@example.com", "owner")
+    assert (listed["email"], listed["enabled"]) == ("jo@example.com", True)
     assert "jo@example.com" in installation.text("operator", "list")
     assert installation.text("operator", "remove", "jo@example.com") == "jo@example.com is no longer an operator.\n"
     assert installation.json("operator", "list") == {"operators": []}

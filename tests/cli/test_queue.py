@@ -79,11 +79,11 @@ def test_programs_get_the_same_with_the_names_of_the_api(shop: Installation) -> 
         "waiting",
         1,
     )
-    assert (one["provider_queue"], one["last_smtp_code"], one["worker"]) == ("google", 451, None)
-    assert one["next_attempt_at"] > one["queued_at"]
-    assert (one["reason"]["code"], one["ahead"]) == ("deferred", None)
-    (traced,) = shop.json("queue", "show", message_id)["recipients"]
-    assert (traced["queue"]["reason"], traced["queue"]["ahead"]) == (one["reason"], 0)
+    assert (one["provider_queue"], one["last_smtp_code"]) == ("google", 451)
+    assert one["due_at"] > one["queued_at"]
+    assert one["why"].startswith("Google is deferring us with 4.7.1")
+    (traced,) = shop.json("queue", "show", message_id)["message"]["recipients"]
+    assert (traced["queue"]["reason"]["code"], traced["queue"]["ahead"]) == ("deferred", 0)
 
 
 def test_a_list_is_chosen_by_account_domain_message_state_and_number(shop: Installation) -> None:
@@ -122,10 +122,11 @@ def test_a_message_is_shown_with_its_recipients_and_every_attempt(shop: Installa
 def test_one_recipient_is_shown_alone_and_for_programs(shop: Installation) -> None:
     message_id = send(shop, "ada@example.net", "bob@example.org")
     defer(shop)
-    both = shop.json("queue", "show", message_id)
-    (shown,) = shop.json("queue", "show", both["recipients"][0]["id"])["recipients"]
-    assert shown == both["recipients"][0]
-    (attempt,) = shown["attempts"]
+    both = shop.json("queue", "show", message_id)["message"]
+    alone = shop.json("queue", "show", both["recipients"][0]["id"])["message"]
+    assert alone["recipients"] == both["recipients"][:1]
+    (attempt,) = alone["attempts"]
+    assert shop.json("queue", "show", both["recipients"][1]["id"])["message"]["attempts"] == []
     assert (attempt["reason"], attempt["fault"], attempt["duration_ms"], attempt["in_doubt"]) == (
         "greylisted",
         "rate",
@@ -166,9 +167,9 @@ def test_retrying_leaves_alone_what_is_being_sent_and_says_so(shop: Installation
 def test_one_recipient_is_canceled_without_further_questions(shop: Installation) -> None:
     message_id = send(shop, "ada@example.net")
     assert shop.text("queue", "cancel", message_id) == "1 recipient canceled.\n"
-    shown = shop.json("queue", "show", message_id)
-    assert (shown["message"]["status"], shown["message"]["billing_status"]) == ("failed", "settled")
-    assert shown["recipients"][0]["reason"] == "failed: canceled by the operator"
+    shown = shop.json("queue", "show", message_id)["message"]
+    assert (shown["status"], shown["billing_status"]) == ("failed", "settled")
+    assert "failed: canceled by the operator" in shop.text("queue", "show", message_id)
     assert shop.json("account", "list")["accounts"][0]["credits"] == {"available": 99, "reserved": 0}
     shop.text("verify")
 

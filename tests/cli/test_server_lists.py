@@ -2,6 +2,7 @@
 
 import pytest
 
+from postroad.cli.framework import server_command
 from postroad.cli.server import suppressions
 from postroad.storage.mail import suppressions as stored
 from tests.cli import cli_runner, server_runner
@@ -11,7 +12,7 @@ __all__ = ["home", "remote", "server"]
 
 
 def test_addresses_are_added_listed_page_by_page_and_removed(remote: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suppressions, "PAGE", 2)
+    monkeypatch.setattr(server_command, "PAGE", 2)
     assert server_runner.text("suppression", "list") == "The suppression list is empty.\n"
     for name in "abcde":
         said = server_runner.text("suppression", "add", f"{name}@Example.net", "--reason", "asked for it")

@@ -9,8 +9,9 @@ def test_a_template_is_stored_and_replaced_under_its_alias(installation: Install
     first = installation.json("template", "put", "hello", "--subject", "Hi {{name}}", "--text", "Dear {{name}}")
     second = installation.json("template", "put", "hello", "--subject", "Hello", "--html", "<p>{{name}}</p>")
     assert second["template"]["id"] == first["template"]["id"]
+    assert (second["template"]["text"], second["template"]["html"]) == (None, "<p>{{name}}</p>")
     (listed,) = installation.json("template", "list")["templates"]
-    assert (listed["subject"], listed["text"], listed["html"]) == ("Hello", None, "<p>{{name}}</p>")
+    assert (listed["subject"], listed["has_text"], listed["has_html"]) == ("Hello", False, True)
 
 
 def test_bodies_can_come_from_files_and_from_standard_input(installation: Installation, tmp_path: Path) -> None:

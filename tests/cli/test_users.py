@@ -95,7 +95,8 @@ def test_a_new_password_can_be_given(installation: Installation) -> None:
 
 def test_a_disabled_user_logs_in_again_only_after_being_enabled(installation: Installation) -> None:
     password = installation.json("user", "create", "jo@example.com")["user"]["password"]
-    assert installation.json("user", "disable", "jo@example.com")["user"]["disabled_at"]
+    assert not installation.json("user", "disable", "jo@example.com")["user"]["enabled"]
+    assert installation.text("user", "list").splitlines()[1].split()[3] == "yes"
     with pytest.raises(errors.Unauthorized):
         log_in(installation, "jo@example.com", password)
     assert "is disabled" in installation.refusal("token", "jo@example.com")

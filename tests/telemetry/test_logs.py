@@ -166,3 +166,15 @@ def test_the_cause_of_an_outage_is_for_the_log_without_its_secrets() -> None:
     mistake = errors.InvalidRequest("no")
     mistake.__cause__ = ValueError("x")
     assert logs.cause_of(mistake) is None
+
+
+def test_a_command_logs_errors_for_people_and_leaves_the_process_as_it_is(
+    stream: io.TextIOWrapper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, handlers = structlog.get_config(), logging.root.handlers[:]
+    monkeypatch.setattr("sys.stderr", stream)
+    log = logs.of_command()
+    log.warning("not shown")
+    log.error("shown", of="a request")
+    assert re.fullmatch(r"\S+ \[error +\] shown +of='a request'\n", written(stream))
+    assert (structlog.get_config(), logging.root.handlers) == (before, handlers)

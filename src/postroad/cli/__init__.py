@@ -116,12 +116,12 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "template put": ("postroad.cli.server.templates.put", "Create a template, or replace the one with this alias."),
     "template list": ("postroad.cli.server.templates.show_list", "List an account's templates by alias."),
     "template push": (
-        "postroad.cli.server.template_folder.push",
+        "postroad.cli.server.templates.push",
         "Make the templates of a server those of a folder, after showing the difference.",
     ),
-    "template pull": ("postroad.cli.server.template_folder.pull", "Write the templates of a server to a folder."),
+    "template pull": ("postroad.cli.server.templates.pull", "Write the templates of a server to a folder."),
     "template diff": (
-        "postroad.cli.server.template_folder.diff",
+        "postroad.cli.server.templates.diff",
         "Show how the templates of a server differ from a folder.",
     ),
     "queue list": ("postroad.cli.server.queue.show_list", "List queued recipients, oldest first, with a summary."),

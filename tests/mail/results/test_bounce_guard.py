@@ -420,7 +420,6 @@ def test_notices_are_logged_and_counted() -> None:
         outcomes.Notice("acc_1", Level.WARNED, Trigger.COMPLAINTS, counts),
         outcomes.Notice("acc_2", Level.SUSPENDED, Trigger.BOUNCES, counts),
     ]
-    structlog.reset_defaults()  # a command in this process may have left its own level
     with structlog.testing.capture_logs() as lines:
         outcomes.report_notices(notices, log=structlog.get_logger(), counted=counted)
     assert [(line["event"], line["log_level"], line["account_id"], line["cause"]) for line in lines] == [

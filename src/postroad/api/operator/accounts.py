@@ -179,9 +179,12 @@ def _guard(counts: bounce_guard.Counts) -> GuardCounts:
     )
 
 
+def account_view(ctx: context.Context, account: accounts.Account) -> OperatedAccount:
+    return resource.from_record(OperatedAccount, account, **_facts(ctx, account))
+
+
 def _changed(ctx: context.Context, request: routing.Request, account: accounts.Account) -> routing.Response:
-    shown = resource.from_record(OperatedAccount, account, **_facts(ctx, account))
-    return routing.Response(200, OperatedAccountResponse(shown, request_id=request.id))
+    return routing.Response(200, OperatedAccountResponse(account_view(ctx, account), request_id=request.id))
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -221,7 +224,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
         last_day=found.last_day,
         last_30_days=found.last_month,
         domains=[resource.from_record(OperatedDomain, domain) for domain in found.domains],
-        users=[resource.from_record(team.TeamUser, user, enabled=user.disabled_at is None) for user in found.users],
+        users=[*map(team.user_view, found.users)],
         **_facts(ctx, found.account),
     )
     return routing.Response(200, AccountDetailsResponse(shown, request_id=request.id))

@@ -8,6 +8,7 @@ from postroad import context, errors
 from postroad.api.operator import jobs as api_jobs
 from postroad.api.v1 import resource
 from postroad.model.units import identifiers, times
+from postroad.services.messages import queue_inspection
 from postroad.services.operations import operator_jobs, operator_queue
 from postroad.services.queue import holds
 from postroad.storage.mail import delivery_controls as stored_holds
@@ -193,13 +194,20 @@ class Holds(resource.Response, frozen=True):
     holds: list[QueueHold]
 
 
-def _hold(one: stored_holds.Hold) -> QueueHold:
+def hold_view(hold: stored_holds.Hold) -> QueueHold:
     return resource.from_record(
         QueueHold,
-        one,
-        account_id=one.account_id or None,
-        domain=one.domain or None,
-        may_be_duplicates=one.in_doubt_before is not None,
+        hold,
+        account_id=hold.account_id or None,
+        domain=hold.domain or None,
+        may_be_duplicates=hold.in_doubt_before is not None,
+    )
+
+
+def recipient_view(entry: queue_inspection.QueueEntry) -> QueuedRecipient:
+    row = entry.waiting
+    return resource.from_record(
+        QueuedRecipient, row, id=row.recipient_id, provider_queue=entry.provider_queue, why=entry.why
     )
 
 
@@ -218,22 +226,13 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     query: QueueListQuery = request.query
     chosen = await operator_queue.narrow(ctx, account_id=query.account_id, domain=query.domain)
     found = await operator_queue.page(ctx, chosen, state=query.state or "", cursor=query.cursor, limit=query.rows)
-    rows = [
-        resource.from_record(
-            QueuedRecipient,
-            row.waiting,
-            id=row.waiting.recipient_id,
-            provider_queue=row.provider_queue,
-            why=row.why,
-        )
-        for row in found.rows
-    ]
+    rows = [*map(recipient_view, found.rows)]
     return routing.Response(200, QueueList(rows, found.next_cursor, request_id=request.id))
 
 
 async def list_holds(ctx: context.Context, request: routing.Request) -> routing.Response:
     """List what is held."""
-    return routing.Response(200, Holds([*map(_hold, await holds.in_force(ctx))], request_id=request.id))
+    return routing.Response(200, Holds([*map(hold_view, await holds.in_force(ctx))], request_id=request.id))
 
 
 async def hold(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -245,7 +244,7 @@ async def hold(ctx: context.Context, request: routing.Request) -> routing.Respon
     body: HoldRequest = request.body
     chosen = await _selection(ctx, body)
     await holds.hold(ctx, account_id=chosen.account_id, domain=chosen.domain, reason=body.reason)
-    return routing.Response(200, Holds([*map(_hold, await holds.in_force(ctx))], request_id=request.id))
+    return routing.Response(200, Holds([*map(hold_view, await holds.in_force(ctx))], request_id=request.id))
 
 
 async def release(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -257,7 +256,7 @@ async def release(ctx: context.Context, request: routing.Request) -> routing.Res
     chosen = await _selection(ctx, body)
     accepted = bool(body.duplicates_accepted)
     await holds.release_named(ctx, account_id=chosen.account_id, domain=chosen.domain, duplicates_accepted=accepted)
-    return routing.Response(200, Holds([*map(_hold, await holds.in_force(ctx))], request_id=request.id))
+    return routing.Response(200, Holds([*map(hold_view, await holds.in_force(ctx))], request_id=request.id))
 
 
 def _numbers(found: operator_queue.Summary | None, request_id: str) -> QueueNumbers:
@@ -289,7 +288,7 @@ def _numbers(found: operator_queue.Summary | None, request_id: str) -> QueueNumb
             )
             for reason in found.reasons
         ],
-        holds=[*map(_hold, found.holds)],
+        holds=[*map(hold_view, found.holds)],
         last_hours=Traffic(
             accepted=sum(provider.recipients for provider in found.providers),
             delivered=sum(provider.delivered for provider in found.providers),

@@ -116,7 +116,7 @@ class PasswordLink(resource.Response, frozen=True):
     expires_at: times.WireTime
 
 
-def _team_user(row: users.User) -> TeamUser:
+def user_view(row: users.User) -> TeamUser:
     return resource.from_record(TeamUser, row, enabled=row.disabled_at is None)
 
 
@@ -126,7 +126,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     Oldest first.
     """
     found = await account_users.of_account(ctx, request.caller.account_id)
-    return routing.Response(200, TeamResponse([*map(_team_user, found)], request_id=request.id))
+    return routing.Response(200, TeamResponse([*map(user_view, found)], request_id=request.id))
 
 
 async def invite(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -135,7 +135,7 @@ async def invite(ctx: context.Context, request: routing.Request) -> routing.Resp
     invited = await account_users.invite(ctx, request.caller.account_id, email=body.email, role=callers.Role(body.role))
     link = password_links.url(ctx.settings, invited.link_token)
     expires_at = times.to_wire(invited.expires_at)
-    return routing.Response(201, InvitedUser(_team_user(invited.user), link, expires_at, request_id=request.id))
+    return routing.Response(201, InvitedUser(user_view(invited.user), link, expires_at, request_id=request.id))
 
 
 async def change(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -156,7 +156,7 @@ async def change(ctx: context.Context, request: routing.Request) -> routing.Resp
         enabled=body.enabled,
         hand_over=body.secrets is not None,
     )
-    return routing.Response(200, TeamUserResponse(_team_user(changed), request_id=request.id))
+    return routing.Response(200, TeamUserResponse(user_view(changed), request_id=request.id))
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:

@@ -36,12 +36,17 @@ def _escaped(document: str) -> str:
     """JSON without what a terminal could obey: JSON itself escapes only a part of the control characters."""
     if document.isascii() and "\x7f" not in document:
         return document
-    return "".join(one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in document)
+    return "".join(
+        character if character.isprintable() or character == "\n" else json.dumps(character)[1:-1]
+        for character in document
+    )
 
 
 def printable(text: str) -> str:
     """Foreign text with its control characters escaped: printed as they are, they would be obeyed by a terminal."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+    )
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str) -> str:
@@ -73,7 +78,7 @@ def with_more(text: str, next_cursor: str | None) -> str:
 def literal(value: object) -> str:
     """A value as TOML. Only tables differ from JSON here."""
     if isinstance(value, Mapping):
-        pairs = (f"{key if key.isidentifier() else literal(key)} = {literal(one)}" for key, one in value.items())
+        pairs = (f"{key if key.isidentifier() else literal(key)} = {literal(member)}" for key, member in value.items())
         return f"{{ {', '.join(pairs)} }}"
     if isinstance(value, (list, tuple)):
         return f"[{','.join(map(literal, value))}]"

@@ -59,6 +59,7 @@ SETTING_PREFIX: Final = "POSTROAD_"
 UNAUTHORIZED: Final = 401
 FORBIDDEN: Final = 403  # also of one request of a good key, such as a sender of another domain
 REFUSED: Final = (UNAUTHORIZED, FORBIDDEN)
+PAGE: Final = 100
 # More than anybody waits for: 100,000 rows.
 MAX_PAGES: Final = 1000
 
@@ -275,10 +276,28 @@ def pages(
     raise CommandError(f"{server.url}: the list {path} does not end")
 
 
+def first_rows(
+    server: api_client.Client, path: str, name: str, /, *, limit: int, cursor: str | None = None, **query: object
+) -> tuple[list[dict[str, Any]], bool]:
+    """The first objects of a list, which a page has under this name, and whether there are more."""
+    found: list[dict[str, Any]] = []
+    has_more = False
+    for page in pages(server, path, cursor=cursor, limit=min(PAGE, limit), **query):
+        found += objects(page.get(name))
+        has_more = len(found) > limit or page.get("next_cursor") is not None
+        if len(found) >= limit:
+            break
+    return found[:limit], has_more
+
+
+def all_rows(server: api_client.Client, path: str, name: str, /) -> list[dict[str, Any]]:
+    return [row for page in pages(server, path, limit=PAGE) for row in objects(page.get(name))]
+
+
 def rows(found: object, *names: str) -> list[list[Any]]:
-    return [[one.get(name) for name in names] for one in objects(found)]
+    return [[row.get(name) for name in names] for row in objects(found)]
 
 
 def objects(found: object) -> Sequence[dict[str, Any]]:
     """The objects of a list; whatever else a server sends is left out."""
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return [member for member in found if isinstance(member, dict)] if isinstance(found, list) else []

@@ -34,7 +34,7 @@ class Logins:
 
     def removed(self, url: str) -> "Logins":
         """Without a server; there is no current one if it was that."""
-        left = {one: key for one, key in self.keys.items() if one != url}
+        left = {named: key for named, key in self.keys.items() if named != url}
         return Logins("" if self.current == url else self.current, left)
 
 

@@ -35,6 +35,7 @@ from postroad.protocol.mime import address
 from postroad.roles import composition
 from postroad.services.accounts import account_registry as services_accounts
 from postroad.services.domains import domain_registry as services_domains
+from postroad.services.people import password_links
 from postroad.services.people import users as account_users
 from postroad.storage.engine import open_store
 from postroad.storage.mail import domains as stored_domains
@@ -351,9 +352,8 @@ async def _owner(ctx: services_context.Context, account: accounts.Account, email
     invited = await invite(ctx, account.id, email=email, role=callers.Role.OWNER)
     done.note(f"owner{' and operator' if is_first else ''} {invited.user.email}", is_new=True)
     text = f"Once the service is running, open this link to choose a password for {invited.user.email}:"
-    report = users.link_report(ctx, invited.user, text, token=invited.link_token, expires_at=invited.expires_at)
-    done.data["link"] = report.data["link"]
-    done.texts.append(report.text)
+    done.data["link"] = link = password_links.url(ctx.settings, invited.link_token)
+    done.texts.append(users.link_text(text, link, invited.expires_at))
 
 
 def _show_host(settings: config.Settings, done: Progress) -> None:

@@ -1,35 +1,26 @@
-"""`postroad account`, `credits` and `audit-log`: accounts, what they may send, and who changed what in one."""
+"""`postroad account`, `credits` and `audit-log`: accounts, what they may send, and who changed what in one.
 
+They are requests to `/v1/operator`. Accounts are created and removed by the service: only the host can, so the API has
+no such request.
+"""
+
+from collections.abc import Mapping
 from typing import Any, Final
 
 import click
 import msgspec
 
+from postroad import config, errors
 from postroad import context as services_context
-from postroad import errors
+from postroad.api.operator import accounts as account_views
 from postroad.cli.framework import command, local_server, output, server_command
 from postroad.mail.accept import queue_limit
-from postroad.model.units import identifiers, times
+from postroad.model.units import identifiers
 from postroad.services.accounts import account_registry
-from postroad.services.accounts import credits as services_credits
 from postroad.storage.people import accounts
 
 ACCOUNTS: Final = "/v1/operator/accounts"
-FIELDS: Final = (
-    "id name status suspended_reason suspended_by credits request_rate recipients_per_day created_at".split()
-)
 NAMED = click.argument("named", metavar="ACCOUNT")
-
-
-def _view(record: accounts.Account) -> dict[str, Any]:
-    """An account as JSON, with its balances."""
-    balances = {"available": record.available, "reserved": record.reserved}
-    return times.wire_fields(record, FIELDS, status=record.state, credits=balances)
-
-
-def _operated_view(shown: dict[str, Any]) -> dict[str, Any]:
-    """The same of what the operator's API shows."""
-    return {name: shown["state" if name == "status" else name] for name in FIELDS}
 
 
 @click.command("create", cls=command.StoreCommand)
@@ -37,79 +28,72 @@ def _operated_view(shown: dict[str, Any]) -> dict[str, Any]:
 async def create(context: services_context.Context, name: str) -> output.Report:
     """Create an account."""
     account = await account_registry.create(context, name)
-    return report(account, f"Account {account.name!r} created: {account.id}")
+    shown = msgspec.to_builtins(account_views.account_view(context, account))
+    return output.Report(data={"account": shown}, text=f"Account {account.name!r} created: {account.id}")
 
 
-@click.command("list", cls=command.StoreCommand)
+@click.command("list", cls=server_command.HostCommand)
 @click.option("--after", default="", metavar="ID", help="Start after this account.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="Maximum number of rows.")
-async def show_list(context: services_context.Context, after: str, limit: int) -> output.Report:
+def show_list(server: local_server.LocalServer, after: str, limit: int) -> output.Report:
     """List accounts, oldest first."""
-    found = await account_registry.page(context, after, limit + 1)
-    page, next_cursor = identifiers.page(found, limit=limit)
-    titles = ["id", "name", "status", *(["available", "reserved"] if context.settings.credits.enabled else [])]
-    found_rows = [(one.id, one.name, one.state, one.available, one.reserved) for one in page]
-    rows = [row[: len(titles)] for row in found_rows]
+    listed, has_more = server_command.first_rows(server, ACCOUNTS, "accounts", limit=limit, cursor=after or None)
+    next_cursor = listed[-1]["id"] if has_more else None
+    titles = ["id", "name", "status", *(["available", "reserved"] if server.settings.credits.enabled else [])]
+    rows = [
+        (account["id"], account["name"], account["state"], *account["credits"].values())[: len(titles)]
+        for account in listed
+    ]
     text = output.table(titles, rows, empty="There are no accounts.")
-    data = {"accounts": [_view(account) for account in page], "next_after": next_cursor}
+    data = {"accounts": listed, "next_after": next_cursor}
     return output.Report(data=data, text=output.with_more(text, next_cursor))
 
 
-@click.command("show", cls=command.StoreCommand)
+@click.command("show", cls=server_command.HostCommand)
 @NAMED
-async def show(context: services_context.Context, named: str) -> output.Report:
+def show(server: local_server.LocalServer, named: str) -> output.Report:
     """Show an account, by id or unique name."""
-    account = await command.named_account(context, named)
-    sending = await account_registry.sending(context, account)
-    storage = await queue_limit.usage_of_account(context.store, account.id)
-    state = account.state
-    if state == accounts.SUSPENDED and account.suspended_reason:
-        state += f": {account.suspended_reason}"
+    account = server.named_account(named)
+    shown = server.get(f"{ACCOUNTS}/{account.id}")["account"]
+    storage = server.ask(lambda ctx: queue_limit.usage_of_account(ctx.store, account.id))
+    reason = f": {shown['suspended_reason']}" if shown["state"] == accounts.SUSPENDED else ""
     facts = {
         "id": account.id,
         "name": account.name,
-        "status": state,
-        **_balances(context, account),
+        "status": f"{shown['state']}{reason}",
+        **_balances(server.settings, account),
         "limits": account_registry.limits_text(account),
-        "sending": _sending(sending),
-        "storage": _storage(context, storage),
-        "created": times.to_wire(account.created_at),
+        "sending": _sending(shown["sending"]),
+        "storage": _storage(server.settings, storage),
+        "created": shown["created_at"],
     }
     text = "\n".join(f"{name + ':':9}{value}" for name, value in facts.items())
-    until = times.optional_to_wire(account_registry.suspended_until(context, account))
-    details = {
-        **_view(account),
-        "suspended_until": until,
-        "sending": msgspec.structs.asdict(sending),
-        "storage": {"live_bytes": storage.live, "test_bytes": storage.test},
-        "credits_unlimited": not services_credits.needs_credits(context, account),
-        "second_factor_required": account.second_factor_since is not None,
-    }
-    return output.Report(data={"account": details}, text=text)
+    used = {"live_bytes": storage.live, "test_bytes": storage.test}
+    return output.Report(data={"account": shown, "storage": used}, text=text)
 
 
-def _balances(context: services_context.Context, account: accounts.Account) -> dict[str, str]:
-    if not context.settings.credits.enabled:
+def _balances(settings: config.Settings, account: accounts.Account) -> dict[str, str]:
+    if not settings.credits.enabled:
         return {}
     unlimited = "; unlimited" if account.unlimited else ""
     return {"credits": f"{account.available} available, {account.reserved} reserved{unlimited}"}
 
 
-def _storage(context: services_context.Context, used: queue_limit.AccountUsage) -> str:
-    quotas = context.settings.quotas
+def _storage(settings: config.Settings, used: queue_limit.AccountUsage) -> str:
+    quotas = settings.quotas
     return (
         f"{used.live / queue_limit.MEBIBYTE:,.1f} of {quotas.stored_megabytes:,} MiB, "
         f"test mail {used.test / queue_limit.MEBIBYTE:,.1f} of {quotas.test_megabytes:,} MiB"
     )
 
 
-def _sending(sending: account_registry.Sending) -> str:
-    if sending.state == "off":
+def _sending(sending: Mapping[str, Any]) -> str:
+    if sending["state"] == "off":
         return "not monitored (bounce_guard.enabled is false)"
     return (
-        f"{sending.recipients} recipients in {sending.days} days, {sending.bounces} invalid addresses "
-        f"({sending.bounce_percent:.2f}%), {sending.complaints} complaints ({sending.complaint_percent:.2f}%): "
-        f"{sending.state}"
+        f"{sending['recipients']} recipients in {sending['days']} days, {sending['bounces']} invalid addresses "
+        f"({sending['bounce_percent']:.2f}%), {sending['complaints']} complaints "
+        f"({sending['complaint_percent']:.2f}%): {sending['state']}"
     )
 
 
@@ -150,14 +134,11 @@ def limits(
     given = {"request_rate": request_rate, "recipients_per_day": recipients_per_day}
     body = {name: amount or None for name, amount in given.items() if amount is not None}
     account = server.named_account(named)
-    if body:
-        server.call("PATCH", f"{ACCOUNTS}/{account.id}", body)
-        account = server.named_account(account.id)
-    return report(account, f"Account {account.name!r} ({account.id}) has {account_registry.limits_text(account)}.")
-
-
-def report(account: accounts.Account, text: str) -> output.Report:
-    return output.Report(data={"account": _view(account)}, text=text)
+    path = f"{ACCOUNTS}/{account.id}"
+    shown = (server.call("PATCH", path, body) if body else server.get(path))["account"]
+    account = server.named_account(account.id)
+    text = f"Account {account.name!r} ({account.id}) has {account_registry.limits_text(account)}."
+    return output.Report(data={"account": shown}, text=text)
 
 
 def _change(
@@ -165,10 +146,7 @@ def _change(
 ) -> output.Report:
     account = server.named_account(named)
     found = server.call("POST" if action else "PATCH", f"{ACCOUNTS}/{account.id}{action}", body)
-    return output.Report(
-        data={"account": _operated_view(found["account"])},
-        text=f"Account {account.name!r} ({account.id}) {text}",
-    )
+    return output.Report(data={"account": found["account"]}, text=f"Account {account.name!r} ({account.id}) {text}")
 
 
 @click.command("close", cls=server_command.HostCommand)
@@ -211,7 +189,7 @@ def add_credits(server: local_server.LocalServer, amount: int, note: str | None)
     found = server.call("POST", f"{ACCOUNTS}/{server.account.id}/credits", body)["account"]
     available = found["credits"]["available"]
     text = f"{amount} credits added to {found['name']!r} ({found['id']}); {available} available."
-    return output.Report(data={"account": _operated_view(found)}, text=text)
+    return output.Report(data={"account": found}, text=text)
 
 
 @click.command("unlimited", cls=server_command.AccountCommand)
@@ -221,8 +199,7 @@ def unlimited_credits(server: local_server.LocalServer, state: str) -> output.Re
     unlimited = state == "on"
     found = server.call("PATCH", f"{ACCOUNTS}/{server.account.id}", {"credits_unlimited": unlimited})["account"]
     result = "has unlimited credits" if unlimited else "is charged credits"
-    data = {"account": _operated_view(found), "unlimited": unlimited}
-    return output.Report(data=data, text=f"Account {found['name']!r} ({found['id']}) {result}.")
+    return output.Report(data={"account": found}, text=f"Account {found['name']!r} ({found['id']}) {result}.")
 
 
 DEFAULT_ENTRIES: Final = 50
@@ -255,6 +232,4 @@ def audit_log(
             break
     rows_shown = [(entry["at"], entry["actor"]["name"], entry["client_address"], entry["text"]) for entry in entries]
     text = output.table(["time", "actor", "client", "action"], rows_shown, empty="The audit log is empty.")
-    return output.Report(
-        data={"entries": [{**entry, "account_id": entry["account_id"] or ""} for entry in entries]}, text=text
-    )
+    return output.Report(data={"entries": entries}, text=text)

@@ -1,4 +1,7 @@
-"""`postroad credential` and `postroad apikey`: SMTP credentials, and API keys that are issued under them."""
+"""`postroad credential` and `postroad apikey`: SMTP credentials, and API keys that are issued under them.
+
+Keys are created by the service: no request to the API can give one the scope `operator`.
+"""
 
 from typing import Any, Final
 from urllib import parse
@@ -32,14 +35,21 @@ def create(server: local_server.LocalServer, name: str) -> output.Report:
 @click.command("list", cls=server_command.AccountCommand)
 def show_list(server: local_server.LocalServer) -> output.Report:
     """List an account's SMTP credentials."""
-    listed = [one for page in server_command.pages(server, CREDENTIALS, limit=100) for one in page["credentials"]]
+    listed = server_command.all_rows(server, CREDENTIALS, "credentials")
     rows = [
-        (one["id"], one["name"], one["username"], _creator(one), one["disabled_at"], one["revoked_at"])
-        for one in listed
+        (
+            credential["id"],
+            credential["name"],
+            credential["username"],
+            _creator(credential),
+            credential["disabled_at"],
+            credential["revoked_at"],
+        )
+        for credential in listed
     ]
     titles = ["id", "name", "username", "created by", "disabled", "revoked"]
     text = output.table(titles, rows, empty="There are no SMTP credentials.")
-    return output.Report(data={"credentials": [server.owned(one) for one in listed]}, text=text)
+    return output.Report(data={"credentials": [server.owned(credential) for credential in listed]}, text=text)
 
 
 def _creator(secret: dict[str, Any]) -> str | None:
@@ -127,17 +137,17 @@ async def create_key(
 @click.command("list", cls=server_command.AccountCommand)
 def list_keys(server: local_server.LocalServer) -> output.Report:
     """List an account's API keys."""
-    listed = [one for page in server_command.pages(server, KEYS, limit=100) for one in page["api_keys"]]
+    listed = server_command.all_rows(server, KEYS, "api_keys")
     rows = [
         (
-            *(one["id"], one["name"], one["hint"], " ".join(one["scopes"]), _creator(one)),
-            *(one["expires_at"], one["disabled_at"], one["revoked_at"]),
+            *(key["id"], key["name"], key["hint"], " ".join(key["scopes"]), _creator(key)),
+            *(key["expires_at"], key["disabled_at"], key["revoked_at"]),
         )
-        for one in listed
+        for key in listed
     ]
     titles = ["id", "name", "hint", "scopes", "created by", "expires", "disabled", "revoked"]
     text = output.table(titles, rows, empty="There are no API keys.")
-    return output.Report(data={"api_keys": [server.owned(one) for one in listed]}, text=text)
+    return output.Report(data={"api_keys": [server.owned(key) for key in listed]}, text=text)
 
 
 @click.command("revoke", cls=server_command.AccountCommand)

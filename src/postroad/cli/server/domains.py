@@ -1,4 +1,8 @@
-"""`postroad domain`: the sender domains of an account, their warm-up and DNS records as zone file lines."""
+"""`postroad domain`: the sender domains of an account, their warm-up and DNS records as zone file lines.
+
+They are requests to the API, except what it has for nobody: to verify a domain without DNS, to exempt it from warm-up,
+and to print the operator's zone. Then the services are asked.
+"""
 
 import contextlib
 import dataclasses
@@ -15,7 +19,6 @@ from postroad.protocol.dns import tag_lists
 
 if TYPE_CHECKING:
     from postroad.cli.framework.local_server import LocalServer
-    from postroad.storage.mail import domains
 
 PATH: Final = "/v1/domains"
 OK: Final = "ok"
@@ -89,27 +92,32 @@ def zone_line(record: Mapping[str, Any]) -> str:
 @click.option("--verified", is_flag=True, help="Mark it as verified without a DNS check.")
 def add(server: "LocalServer", *, name: str, verified: bool) -> output.Report:
     """Add a sender domain to an account."""
+    from postroad.mail.signing import domain_keys  # noqa: PLC0415
     from postroad.services.domains import domain_registry  # noqa: PLC0415
 
     with _name_owner_on_conflict(server, name):
         added = server.ask(lambda ctx: domain_registry.add(ctx, server.account.id, name, verified=verified))
-    return _report(server, added)
+    server.ask(lambda ctx: domain_keys.keys(ctx, added))
+    return _report(server, added.id)
 
 
 @click.command("list", cls=server_command.AccountCommand)
 def show_list(server: "LocalServer") -> output.Report:
     """List an account's domains."""
-    listed = [one for page in server_command.pages(server, PATH, limit=100) for one in page["domains"]]
-    rows = [(one["id"], one["name"], one["verified_at"], (one["dkim"] or {}).get("selector")) for one in listed]
+    listed = server_command.all_rows(server, PATH, "domains")
+    rows = [
+        (domain["id"], domain["name"], domain["verified_at"], (domain["dkim"] or {}).get("selector"))
+        for domain in listed
+    ]
     text = output.table(["id", "domain", "verified", "selector"], rows, empty="There are no domains.")
-    return output.Report(data={"domains": [server.owned(one) for one in listed]}, text=text)
+    return output.Report(data={"domains": [server.owned(domain) for domain in listed]}, text=text)
 
 
 @click.command("show", cls=server_command.AccountCommand)
 @NAME
 def show(server: "LocalServer", name: str) -> output.Report:
     """Show a domain with its DNS records and warm-up."""
-    return _report(server, _named(server, name))
+    return _report(server, _find(server, name)["id"])
 
 
 @click.command("verify", cls=server_command.AccountCommand)
@@ -119,35 +127,38 @@ def verify(server: "LocalServer", name: str) -> output.Report:
     from postroad.services.domains import domain_registry  # noqa: PLC0415
     from postroad.storage.mail import domains  # noqa: PLC0415
 
-    domain = _named(server, name)
+    domain_id = _find(server, name)["id"]
     with _name_owner_on_conflict(server, name):
-        server.ask(lambda ctx: domain_registry.verify(ctx, domain.account_id, domain.id, by=domains.OPERATOR))
-    return _report(server, domain)
+        server.ask(lambda ctx: domain_registry.verify(ctx, server.account.id, domain_id, by=domains.OPERATOR))
+    return _report(server, domain_id)
 
 
 @click.command("check", cls=server_command.ServerCommand)
 @NAME
 def check(server: api_client.Client, name: str) -> output.Report:
     """Check the DNS records of a domain. The exit code is 1 while a required record is missing or wrong."""
-    found = server.call("POST", f"{PATH}/{parse.quote(_find(server, name), safe='')}/check").get("domain")
+    found = server.call("POST", f"{PATH}/{parse.quote(str(_find(server, name).get('id')), safe='')}/check").get(
+        "domain"
+    )
     domain = found if isinstance(found, dict) else {}
     is_open = any(
-        one.get("required") and one.get("state") != OK for one in server_command.objects(domain.get("records"))
+        record.get("required") and record.get("state") != OK for record in server_command.objects(domain.get("records"))
     )
     text = "\n".join(map(output.printable, text_of(domain, only_incomplete=True).splitlines()))
     return output.Report(data={"domain": domain}, text=text, exit_code=1 if is_open else 0)
 
 
-def _find(server: api_client.Client, name: str) -> str:
+def _find(server: api_client.Client, name: str) -> dict[str, Any]:
+    """A domain of the account, as lists show it, by any spelling of its name."""
     wanted = name.strip().lower().rstrip(".")
     if not wanted.isascii():
         from postroad.protocol.mime import address  # noqa: PLC0415 - it takes longer than the request
 
         wanted = address.parse_domain(wanted)
-    for page in server_command.pages(server, PATH, limit=100):
+    for page in server_command.pages(server, PATH, limit=server_command.PAGE):
         for domain in server_command.objects(page.get("domains")):
             if domain.get("name") == wanted:
-                return str(domain.get("id"))
+                return domain
     raise server_command.CommandError(f"{wanted} is not registered by this account")
 
 
@@ -155,19 +166,17 @@ def _find(server: api_client.Client, name: str) -> str:
 @NAME
 def rotate_key(server: "LocalServer", name: str) -> output.Report:
     """Create a new DKIM key for a domain. It signs as soon as its record is in DNS."""
-    domain = _named(server, name)
-    server.call("POST", f"{PATH}/{domain.id}/rotate-key")
-    report = _report(server, domain)
+    domain = _find(server, name)
+    found = server.call("POST", f"{PATH}/{domain['id']}/rotate-key")["domain"]
     # In the zone of the operator, the aliases of customers stay as they are.
     publish = (
         "publish the output of 'postroad domain records'"
         if server.settings.domains.key_zone
         else "publish the record of the next key, and keep the current one"
     )
-    steps = (
-        f"Next: {publish}; then run 'postroad domain check {domain.name}'. The new key signs once the check finds it."
-    )
-    return dataclasses.replace(report, text=f"{report.text}\n{steps}")
+    check = f"postroad domain check {domain['name']}"
+    steps = f"Next: {publish}; then run '{check}'. The new key signs once the check finds it."
+    return output.Report(data={"domain": server.owned(found)}, text=f"{text_of(found)}\n{steps}")
 
 
 @click.command("records", cls=server_command.HostCommand)
@@ -187,9 +196,9 @@ def warm(server: "LocalServer", *, name: str, off: bool) -> output.Report:
     """Exempt a domain with an established reputation from warm-up."""
     from postroad.services.domains import domain_registry  # noqa: PLC0415
 
-    domain = _named(server, name)
-    server.ask(lambda ctx: domain_registry.set_warm(ctx, domain.account_id, domain.id, warm=not off))
-    return _report(server, domain)
+    domain_id = _find(server, name)["id"]
+    server.ask(lambda ctx: domain_registry.set_warm(ctx, server.account.id, domain_id, warm=not off))
+    return _report(server, domain_id)
 
 
 @click.command("remove", cls=server_command.AccountCommand)
@@ -197,21 +206,15 @@ def warm(server: "LocalServer", *, name: str, off: bool) -> output.Report:
 @click.option("--yes", is_flag=True, help="Confirm the removal of a verified domain.")
 def remove(server: "LocalServer", *, name: str, yes: bool) -> output.Report:
     """Remove a domain and its DKIM key from an account. Another account can then verify it."""
-    domain, account = _named(server, name), server.account
-    if domain.verified_at is not None and not yes:
+    domain, account = _find(server, name), server.account
+    if domain["verified"] and not yes:
         raise errors.InvalidRequest(
-            f"{domain.name} is verified, and {account.name} ({account.id}) can no longer send from it; "
+            f"{domain['name']} is verified, and {account.name} ({account.id}) can no longer send from it; "
             "add --yes to confirm"
         )
-    server.call("DELETE", f"{PATH}/{domain.id}")
-    text = f"{domain.name} and its DKIM key are removed from the account."
-    return output.Report(data={"removed": domain.name}, text=text)
-
-
-def _named(server: "LocalServer", name: str) -> "domains.Domain":
-    from postroad.services.domains import domain_registry  # noqa: PLC0415
-
-    return server.ask(lambda ctx: domain_registry.by_name(ctx, server.account.id, name))
+    server.call("DELETE", f"{PATH}/{domain['id']}")
+    text = f"{domain['name']} and its DKIM key are removed from the account."
+    return output.Report(data={"removed": domain["name"]}, text=text)
 
 
 @contextlib.contextmanager
@@ -230,12 +233,8 @@ def _name_owner_on_conflict(server: "LocalServer", name: str) -> Iterator[None]:
         raise errors.Conflict(msg) from problem
 
 
-def _report(server: "LocalServer", domain: "domains.Domain") -> output.Report:
-    """Everything about a domain. It has a key then, which one that was registered long ago may lack."""
-    from postroad.mail.signing import domain_keys  # noqa: PLC0415
-
-    server.ask(lambda ctx: domain_keys.keys(ctx, domain))
-    found = server.get(f"{PATH}/{domain.id}")["domain"]
+def _report(server: "LocalServer", domain_id: str) -> output.Report:
+    found = server.get(f"{PATH}/{domain_id}")["domain"]
     return output.Report(data={"domain": server.owned(found)}, text=text_of(found))
 
 

@@ -1,13 +1,20 @@
-"""`postroad queue`: inspect, retry, cancel, hold and release queued recipients."""
+"""`postroad queue`: inspect, retry, cancel, hold and release queued recipients.
+
+They ask the services, and print the API's views. `/v1/operator/queue` is made for a console that must not wait: it has
+samples and jobs where these commands have exact numbers, single recipients and a result, and a restored hold is
+released there without the list of what may be delivered twice.
+"""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import click
+import msgspec
 
 from postroad import context as services_context
 from postroad import errors
-from postroad.cli.framework import command, output, server_command
+from postroad.api.operator import queue as api_queue
+from postroad.cli.framework import command, local_server, output, server_command
 from postroad.model.bounces import disposition
 from postroad.model.units import times
 from postroad.services.messages import queue_inspection
@@ -15,7 +22,7 @@ from postroad.services.queue import holds, wait_reasons
 from postroad.storage.mail import attempts, queue_views
 from postroad.storage.mail import delivery_controls as stored_holds
 
-View = dict[str, object]
+View = dict[str, Any]
 
 # The options of `_filter`.
 FILTERS: Final = (
@@ -41,12 +48,17 @@ async def show_list(
     return output.Report(data=overview_view(found), text=overview(found))
 
 
-@click.command("show", cls=command.StoreCommand)
+@click.command("show", cls=server_command.HostCommand)
 @click.argument("name", metavar="ID")
-async def show(context: services_context.Context, name: str) -> output.Report:
+def show(server: local_server.LocalServer, name: str) -> output.Report:
     """Show a message or one recipient: its state, the reason, and every attempt."""
-    found = await queue_inspection.trace(context, name)
-    return output.Report(data=trace_view(found), text=trace(found))
+    found = server.ask(lambda ctx: queue_inspection.trace(ctx, name))
+    server.act_in(found.message.account_id)
+    message = server.owned(server.get(f"/v1/messages/{found.message.id}"))
+    chosen = {course.recipient.id for course in found.courses}
+    for member, key in (("recipients", "id"), ("attempts", "recipient_id"), ("async_bounces", "recipient_id")):
+        message[member] = [entry for entry in message[member] if entry[key] in chosen]
+    return output.Report(data={"message": message}, text=trace(found))
 
 
 @click.command("retry", cls=command.StoreCommand, params=[*FILTERS])
@@ -85,12 +97,12 @@ async def _selection(
     context: services_context.Context, ids: Sequence[str], filters: dict[str, str | None], *, everything: bool = False
 ) -> list[queue_views.Filter]:
     """Exactly one kind of selection is required, so that no selection never means the whole queue."""
-    ways = [bool(ids), any(one is not None for one in filters.values()), everything]
+    ways = [bool(ids), any(value is not None for value in filters.values()), everything]
     if sum(ways) != 1:
         raise click.UsageError("Select recipients by id or by options, not both.")
     if ids:
         # An id given twice would be counted twice.
-        return [await queue_inspection.filter_by_id(context, one) for one in dict.fromkeys(ids)]
+        return [await queue_inspection.filter_by_id(context, name) for name in dict.fromkeys(ids)]
     return [await _filter(context, **filters)]
 
 
@@ -134,7 +146,7 @@ async def hold(context: services_context.Context, *, account: str | None, domain
         f"{output.recipients(queued)} in the queue.\n"
         f"Attempts under way finish. To continue: postroad queue release{_options(held)}"
     )
-    return output.Report(data={"hold": hold_view(held), "recipients": queued}, text=text)
+    return output.Report(data={"hold": api_queue.hold_view(held), "recipients": queued}, text=text)
 
 
 @click.command("release", cls=command.StoreCommand, params=[*SCOPE])
@@ -168,7 +180,7 @@ async def release(
         lines.append(f"Released: {holds.scope(held)}; {output.recipients(total)} in the queue.")
     data = {
         "released": not must_ask,
-        "hold": hold_view(held),
+        "hold": api_queue.hold_view(held),
         "may_be_duplicates": in_doubt,
         "counts": [times.wire_fields(count, ("account_id", "domain", "recipients")) for count in counts],
         "recipients": [times.wire_fields(recipient, _RECIPIENT, id=recipient.recipient_id) for recipient in listed],
@@ -202,21 +214,8 @@ def _options(held: stored_holds.Hold) -> str:
 # The output, as text and as JSON.
 
 _QUEUE_TITLES: Final = ("recipient", "address", "state", "attempts", "next attempt", "provider queue", "reason")
-RECIPIENT: Final = "id email status billing_status attempt_count last_smtp_code last_smtp_response".split()
-_MESSAGE: Final = (
-    "id account_id source from subject status billing_status recipient_count size request_id created_at".split()
-)
-_ENTRY: Final = (
-    "id message_id account_id email state attempt_count lost_leases queued_at next_attempt_at worker provider_queue "
-    "last_smtp_code last_smtp_response reason ahead"
-).split()
-_ATTEMPT: Final = (
-    "started_at duration_ms provider_queue host address tls source stage verdict fault reason explanation smtp_code "
-    "enhanced_code response in_doubt"
-).split()
 # States whose next attempt has a time.
 _LATER: Final = (queue_views.WAITING, queue_views.SCHEDULED)
-_ASYNC_BOUNCE: Final = ("received_at", "action", "status", "fault", "response")
 
 
 def overview(found: queue_inspection.Overview) -> str:
@@ -234,7 +233,7 @@ def overview(found: queue_inspection.Overview) -> str:
     ]
     total = sum(count.recipients for count in found.counts.values())
     held = "".join(
-        f"\nHeld: {holds.scope(one)}, since {times.to_wire(one.held_at)}: {one.reason}." for one in found.holds
+        f"\nHeld: {holds.scope(hold)}, since {times.to_wire(hold.held_at)}: {hold.reason}." for hold in found.holds
     )
     if not total:
         return f"The queue is empty.{held}"
@@ -251,23 +250,15 @@ def overview(found: queue_inspection.Overview) -> str:
 
 def overview_view(found: queue_inspection.Overview) -> View:
     oldest = min((count.queued_at for count in found.counts.values()), default=None)
-    return {
-        "recipients": [_entry_view(line) for line in found.entries],
+    shown = {
+        "recipients": [*map(api_queue.recipient_view, found.entries)],
         "counts": {state: _number(found, state) for state in queue_views.STATES},
         "oldest_queued_at": times.optional_to_wire(oldest),
-        "domains": [{"domain": domain, "recipients": number} for domain, number in found.domains],
-        "holds": [hold_view(one) for one in found.holds],
+        "domains": [api_queue.QueuedDomain(domain=domain, recipients=number) for domain, number in found.domains],
+        "holds": [*map(api_queue.hold_view, found.holds)],
     }
-
-
-def hold_view(hold: stored_holds.Hold) -> View:
-    """A hold as JSON; null stands for all."""
-    return times.wire_fields(
-        hold,
-        ("account_id", "domain", "reason", "held_at"),
-        account_id=hold.account_id or None,
-        domain=hold.domain or None,
-    )
+    view: View = msgspec.to_builtins(shown)
+    return view
 
 
 def trace(found: queue_inspection.MessageTrace) -> str:
@@ -281,14 +272,6 @@ def trace(found: queue_inspection.MessageTrace) -> str:
         f"request {message.request_id}"
     )
     return "\n\n".join([head, *(_recipient_trace(recipient_trace) for recipient_trace in found.courses)])
-
-
-def trace_view(found: queue_inspection.MessageTrace) -> View:
-    message = found.message
-    return {
-        "message": times.wire_fields(message, _MESSAGE, **{"from": message.sender}),
-        "recipients": [_recipient_trace_view(recipient_trace) for recipient_trace in found.courses],
-    }
 
 
 def _number(found: queue_inspection.Overview, state: str) -> int:
@@ -308,19 +291,6 @@ def _next_attempt(row: queue_views.QueuedRecipient, *, now: int) -> str:
     if row.state not in _LATER:
         return "now"
     return f"{times.to_wire(row.due_at)} ({times.relative_time(row.due_at, now=now)})"
-
-
-def _entry_view(line: queue_inspection.QueueEntry) -> View:
-    row = line.waiting
-    return times.wire_fields(
-        row,
-        _ENTRY,
-        id=row.recipient_id,
-        next_attempt_at=times.optional_to_wire(line.reason.next_attempt_at),
-        provider_queue=line.provider_queue,
-        reason={"code": line.reason.code, "text": line.why},
-        ahead=line.reason.ahead,
-    )
 
 
 def _recipient_trace(recipient_trace: queue_inspection.RecipientTrace) -> str:
@@ -357,23 +327,3 @@ def _attempt(number: int, attempt: attempts.Attempt) -> list[str]:
         f"    {attempt.verdict} ({attempt.reason}{fault}){doubt}",
     ]
     return lines if attempt.fault is None else [*lines, f"    {disposition.explain(attempt.reason)}"]
-
-
-def _recipient_trace_view(recipient_trace: queue_inspection.RecipientTrace) -> View:
-    return {
-        **times.wire_fields(recipient_trace.recipient, (*RECIPIENT, "delivered_at", "bounced_at")),
-        "reason": recipient_trace.why,
-        "queue": None if recipient_trace.line is None else _entry_view(recipient_trace.line),
-        "attempts": [_attempt_view(attempt) for attempt in recipient_trace.attempts],
-        "async_bounces": [times.wire_fields(report, _ASYNC_BOUNCE) for report in recipient_trace.async_bounces],
-    }
-
-
-def _attempt_view(attempt: attempts.Attempt) -> View:
-    return times.wire_fields(
-        attempt,
-        _ATTEMPT,
-        duration_ms=attempt.duration / 1_000,
-        explanation=disposition.explain(attempt.reason),
-        in_doubt=bool(attempt.in_doubt),
-    )

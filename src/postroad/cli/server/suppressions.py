@@ -20,8 +20,6 @@ PATH: Final = "/v1/suppressions"
 TITLES: Final = ("address", "since", "source", "reason")
 MEMBERS: Final = ("email", "created_at", "source", "reason")
 SOURCES: Final = ("bounce", "late_bounce", "complaint", "operator", "account", "import")
-# Rows of one request.
-PAGE: Final = 100
 
 
 @click.command("list", cls=server_command.ServerCommand)
@@ -30,16 +28,11 @@ PAGE: Final = 100
 @click.option("--source", type=click.Choice(SOURCES), help="Only entries from this source.")
 def show_list(server: api_client.Client, *, after: str, limit: int, source: str | None) -> output.Report:
     """List the suppressed addresses of an account."""
-    listed: list[dict[str, object]] = []
     # A cursor of this list is the address before it, in hexadecimal.
     cursor = after.strip().lower().encode().hex() or None
-    has_more = False
-    for page in server_command.pages(server, PATH, cursor=cursor, limit=min(PAGE, limit), source=source):
-        listed += server_command.objects(page.get("suppressions"))
-        has_more = len(listed) > limit or page.get("next_cursor") is not None
-        if len(listed) >= limit:
-            break
-    listed = listed[:limit]
+    listed, has_more = server_command.first_rows(
+        server, PATH, "suppressions", limit=limit, cursor=cursor, source=source
+    )
     following = str(listed[-1].get("email")) if has_more and listed else None
     text = output.printable_table(TITLES, server_command.rows(listed, *MEMBERS), empty="The suppression list is empty.")
     shown = None if following is None else output.printable(following)
@@ -53,8 +46,8 @@ def add(server: api_client.Client, *, email: str, reason: str | None) -> output.
     """Add an address to the suppression list of an account."""
     body = {"email": email} if reason is None else {"email": email, "reason": reason}
     found = server.call("POST", PATH, body)
-    one = found.get("suppression")
-    shown = one if isinstance(one, dict) else {}
+    suppression = found.get("suppression")
+    shown = suppression if isinstance(suppression, dict) else {}
     text = output.printable(f"{shown.get('email')} is suppressed: {shown.get('reason')}")
     return output.Report(data={"suppression": shown}, text=text)
 
@@ -68,7 +61,7 @@ def remove(server: api_client.Client, email: str) -> output.Report:
     return output.Report(data={"removed": removed}, text=f"{output.printable(removed)} is no longer suppressed.")
 
 
-# The API takes smaller files, and has no stream of a whole list, so these ask the services of the installation.
+# The API takes smaller files, and the transport of this process no stream of a whole list, so these ask the services.
 
 
 @click.command("import", cls=server_command.AccountCommand)

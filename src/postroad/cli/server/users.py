@@ -1,26 +1,35 @@
-"""`postroad user`, `operator`, `sso` and `token`: users, how they log in, and who operates the installation."""
+"""`postroad user`, `operator`, `sso` and `token`: users, how they log in, and who operates the installation.
+
+They are requests to the API, except what only whoever has the host may do, and no request can: to give a user a
+password or a token, to make the first operator, and to end the role of the last one.
+"""
 
 import sys
-from typing import Final
+from typing import Any, Final
 
 import click
+import msgspec
 
 from postroad import context as services_context
 from postroad import errors
-from postroad.cli.framework import command, output
+from postroad.api.v1 import team
+from postroad.cli.framework import command, local_server, output, server_command
+from postroad.cli.server import credentials
 from postroad.keys import installation_keys
 from postroad.model.people import callers
 from postroad.model.units import times
-from postroad.services.people import credentials, logins, password_links, sso_connections
+from postroad.services.people import logins
 from postroad.services.people import users as account_users
 from postroad.storage.people import accounts, users
 
+TEAM: Final = "/v1/team"
+OPERATORS: Final = "/v1/operator/operators"
+SSO: Final = "/v1/sso"
 ROLES: Final = [role.value for role in callers.Role]
 ACCOUNT: Final = click.Option(
     ["--account"], metavar="ACCOUNT", help="Account id or unique name; needed if the email belongs to several accounts."
 )
 # Longer than the password limit, so that a password that is too long is rejected, not cut.
-FIELDS: Final = "id account_id email role disabled_at created_at joined_at last_login_at".split()
 LINE_CHARACTERS: Final = 5_000
 
 
@@ -42,25 +51,23 @@ async def create(
     return _report(user, text, generated=None if password_stdin else password)
 
 
-@click.command("list", cls=command.AccountCommand)
-async def show_list(context: services_context.Context, account: accounts.Account) -> output.Report:
+@click.command("list", cls=server_command.AccountCommand)
+def show_list(server: local_server.LocalServer) -> output.Report:
     """List the users of an account."""
-    listed = await account_users.of_account(context, account.id)
+    listed = server.get(TEAM)["users"]
     rows = [
         (
-            user.id,
-            user.email,
-            user.role,
-            *map(times.optional_to_wire, (user.disabled_at, user.joined_at, user.last_login_at)),
+            *(user["id"], user["email"], user["role"], None if user["enabled"] else "yes"),
+            *(user["joined_at"], user["last_login_at"]),
         )
         for user in listed
     ]
     columns = ["id", "email", "role", "disabled", "joined", "last login"]
     text = output.table(columns, rows, empty="There are no users.")
-    return output.Report(data={"users": [_view(user) for user in listed]}, text=text)
+    return output.Report(data={"users": [server.owned(user) for user in listed]}, text=text)
 
 
-@click.command("invite", cls=command.AccountCommand)
+@click.command("invite", cls=server_command.AccountCommand)
 @click.argument("email")
 @click.option(
     "--role",
@@ -69,42 +76,45 @@ async def show_list(context: services_context.Context, account: accounts.Account
     show_default=True,
     help="Role of the user.",
 )
-async def invite(context: services_context.Context, email: str, account: accounts.Account, role: str) -> output.Report:
+def invite(server: local_server.LocalServer, email: str, role: str) -> output.Report:
     """Create a user and show a link for setting the password."""
-    invited = await account_users.invite(context, account.id, email=email, role=callers.Role(role))
-    text = f"{invited.user.email} can join {account.name!r} as {invited.user.role} with this link:"
-    return link_report(context, invited.user, text, token=invited.link_token, expires_at=invited.expires_at)
+    made = server.call("POST", TEAM, {"email": email, "role": role})
+    user = server.owned(made["user"])
+    text = f"{user['email']} can join {server.account.name!r} as {user['role']} with this link:"
+    return link_report(user, text, link=made["link"], expires_at=made["expires_at"])
 
 
-@click.command("link", cls=command.StoreCommand, params=[ACCOUNT])
+@click.command("link", cls=server_command.HostCommand, params=[ACCOUNT])
 @click.argument("email")
 @click.option("--recovery", is_flag=True, help="Remove the second factors of the user when the link is used.")
-async def link(context: services_context.Context, email: str, account: str | None, *, recovery: bool) -> output.Report:
+def link(server: local_server.LocalServer, email: str, account: str | None, *, recovery: bool) -> output.Report:
     """Show a link for setting a new password. The previous link stops working; the password works until it is used."""
-    user = await _find(context, email, account)
-    made = await account_users.create_password_link(context, user.account_id, user.id, is_recovery=recovery)
+    user = _member(server, email, account)
+    made = server.call("POST", f"{_path(user)}/{'recovery' if recovery else 'password'}-link")
     also = ", which also removes the second factors" if recovery else ""
     text = f"{user.email} can set a new password with this link{also}:"
-    return link_report(context, user, text, token=made.token, expires_at=made.expires_at)
+    return link_report(_view(user), text, link=made["link"], expires_at=made["expires_at"])
 
 
-@click.command("role", cls=command.StoreCommand, params=[ACCOUNT])
+@click.command("role", cls=server_command.HostCommand, params=[ACCOUNT])
 @click.argument("email")
 @click.argument("role", type=click.Choice(ROLES), metavar="ROLE")
-async def set_role(context: services_context.Context, email: str, role: str, account: str | None) -> output.Report:
+def set_role(server: local_server.LocalServer, email: str, role: str, account: str | None) -> output.Report:
     """Change the role of a user."""
-    user = await _find(context, email, account)
-    changed = await account_users.change_role(context, user.account_id, user.id, role=callers.Role(role))
-    return _report(changed, f"{changed.email} now has the role {changed.role}.")
+    return _change(server, _member(server, email, account), {"role": role}, text=f"now has the role {role}.")
 
 
-@click.command("remove", cls=command.StoreCommand, params=[ACCOUNT])
+@click.command("remove", cls=server_command.HostCommand, params=[ACCOUNT])
 @click.argument("email")
-async def remove(context: services_context.Context, email: str, account: str | None) -> output.Report:
+def remove(server: local_server.LocalServer, email: str, account: str | None) -> output.Report:
     """Remove a user and end all their sessions. Keys of a disabled user are revoked."""
-    user = await _find(context, email, account)
-    removed, revoked = await account_users.remove(context, user.account_id, user.id)
-    return _report(removed, f"{user.email} is removed.{_listed('These are revoked', revoked)}")
+    user = _member(server, email, account)
+    created = _secrets(server, user)
+    server.call("DELETE", _path(user))
+    left = {secret["id"] for secret in _working(server)}
+    revoked = [name for secret_id, name in created.items() if secret_id not in left]
+    text = f"{user.email} is removed.{_listed('These are revoked', revoked)}"
+    return output.Report(data={"user": _view(user)}, text=text)
 
 
 @click.command("password", cls=command.StoreCommand, params=[ACCOUNT])
@@ -120,30 +130,27 @@ async def set_password(
     return _report(user, f"{user.email} has a new password.", generated=None if password_stdin else password)
 
 
-@click.command("disable", cls=command.StoreCommand, params=[ACCOUNT])
+@click.command("disable", cls=server_command.HostCommand, params=[ACCOUNT])
 @click.argument("email")
 @click.option(
     "--keep-secrets",
     is_flag=True,
     help="Keep the API keys and SMTP credentials of the user working. They then have no creator.",
 )
-async def disable(
-    context: services_context.Context, email: str, account: str | None, *, keep_secrets: bool
-) -> output.Report:
+def disable(server: local_server.LocalServer, email: str, account: str | None, *, keep_secrets: bool) -> output.Report:
     """Disable a user. Their API keys and SMTP credentials stop working. Takes effect within a second."""
-    user = await _find(context, email, account)
-    disabled = await account_users.disable(context, user.account_id, user.id, hand_over=keep_secrets)
-    stopped = await credentials.secrets_created_by(context, disabled)
-    listed = _listed("These stop working until the user is enabled", stopped)
-    return _report(disabled, f"{user.email} is disabled.{listed}")
+    user = _member(server, email, account)
+    stopped = {} if keep_secrets else _secrets(server, user)
+    listed = _listed("These stop working until the user is enabled", [*stopped.values()])
+    changes = {"enabled": False, **({"secrets": "hand_over"} if keep_secrets else {})}
+    return _change(server, user, changes, text=f"is disabled.{listed}")
 
 
-@click.command("enable", cls=command.StoreCommand, params=[ACCOUNT])
+@click.command("enable", cls=server_command.HostCommand, params=[ACCOUNT])
 @click.argument("email")
-async def enable(context: services_context.Context, email: str, account: str | None) -> output.Report:
+def enable(server: local_server.LocalServer, email: str, account: str | None) -> output.Report:
     """Enable a disabled user."""
-    user = await _find(context, email, account)
-    return _report(await account_users.enable(context, user.account_id, user.id), f"{user.email} is enabled.")
+    return _change(server, _member(server, email, account), {"enabled": True}, text="is enabled.")
 
 
 @click.command("token", cls=command.StoreCommand, params=[command.ACCOUNT])
@@ -177,16 +184,50 @@ async def _first_owner(context: services_context.Context, named: str | None) -> 
     raise errors.NotFound(f"account {account.name!r} has no active owner; create one with 'postroad user create'")
 
 
-def _view(user: users.User) -> dict[str, object]:
-    return times.wire_fields(user, FIELDS)
+def _member(server: local_server.LocalServer, email: str, named: str | None) -> users.User:
+    """The same user, for requests in their account."""
+    user = server.ask(lambda ctx: _find(ctx, email, named))
+    server.act_in(user.account_id)
+    return user
 
 
-def _listed(title: str, created: credentials.CreatedSecrets) -> str:
-    """A line that names API keys and SMTP credentials; empty if there are none."""
-    names = [
-        *(f"API key {api_key.name!r}" for api_key in created.api_keys),
-        *(f"SMTP credential {credential.name!r}" for credential in created.credentials),
+def _path(user: users.User) -> str:
+    return f"{TEAM}/{user.id}"
+
+
+def _change(
+    server: local_server.LocalServer, user: users.User, changes: dict[str, object], *, text: str
+) -> output.Report:
+    changed = server.call("PATCH", _path(user), changes)["user"]
+    return output.Report(data={"user": server.owned(changed)}, text=f"{user.email} {text}")
+
+
+def _view(user: users.User) -> dict[str, Any]:
+    shown = msgspec.to_builtins(team.user_view(user))
+    return {"id": user.id, "account_id": user.account_id, **shown}
+
+
+def _working(server: local_server.LocalServer) -> list[dict[str, Any]]:
+    """The API keys and SMTP credentials of the account that are not revoked."""
+    kinds = (
+        ("API key", credentials.KEYS, "api_keys"),
+        ("SMTP credential", credentials.CREDENTIALS, "credentials"),
+    )
+    return [
+        {**secret, "shown": f"{kind} {secret['name']!r}"}
+        for kind, path, name in kinds
+        for secret in server_command.all_rows(server, path, name)
+        if secret["revoked_at"] is None
     ]
+
+
+def _secrets(server: local_server.LocalServer, user: users.User) -> dict[str, str]:
+    """Those that a user created: their names by id."""
+    return {secret["id"]: secret["shown"] for secret in _working(server) if secret["created_by"] == user.id}
+
+
+def _listed(title: str, names: list[str]) -> str:
+    """A line that names API keys and SMTP credentials; empty if there are none."""
     return f"\n{title}: {', '.join(names)}." if names else ""
 
 
@@ -203,14 +244,14 @@ def _report(user: users.User, text: str, *, generated: str | None = None) -> out
     return output.Report(data={"user": {**view, "password": generated}}, text=text)
 
 
-def link_report(
-    context: services_context.Context, user: users.User, text: str, *, token: str, expires_at: int
-) -> output.Report:
+def link_report(user: dict[str, Any], text: str, *, link: str, expires_at: str) -> output.Report:
     """The report of a password link."""
-    url = password_links.url(context.settings, token)
-    text = f"{text}\n{url}\nIt works once, until {times.to_minute(expires_at)}. {output.SHOWN_ONCE}"
-    data = {"user": _view(user), "link": url, "expires_at": times.to_wire(expires_at)}
-    return output.Report(data=data, text=text)
+    data = {"user": user, "link": link, "expires_at": expires_at}
+    return output.Report(data=data, text=link_text(text, link, times.parse(expires_at)))
+
+
+def link_text(text: str, link: str, expires_at: int) -> str:
+    return f"{text}\n{link}\nIt works once, until {times.to_minute(expires_at)}. {output.SHOWN_ONCE}"
 
 
 @click.command("add", cls=command.StoreCommand, params=[ACCOUNT])
@@ -219,23 +260,23 @@ async def add_operator(context: services_context.Context, email: str, account: s
     """Make a user an operator of the installation. Check that the printed account is the right one."""
     account_id = None if account is None else (await command.named_account(context, account)).id
     user = await account_users.add_operator(context, email, account_id=account_id)
-    return output.Report(data={"user": _view(user)}, text=f"{user.email} of account {user.account_id} is an operator.")
+    text = f"{user.email} of account {user.account_id} is an operator."
+    return output.Report(data={"user": _view(user)}, text=text)
 
 
-@click.command("list", cls=command.StoreCommand)
-async def list_operators(context: services_context.Context) -> output.Report:
+@click.command("list", cls=server_command.HostCommand)
+def list_operators(server: local_server.LocalServer) -> output.Report:
     """List the operators of the installation."""
-    found = await account_users.operators(context)
+    found = server.get(OPERATORS)["operators"]
     rows = [
         (
-            operator.id,
-            operator.email,
-            *map(times.optional_to_wire, (operator.operator_since, operator.disabled_at, operator.last_login_at)),
+            *(operator["id"], operator["email"], operator["operator_since"], None if operator["enabled"] else "yes"),
+            operator["last_login_at"],
         )
         for operator in found
     ]
     text = output.table(["id", "email", "since", "disabled", "last login"], rows, empty="There are no operators.")
-    return output.Report(data={"operators": [_view(operator) for operator in found]}, text=text)
+    return output.Report(data={"operators": found}, text=text)
 
 
 @click.command("remove", cls=command.StoreCommand)
@@ -249,36 +290,21 @@ async def remove_operator(context: services_context.Context, email: str) -> outp
     return output.Report(data={"user": _view(user)}, text=f"{user.email} is no longer an operator.")
 
 
-@click.command("show", cls=command.StoreCommand, params=[command.ACCOUNT])
-async def show_sso(context: services_context.Context, *, account: str | None) -> output.Report:
+@click.command("show", cls=server_command.AccountCommand)
+def show_sso(server: local_server.LocalServer) -> output.Report:
     """Show the single sign-on of an account."""
-    chosen = await command.named_account(context, account)
-    found = await sso_connections.find(context, chosen.id)
-    if found is None:
-        raise errors.NotFound("this account has no single sign-on")
-    row = found.row
-    data = {
-        "account_id": chosen.id,
-        "issuer": row.issuer,
-        "client_id": row.client_id,
-        "domains": [*found.domains],
-        "creates_users": bool(row.creates_users),
-        "role": row.role,
-        "groups": dict(row.roles),
-        "allows_passwords": bool(row.allows_passwords),
-        "redirect_uri": sso_connections.redirect_uri(context.settings, chosen.id),
-        "updated_at": times.to_wire(row.updated_at),
-    }
-    text = f"{row.issuer} for {', '.join(found.domains)}; passwords are {'on' if row.allows_passwords else 'off'}."
-    return output.Report(data={"sso": data}, text=text)
+    found = server.get(SSO)["sso"]
+    passwords = "on" if found["allows_passwords"] else "off"
+    text = f"{found['issuer']} for {', '.join(found['domains'])}; passwords are {passwords}."
+    return output.Report(data={"sso": {"account_id": server.account.id, **found}}, text=text)
 
 
-@click.command("remove", cls=command.StoreCommand, params=[command.ACCOUNT])
-async def remove_sso(context: services_context.Context, *, account: str | None) -> output.Report:
+@click.command("remove", cls=server_command.AccountCommand)
+def remove_sso(server: local_server.LocalServer) -> output.Report:
     """Remove the single sign-on of an account.
 
     People who have no password need a link to set one: 'postroad user link'.
     """
-    chosen = await command.named_account(context, account)
-    await sso_connections.remove(context, chosen.id)
-    return output.Report(data={"account_id": chosen.id}, text=f"Single sign-on of {chosen.name} is removed.")
+    server.call("DELETE", SSO)
+    account = server.account
+    return output.Report(data={"account_id": account.id}, text=f"Single sign-on of {account.name} is removed.")
