@@ -85,19 +85,3 @@ async def test_a_key_of_any_kind_may_do_what_its_snippet_does(
     # Mail of a test key is not among that of a live one.
     status, body = await run(await create(page, scopes=("read",), limits={}), tmp_path)
     assert (status, len(body["messages"])) == (200, 4)
-
-
-async def test_a_key_says_what_its_snippet_waits_for(open_page: Opener, dev: dev_service.DevService) -> None:
-    _, login = await dev.new_account()
-    page = await open_page(login)
-    text = await create(
-        page,
-        limits={"Sender domains": "later.example", "Templates": "later", "Ask for approval above": "0"},
-    )
-    assert "hello@later.example" in text
-    notices = page.locator("section[aria-labelledby=connect] .notice")
-    await async_api.expect(notices.nth(0)).to_have_text(
-        "Your account cannot send from later.example yet. Add and verify the domain first."
-    )
-    await async_api.expect(notices.nth(1)).to_have_text("There is no template later yet. Create it first.")
-    await async_api.expect(notices.nth(2)).to_contain_text("must be approved under Approvals")

@@ -4,7 +4,7 @@ import re
 
 from playwright import async_api
 
-from tests.browser import dev_service, page_monitor, sent_messages
+from tests.browser import dev_service, sent_messages
 from tests.browser.conftest import Opener
 
 expect = async_api.expect
@@ -42,38 +42,6 @@ async def test_on_a_phone_the_list_begins_in_the_upper_half(page: async_api.Page
     assert first["y"] < 422
     await page.get_by_role("link", name="Last 7 days", exact=True).click()
     await expect(page.get_by_role("searchbox")).to_have_value("after:7d")
-
-
-async def test_filters_and_help_are_a_click_away(page: async_api.Page) -> None:
-    await page.goto("/messages?search=invoice")
-    await page.get_by_role("link", name="Failed", exact=True).click()
-    await expect(page.get_by_role("searchbox")).to_have_value("status:failed invoice")
-    await expect(page.get_by_role("link", name="Failed", exact=True)).to_have_attribute("aria-current", "true")
-    await page.get_by_text("Search help").click()
-    await page.get_by_role("link", name="status:bounced", exact=True).click()
-    await expect(page.get_by_role("searchbox")).to_have_value("status:bounced")
-
-
-async def test_a_wrong_search_is_pointed_at(page: async_api.Page, monitor: page_monitor.PageMonitor) -> None:
-    monitor.expect(r"^console: Failed to load resource: .* 400 ")
-    await page.goto("/messages")
-    await page.get_by_role("searchbox").fill("stauts:failed invoice")
-    await page.get_by_role("button", name="Search").click()
-    await expect(page.get_by_role("alert")).to_contain_text("did you mean status:")
-    await expect(page.locator("mark")).to_have_text("stauts:failed")
-    await expect(page.get_by_role("searchbox")).to_have_value("stauts:failed invoice")
-
-
-async def test_what_a_search_finds_is_changed_together(open_page: Opener, dev: dev_service.DevService) -> None:
-    _, login = await sent_messages.send_from_new_account(dev, to=["bounce@example.net"], subject="Bulk", text="Hello")
-    page = await open_page(login)
-    await page.goto("/messages?search=status:bounced")
-    await expect(page.locator(".row-link")).to_have_count(1)
-    await page.get_by_role("link", name="Suppress…").click()
-    await page.get_by_role("button", name="Suppress").click()
-    await expect(page.get_by_role("status").first).to_contain_text("Suppressed: 1 address.")
-    await page.goto("/suppressions")
-    await expect(page.locator("td.address")).to_contain_text("bounce@example.net")
 
 
 async def test_a_new_message_appears_by_itself(open_page: Opener, dev: dev_service.DevService) -> None:

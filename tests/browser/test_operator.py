@@ -38,23 +38,3 @@ async def test_a_consistency_check_shows_its_result_without_a_reload(
     await async_api.expect(page.get_by_role("heading", name="Consistency check: the whole database")).to_be_visible()
     await async_api.expect(page.locator("#job")).to_contain_text("No violations.")
     await axe.check(page)
-
-
-async def test_a_provider_is_paused_and_resumed(open_page: Opener, dev: dev_service.DevService) -> None:
-    page = await open_page(dev.login)
-    await page.goto("/operator/providers")
-    await page.get_by_role("link", name="Apple").click()
-    await page.get_by_label("Reason").first.fill("They asked us to wait")
-    await page.get_by_role("button", name="Pause").click()
-    await async_api.expect(page.get_by_text("Paused on all hosts.")).to_be_visible()
-    await async_api.expect(page.locator("#state")).to_contain_text("They asked us to wait.")
-    await page.get_by_role("button", name="Resume").click()
-    await async_api.expect(page.get_by_text("Resumed on all hosts.")).to_be_visible()
-
-
-async def test_others_do_not_see_the_console(open_page: Opener, dev: dev_service.DevService) -> None:
-    _, login = await dev.new_account()
-    page = await open_page(login)
-    await page.goto("/")
-    await async_api.expect(page.get_by_role("navigation", name="Pages")).to_be_visible()
-    await async_api.expect(page.get_by_role("link", name="Operator console")).to_have_count(0)

@@ -4,7 +4,7 @@ import re
 
 from playwright import async_api
 
-from tests.browser import dev_service, logins, sent_messages
+from tests.browser import dev_service, logins
 from tests.browser.conftest import Opener
 
 expect = async_api.expect
@@ -86,14 +86,6 @@ async def test_charts_follow_the_width_of_the_window(page: async_api.Page) -> No
     )
 
 
-async def test_a_period_is_chosen_by_a_link(page: async_api.Page) -> None:
-    await page.goto("/")
-    await page.get_by_role("navigation", name="Period").get_by_role("link", name="30 days").click()
-    await page.wait_for_url("**/?period=30d")
-    await expect(page.get_by_role("link", name="30 days")).to_have_attribute("aria-current", "true")
-    await expect(page.locator("figure tbody").first.locator("tr")).to_have_count(30)
-
-
 async def test_a_tile_and_a_bar_lead_to_the_messages_that_they_count(page: async_api.Page) -> None:
     await page.goto("/?period=30d")
     tile = page.locator(".tile", has=page.get_by_role("link", name="Messages", exact=True))
@@ -108,23 +100,6 @@ async def test_a_tile_and_a_bar_lead_to_the_messages_that_they_count(page: async
     await figure.scroll_into_view_if_needed()
     await figure.locator(".u-over").click()
     await expect(page.get_by_role("searchbox")).to_have_value(re.compile(r"^after:\S+Z before:\S+Z$"))
-
-
-async def test_results_are_shown_by_mailbox_provider(page: async_api.Page) -> None:
-    await page.goto("/?period=30d")
-    await expect(page.get_by_role("region", name="Results by mailbox provider")).to_contain_text("Google")
-
-
-async def test_a_failure_is_shown_in_plain_words_and_leads_to_its_message(
-    open_page: Opener, dev: dev_service.DevService
-) -> None:
-    _, login = await sent_messages.send_from_new_account(dev, to=("bounce@example.net",))
-    page = await open_page(login)
-    await page.goto("/")
-    failures = page.locator("#failures")
-    await expect(failures).to_contain_text("The mailbox does not exist")
-    link = failures.get_by_role("link", name="bounce@example.net")
-    await expect(link).to_have_attribute("href", re.compile("^/messages/em_"))
 
 
 async def test_without_scripts_everything_is_there_but_the_drawings(

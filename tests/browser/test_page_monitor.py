@@ -2,8 +2,7 @@
 
 from playwright import async_api
 
-from tests.browser import dev_service, page_monitor
-from tests.browser.conftest import Opener
+from tests.browser import page_monitor
 
 
 async def test_a_page_that_behaves_is_not_complained_about(
@@ -48,15 +47,3 @@ async def test_what_the_content_security_policy_refuses_is_noticed(
     async with visitor.expect_console_message():
         await visitor.evaluate("fetch('http://127.0.0.1:9/').catch(() => null)")
     assert monitor.seen("Content Security Policy")
-
-
-async def test_visitors_share_no_cookies(open_page: Opener, dev: dev_service.DevService) -> None:
-    one, other = await open_page(), await open_page()
-    await one.context.add_cookies([{"name": "mine", "value": "1", "url": dev.base_url}])
-    assert await other.context.cookies() == []
-
-
-async def test_an_account_of_a_test_is_its_own(dev: dev_service.DevService) -> None:
-    one, _ = await dev.new_account()
-    other, _ = await dev.new_account()
-    assert one.id != other.id

@@ -1,14 +1,11 @@
 """A second factor in a real browser: set up with an authenticator app, asked for at the login, lost and recovered."""
 
 import time
-from urllib import parse
 
 import pyotp
 from playwright import async_api
 
-from postroad.model.people import callers
-from postroad.services.accounts import account_registry
-from tests.browser import axe, conftest, dev_service, logins, page_monitor
+from tests.browser import axe, conftest, dev_service, page_monitor
 
 expect = async_api.expect
 STEP_SECONDS = 30
@@ -68,46 +65,3 @@ async def test_an_app_is_set_up_and_asked_for_at_the_next_login(
     await third.get_by_label("Code").fill(codes[0].upper())
     await third.get_by_role("button", name="Log in").click()
     await third.wait_for_url("**/team")
-
-
-async def test_whoever_lacks_a_required_factor_is_led_to_set_it_up(
-    open_page: conftest.Opener, dev: dev_service.DevService
-) -> None:
-    account, _ = await dev.new_account()
-    await account_registry.require_second_factor(dev.ctx, account.id, required=True)
-    login = await dev.new_person(account.id, role=callers.Role.DEVELOPER)
-    page = await open_page()
-    await logins.log_in(page, login)
-    await page.wait_for_url("**/profile/security")
-    await expect(page.get_by_text("This account requires a second factor")).to_be_visible()
-    await page.goto("/messages")
-    await page.wait_for_url("**/profile/security")
-    await set_up(page, login.password)
-    await page.goto("/messages")
-    await expect(page.get_by_role("heading", name="Messages", level=1)).to_be_visible()
-
-
-async def test_an_owner_makes_a_recovery_link_for_somebody_who_lost_the_device(
-    open_page: conftest.Opener, dev: dev_service.DevService
-) -> None:
-    account, owner = await dev.new_account()
-    login = await dev.new_person(account.id, role=callers.Role.DEVELOPER)
-    lost = await open_page(login)
-    await lost.goto("/profile/security")
-    await set_up(lost, login.password)
-
-    page = await open_page(owner)
-    await page.goto("/team")
-    await page.get_by_label(f"Manage {login.email}").click()
-    page.on("dialog", lambda dialog: dialog.accept())
-    await page.get_by_role("button", name=f"Recovery link for {login.email}").click()
-    link = await page.get_by_role("group", name="Link").locator("code").inner_text()
-
-    recovered = await open_page()
-    # The settings of the test name no port; a browser knows only the right one.
-    await recovered.goto(parse.urlsplit(link).path)
-    await recovered.get_by_label("Password").fill("a new sentence for you")
-    await recovered.get_by_role("button", name="Set password and log in").click()
-    await recovered.wait_for_url(lambda url: "/password/" not in url)
-    await recovered.goto("/profile/security")
-    await expect(recovered.get_by_role("button", name="Set up an app")).to_be_visible()

@@ -55,6 +55,18 @@ async def test_a_key_that_does_not_send_is_shown_with_a_request_that_it_may_make
         assert "/emails" not in made.partition("<main")[2]
 
 
+async def test_a_new_key_says_what_its_snippet_waits_for(browser: Browser) -> None:
+    limits = {"domains": "later.example", "templates": "later", "approval_above": "0"}
+    made = html.unescape((await browser.post("/keys", {"name": "shop", "scopes": ["send"], **limits})).text)
+    assert "hello@later.example" in made
+    for said in (
+        "Your account cannot send from later.example yet.",
+        "There is no template later yet.",
+        "must be approved under",
+    ):
+        assert said in made, said
+
+
 async def test_a_new_key_is_shown_once_and_may_send(ctx: context.Context, browser: Browser) -> None:
     first, _ = await credentials.create(ctx, browser.account_id, "first")
     second, _ = await credentials.create(ctx, browser.account_id, "second")

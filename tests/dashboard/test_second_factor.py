@@ -1,13 +1,17 @@
 """The second step of logging in: the pending login in a cookie, the code, and what leads to a session and what not."""
 
+import re
+
 import httpx
 import pytest
 
 from postroad import context
 from postroad.dashboard.framework import cookies
+from postroad.model.people import callers
 from postroad.services.people import users as account_users
 from tests import contexts
 from tests.contexts import Clock
+from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser
 from tests.services.people import authenticator
 
@@ -132,3 +136,19 @@ async def test_a_new_password_by_a_link_still_asks_for_the_factor(
     code = {"code": authenticator.code(secret, clock), "account_id": browser.account_id}
     assert (await nobody.client.post(STEP, data=code)).headers["location"] == "/"
     assert await is_in(nobody)
+
+
+async def test_a_recovery_link_lets_in_without_a_factor(
+    ctx: context.Context, served: browser_client.Served, browser: Browser, nobody: Browser, secret: str
+) -> None:
+    boss = await browser_client.person(ctx, browser.account_id, "boss@mine.example", callers.Role.OWNER)
+    async with browser_client.open_browser(ctx, served, boss) as owner:
+        assert browser.user is not None
+        page = await owner.post(f"/team/{browser.user.id}/recovery-link")
+    assert page.status_code == 201
+    assert "Recovery link for owner@mine.example" in page.text
+    found = re.search(r"http://[^\s<]+(/password/[A-Za-z0-9]+)", page.text)
+    assert found is not None
+    answer = await nobody.client.post(found[1], data={"password": "another long sentence"})
+    assert answer.headers["location"] == "/"
+    assert "Set up an app" in (await nobody.get("/profile/security")).text

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+import pytest_asyncio
+
 from postroad import config, context
 from postroad.cli.dev import sample_week
 from postroad.cli.framework import data_folder
@@ -83,6 +86,20 @@ class Installation:
     things: Things
 
 
+@pytest_asyncio.fixture
+async def installed(
+    ctx: context.Context,
+    clock: contexts.Clock,
+    mail: dev_inbox.Inbox,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Installation:
+    """An installation with one of everything."""
+    # The sample week asks for a store of its own; here it has one.
+    monkeypatch.setattr(data_folder.DataFolder, "owns", lambda *_: True)
+    return await furnish(ctx, clock, mail, tmp_path)
+
+
 async def furnish(ctx: context.Context, clock: contexts.Clock, inbox: dev_inbox.Inbox, folder: Path) -> Installation:
     """Fill an empty installation."""
     account, other = await accounts.create(ctx, "Shop"), await accounts.create(ctx, "Other")
@@ -106,7 +123,6 @@ async def furnish(ctx: context.Context, clock: contexts.Clock, inbox: dev_inbox.
         "approval": [await _keys(ctx, account.id)],
         "credential": [one.id for one in await credentials.of_account(ctx, account.id) if one.revoked_at is None],
         "event_type": ["email.bounced", "account.suspended"],
-        "postmark_stream": ["outbound"],
         "connection": [account.id, "installation"],
         "notice": [choices.unsubscribe_url(ctx, owner.id, "credits.low").rpartition("/")[2]],
         **await _operations(ctx, account.id),
@@ -183,9 +199,9 @@ async def _webhooks(ctx: context.Context, account_id: str, delivery: str) -> Thi
         "webhook": [first.id, *ids.values()],
         "delivery": [delivery],
         "webhook_delivery": [f"{first.id}/{delivery}"],
-        # Only extensions that are installed have routes.
-        "resend_webhook": [ids.get("resend", "")],
-        "resend_event": [f"{ids.get('resend')}/{events.get('resend')}"],
+        # Of the formats that extensions bring along.
+        **{f"{of_format}_webhook": [webhook_id] for of_format, webhook_id in ids.items()},
+        **{f"{of_format}_event": [f"{webhook_id}/{events[of_format]}"] for of_format, webhook_id in ids.items()},
     }
 
 

@@ -12,7 +12,7 @@ from typing import Final
 import httpx
 import structlog
 
-from postroad import context, extensions
+from postroad import context
 from postroad.api import extension_api
 from postroad.api import routes as api_routes
 from postroad.api.operator import routes as operator_routes
@@ -29,7 +29,7 @@ from tests.dashboard import browser_client
 from tests.dashboard import test_every_route as pages
 
 Route = routing.Route[context.Context]
-API, COMPATIBLE, PAGES = "api", "compatible", "pages"
+API, PAGES = "api", "pages"
 OPERATOR, SMTP, NOBODY = "operator", "SMTP credential", "nobody"
 KEYS: Final = {f"key with {scope}": frozenset({scope}) for scope in callers.Scope}
 # All kinds of credentials.
@@ -39,11 +39,13 @@ ENDLESS: Final = ("/live", "/operator/live")
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """Some routes, and the application that serves them."""
+    """Some routes, and the application that serves them; `key_fields` may have the key beside `Authorization`."""
 
     name: str
     routes: tuple[Route, ...]
     app: application.Application[context.Context]
+    key_fields: tuple[str, ...] = ()
+    takes_passwords: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,38 +72,35 @@ class Credential:
             return False
         if self.kind in KEYS:
             return route.key_scope in KEYS[self.kind]
-        # Postmark's field has an API key, and no password.
-        is_taken = not route.path.startswith("/compat/postmark")
-        return self.kind == SMTP and is_taken and route.permission in callers.PASSWORD_PERMISSIONS
+        return self.kind == SMTP and surface.takes_passwords and route.permission in callers.PASSWORD_PERMISSIONS
 
     def headers(self, surface: Surface) -> dict[str, str]:
         """What it sends; a page refuses with the error object, because that is asked for."""
         fields = {"Accept": "application/json"}
         if self.authorization:
             fields["Authorization"] = self.authorization
-            fields["X-Postmark-Server-Token"] = fields["X-Postmark-Account-Token"] = self.authorization.split()[-1]
+            fields |= dict.fromkeys(surface.key_fields, self.authorization.split()[-1])
         if surface.name == PAGES and self.cookies:
             fields["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         return fields
 
 
 def build(ctx: context.Context, site: sites.Site) -> list[Surface]:
-    """All surfaces."""
+    """The surfaces of the core."""
     assert site.mail is not None
     api = (*api_routes.ROUTES, *inbox.routes(site.mail), *operator_routes.build(site.operator_state))
+    shown = tuple(route for route in dashboard.routes(site) if pages.is_page(route) and route.path not in ENDLESS)
+    return [Surface(API, api, management.serve(ctx, api)), Surface(PAGES, shown, browser_client.serve(ctx, site))]
+
+
+def of_extension(ctx: context.Context, api: extension_api.HttpApi) -> Surface:
+    """The API of an extension. One that has a field of its own for the key takes no password there."""
     log = structlog.wrap_logger(
         structlog.ReturnLogger(), wrapper_class=structlog.make_filtering_bound_logger("critical")
     )
-    shown = tuple(route for route in dashboard.routes(site) if pages.is_page(route) and route.path not in ENDLESS)
-    compatible = [
-        Surface(COMPATIBLE, one.prefixed, extension_api.build_application(ctx, one, log=log))
-        for one in extensions.parts("apis", extension_api.HttpApi)
-    ]
-    return [
-        Surface(API, api, management.serve(ctx, api)),
-        *compatible,
-        Surface(PAGES, shown, browser_client.serve(ctx, site)),
-    ]
+    app = extension_api.build_application(ctx, api, log=log)
+    fields = tuple(one.decode() for one in api.own_headers)
+    return Surface(api.service, api.prefixed, app, key_fields=fields, takes_passwords=not fields)
 
 
 @contextlib.asynccontextmanager

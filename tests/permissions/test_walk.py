@@ -1,10 +1,9 @@
-"""Every route of the API, of the compatible APIs and of the dashboard takes who the table of roles says, and no other.
+"""Every route of the API and of the dashboard takes who the table of roles says, and no other.
 
 Permissions are checked before the body is read: where a body would change something, one of the wrong type is sent,
 which is refused in its own way (400) to whoever may use the route.
 """
 
-import httpx
 import pytest
 
 from postroad import context
@@ -12,11 +11,10 @@ from postroad.api import openapi
 from postroad.dashboard.framework import site as sites
 from postroad.model.people import callers
 from postroad.storage.people import accounts
-from postroad.web import routing
-from tests.api.v1 import test_tenancy as tenancy
 from tests.dashboard import test_every_route as pages
 from tests.dashboard.browser_client import Switch
-from tests.permissions import surfaces
+from tests.permissions import surfaces, walks
+from tests.permissions.walks import name
 
 Permission, Role = callers.Permission, callers.Role
 READ, VIEW, CONTENT, SEND = Permission.READ, Permission.VIEW, Permission.CONTENT, Permission.SEND
@@ -25,18 +23,6 @@ CHANGE, MANAGE, OWN, OPERATE = Permission.CHANGE, Permission.MANAGE, Permission.
 NEEDED = {
     CONTENT: {
         "GET /approvals/{id}/request",
-        "GET /compat/postmark/bounces",
-        "GET /compat/postmark/bounces/{id}",
-        "GET /compat/postmark/bounces/{id}/dump",
-        "GET /compat/postmark/messages/outbound",
-        "GET /compat/postmark/messages/outbound/{id}/details",
-        "GET /compat/postmark/messages/outbound/{id}/dump",
-        "GET /compat/postmark/templates",
-        "GET /compat/postmark/templates/{id}",
-        "GET /compat/resend/emails",
-        "GET /compat/resend/emails/{id}",
-        "GET /compat/resend/templates",
-        "GET /compat/resend/templates/{id}",
         "GET /inbox",
         "GET /inbox/{id}",
         "GET /inbox/{id}/attachments/{index}",
@@ -56,15 +42,7 @@ NEEDED = {
         "POST /v1/templates/{alias}/preview",
     },
     SEND: {
-        "PATCH /compat/resend/emails/{id}",
         "PATCH /emails/{id}",
-        "POST /compat/postmark/email",
-        "POST /compat/postmark/email/batch",
-        "POST /compat/postmark/email/batchWithTemplates",
-        "POST /compat/postmark/email/withTemplate",
-        "POST /compat/resend/emails",
-        "POST /compat/resend/emails/batch",
-        "POST /compat/resend/emails/{id}/cancel",
         "POST /emails",
         "POST /emails/batch",
         "POST /emails/{id}/cancel",
@@ -112,16 +90,6 @@ NEEDED = {
     },
 }
 PUBLIC = {*(" ".join(one) for one in pages.PUBLIC), "POST /v1/auth/login", "POST /v1/inbox/webhook"}
-# The handler asks more of people than the route does of programs.
-OF_PEOPLE = {"GET /v1/inbox": CONTENT, "GET /v1/inbox/{id}/raw": CONTENT, "DELETE /v1/inbox": CHANGE}
-# A link for a password gives everything that its user may do: a key with one scope cannot give that.
-OF_EVERY_SCOPE = {"POST /v1/team/{id}/password-link", "POST /v1/team/{id}/recovery-link"}
-WRONG_TYPE = {"Content-Type": "text/plain"}
-
-
-def name(route: surfaces.Route) -> str:
-    # Postmark's routes are there again with a slash at the end.
-    return f"{route.method} {route.path.rstrip('/') or '/'}"
 
 
 def needed(route: surfaces.Route) -> callers.Permission | None:
@@ -181,26 +149,6 @@ def test_each_operation_declares_the_credentials_that_open_it(ctx: context.Conte
             assert is_enough is surfaces.Credential(kind).may(api, route), (name(route), kind, declared)
 
 
-def is_refused(answer: httpx.Response) -> bool:
-    """Whether the credential was not enough. Postmark has no status for a role."""
-    return answer.status_code in (401, 403) or (answer.is_error and "does not permit this" in answer.text)
-
-
-async def ask(client: httpx.AsyncClient, route: surfaces.Route, headers: dict[str, str]) -> httpx.Response:
-    """Ask for something that does not exist, so that nothing is changed where the credential is enough."""
-    path = route.path
-    for parameter in routing.parameters(path):
-        path = path.replace(f"{{{parameter}}}", unknown(route))
-    more = WRONG_TYPE if route.body is not None else {}
-    content = b"x" if route.body is not None else None
-    return await client.request(route.method, path, content=content, headers={**headers, **more})
-
-
-def unknown(route: surfaces.Route) -> str:
-    kind = pages.kind_of(route) or tenancy.NAMED.get((route.method, route.path), "message")
-    return {**pages.UNKNOWN, **tenancy.UNKNOWN}[kind].split("/")[0]
-
-
 @pytest.mark.parametrize("kind", surfaces.KINDS)
 async def test_a_credential_opens_what_the_table_says_and_nothing_else(
     ctx: context.Context, site: sites.Site, switch: Switch, mine: accounts.Account, kind: str
@@ -208,26 +156,7 @@ async def test_a_credential_opens_what_the_table_says_and_nothing_else(
     switch.stopping = True
     found = surfaces.build(ctx, site)
     credential = await surfaces.new_credential(ctx, found, mine.id, kind)
-    wrong: list[str] = []
     # What ends the session comes last, over the API.
-    for surface in reversed(found):
-        async with surfaces.opened(surface) as client:
-            for route in sorted(surface.routes, key=lambda one: one.path.endswith("/logout")):
-                answer = await ask(client, route, credential.headers(surface))
-                is_allowed = credential.may(surface, route) and not (
-                    kind in surfaces.KEYS and name(route) in OF_EVERY_SCOPE
-                )
-                if credential.permissions and name(route) in OF_PEOPLE:
-                    is_allowed = OF_PEOPLE[name(route)] in credential.permissions
-                # Over the API a user is told so (403), and a program that its credential is not the right one (401).
-                is_right_refusal = (
-                    surface.name != surfaces.API
-                    or is_allowed
-                    or name(route) in OF_EVERY_SCOPE
-                    or answer.status_code == (403 if credential.permissions else 401)
-                )
-                if is_refused(answer) is is_allowed or answer.status_code >= 500 or not is_right_refusal:
-                    wrong.append(f"{name(route)}: {answer.status_code} {answer.text[:80]}")
-                client.cookies.clear()
+    wrong = [line for surface in reversed(found) for line in await walks.wrong_answers(surface, credential)]
     await site.operator_state.close()
     assert wrong == []
