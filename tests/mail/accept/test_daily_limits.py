@@ -51,12 +51,6 @@ def test_the_error_says_what_was_used_and_when_the_next_day_begins() -> None:
     )
 
 
-def test_an_account_without_a_row_of_today_has_no_limit() -> None:
-    books = transaction.BatchState({"acc_1": batches.stored_account()}, {}, {}, {})
-    assert transaction.decide([batches.submission(1)], books, policies=batches.POLICIES) == [None]
-    assert books.recipients_today == {}
-
-
 @pytest.mark.parametrize("rate, accepted", [(None, 2), (1, 1), (3, 3)])
 def test_an_account_has_its_own_rate_and_a_burst_in_proportion(rate: int | None, accepted: int) -> None:
     account = dataclasses.replace(batches.stored_account(), request_rate=rate)

@@ -201,20 +201,6 @@ def test_a_subject_has_at_most_500_characters() -> None:
     assert (code, text) == ("invalid_request", "subject: has 501 characters; 1 to 500 characters on one line")
 
 
-def test_two_subjects_are_refused() -> None:
-    assert refusal(plain("subject: Again")) == (
-        "invalid_request",
-        "Subject: the field occurs 2 times; send it once",
-    )
-
-
-@given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=100))
-def test_any_subject_that_our_own_mail_may_have_is_read_back(subject: str) -> None:
-    subject = subject.strip(" \t")
-    field = header_fields.fold("Subject", [header_fields.Piece(" ", subject or "-", encode=True)]).removesuffix("\r\n")
-    assert mime_validation.check(raw(FROM, TO, field)).subject == (subject or "-").strip(" \t")
-
-
 # Tags and other fields of ours
 
 

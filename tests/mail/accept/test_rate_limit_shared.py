@@ -160,20 +160,6 @@ async def test_the_credentials_and_the_test_mail_of_an_account_share_its_rate(
                 )
 
 
-async def test_hosts_whose_clocks_differ_share_what_there_is(
-    settings: config.Settings, ctx: context.Context, shop: str, clock: contexts.Clock
-) -> None:
-    behind = contexts.Clock()
-    behind.now = clock.now - throttle.MAX_CLOCK_SKEW
-    async with composition.open_context(settings, clock=behind) as other:
-        assert await count_accepted([ctx], shop, each=5) == 5
-        assert await count_accepted([other], shop, each=BURST) == BURST - 5
-        assert await count_accepted([ctx, other], shop, each=BURST) == 0
-        clock.pass_seconds(1)
-        behind.pass_seconds(1)
-        assert await count_accepted([ctx, other], shop, each=BURST) == RATE
-
-
 async def test_a_bucket_that_is_full_again_is_swept_when_no_clock_can_think_otherwise(
     ctx: context.Context, shop: str, clock: contexts.Clock
 ) -> None:

@@ -274,14 +274,6 @@ async def test_all_or_nothing_over_the_rate_is_not_composed_and_names_wrong_fiel
     assert (wrong.code, wrong.message[:11]) == ("invalid_request", "emails[3]: ")
 
 
-async def test_a_repeated_batch_takes_nothing_from_the_rate(shop: Shop) -> None:
-    shop.ctx.rate_limiter.policy = throttle.RateLimit(rate=1, burst=8)
-    first = await shop.batch(emails=[EMAIL] * 3)
-    for _ in range(5):
-        assert await shop.batch(emails=[EMAIL] * 3) == dataclasses.replace(first, replayed=True)
-    assert len(await shop.emails(*[EMAIL] * 5, key="l")) == 5
-
-
 async def test_refused_items_count_towards_the_rate_too(shop: Shop, clock: Clock) -> None:
     shop.ctx.rate_limiter.policy = throttle.RateLimit(rate=1, burst=10)
 

@@ -1,6 +1,5 @@
 """The way in for finished messages, on both engines: the checks of every send, and those of the envelope."""
 
-import asyncio
 import dataclasses
 import threading
 from collections.abc import Callable
@@ -25,7 +24,7 @@ from postroad.storage.mail import messages as recipients
 from postroad.storage.people import accounts as stored_accounts
 from tests import dkim_verifiers
 from tests.contexts import SECOND, Clock
-from tests.services.mime_messages import FROM, SUBJECT, TO, parsed, plain, raw
+from tests.services.mime_messages import FROM, TO, parsed, plain, raw
 
 KEY = "Idempotency-Key: order-1"
 ASKING = (FROM, TO, "X-Service-Template: welcome", 'X-Service-Variables: {"name": "Ada"}')
@@ -91,33 +90,11 @@ async def test_a_finished_message_is_stored_like_any_other(shop: Shop) -> None:
     assert (found.message.subject, found.message.request_id) == ("Hello", "req_1")
     assert (found.receipt.id, found.receipt.source, found.receipt.tags) == (accepted.message_id, "smtp", ("welcome",))
     assert (found.receipt.cc, found.receipt.bcc) == (("cc@example.org",), ("eve@example.org",))
+    assert b"eve@" not in await shop.mime(accepted)
     assert await shop.balance() == (98, 2)
     assert (await operator_jobs.check_consistency(shop.ctx)).findings == []
     tagged = await messages.page(shop.ctx, shop.account.id, messages.Filters(tag="welcome"), limit=9, cursor=None)
     assert [one.id for one in tagged.messages] == [accepted.message_id]
-
-
-async def test_the_bytes_that_are_stored_have_their_trace_and_id_and_no_blind_copies(shop: Shop) -> None:
-    accepted = await shop.send(plain("Bcc: eve@example.org", body=".\r\nline \r\n", to=("eve@example.org",)))
-    content = await shop.mime(accepted)
-    assert b"eve@" not in content
-    assert content.endswith(b"\r\n\r\n.\r\nline \r\n")
-    assert parsed(content)["Message-ID"] == f"<{accepted.message_id}@example.com>"
-    assert content.startswith(b"Received: by mx.example.com")
-
-
-async def test_refused_and_accepted_messages_are_counted_by_their_source(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    counted: list[tuple[str, ...]] = []
-    for name in ("accepted", "replayed", "refused"):
-        monkeypatch.setattr(getattr(shop.ctx.metrics, name), "add", lambda *labels: counted.append(labels))
-    await shop.send(plain(KEY))
-    await shop.send(plain(KEY))
-    for message in (plain(to=()), raw("From: eve@example.net")):
-        with pytest.raises(errors.PostroadError):
-            await shop.send(message)
-    assert counted == [("smtp",), ("smtp",), ("smtp", "invalid_request"), ("smtp", "forbidden")]
 
 
 # Whose message it is
@@ -186,51 +163,14 @@ async def test_what_is_stored_can_be_signed_however_its_header_is_written(shop: 
 # Refusals
 
 
-async def suspend(shop: Shop) -> None:
-    await accounts.suspend(shop.ctx, shop.account.id, "too many bounces")
-
-
-async def remove_domain(shop: Shop) -> None:
-    await domains.remove(shop.ctx, shop.account.id, shop.domain_id)
-
-
-async def spend_credits(shop: Shop) -> None:
-    for _ in range(2):
-        await shop.send(plain(to=tuple(f"p{number}@example.org" for number in range(50))))
-
-
-LATER = {"account_suspended": suspend, "forbidden": remove_domain}
-
-
-@pytest.mark.parametrize("code", LATER)
-async def test_a_key_is_answered_as_it_was_then_whatever_happened_since(shop: Shop, code: str) -> None:
-    first = await shop.send(plain(KEY))
-    await LATER[code](shop)
-    again = await shop.send(plain(KEY))
-    assert (again.replayed, again.message_id, again.request_id) == (True, first.message_id, "req_1")
-    assert again.response == first.response
-    assert (await shop.refusal(plain(KEY, body="Other\r\n"))).code == "idempotency_conflict"
-    assert (await shop.refusal(plain())).code == code
-
-
-async def test_without_credits_a_message_is_refused(shop: Shop) -> None:
-    await spend_credits(shop)
-    refused = await shop.refusal(plain())
-    assert (refused.code, refused.smtp_reply) == ("insufficient_credits", "452 4.7.1")
-
-
 @pytest.mark.parametrize(
     "message",
     [
         plain(to=("bob@",)),
-        plain("X-Service-Tags: typo"),
-        raw(FROM, TO, "Subject: " + "x" * 501),
-        raw(*ASKING, body="Hi\r\n"),
         raw(FROM, TO, "X-Service-Template: unknown", body=""),
         raw(FROM, TO, "X-Service-Template: welcome", body=""),
-        statuses.RawMessage("", ("ada@example.org",), b"From: shop@example.com\nSubject: bare\r\n\r\n", "by x"),
     ],
-    ids=["recipient", "field", "subject", "body", "alias", "variable", "bare"],
+    ids=["recipient", "alias", "variable"],
 )
 async def test_a_malformed_message_is_refused_for_good(shop: Shop, message: statuses.RawMessage) -> None:
     refused = await shop.refusal(message)
@@ -275,18 +215,6 @@ async def test_the_same_key_with_another_message_is_a_conflict(shop: Shop, other
     assert (refused.code, refused.smtp_reply) == ("idempotency_conflict", "550 5.7.1")
 
 
-async def test_a_key_in_flight_asks_to_wait(shop: Shop) -> None:
-    results = await asyncio.gather(*(shop.send(plain(KEY)) for _ in range(3)), return_exceptions=True)
-    refused = [result for result in results if isinstance(result, errors.IdempotencyInProgress)]
-    assert len(refused) == 2
-    assert {refusal.smtp_reply for refusal in refused} == {"451 4.7.1"}
-    assert await shop.balance() == (99, 1)
-
-
-async def test_without_a_key_each_message_is_one(shop: Shop) -> None:
-    assert len({(await shop.send(plain())).message_id for _ in range(3)}) == 3
-
-
 async def test_keys_are_shared_with_http_and_belong_to_the_credential(shop: Shop) -> None:
     request = send_request.SendRequest(sender="shop@example.com", to=("ada@example.org",), subject="Hello", text="Hi")
     await submit.submit(shop.ctx, shop.who, request, request_id="req_http", source=statuses.Source.API, key="order-1")
@@ -328,11 +256,6 @@ async def test_a_template_is_filled_in_and_sent_to_the_envelope(shop: Shop) -> N
     assert (await shop.send(message)).replayed
 
 
-async def test_a_subject_of_the_message_replaces_that_of_the_template(shop: Shop) -> None:
-    accepted = await shop.send(raw(*ASKING, SUBJECT, body=""))
-    assert parsed(await shop.mime(accepted))["Subject"] == "Hello"
-
-
 async def test_other_variables_are_another_message(shop: Shop) -> None:
     await shop.send(raw(*ASKING, KEY, body=""))
     other = raw(FROM, TO, "X-Service-Template: welcome", 'X-Service-Variables: {"name": "Bob"}', KEY, body="")
@@ -352,55 +275,31 @@ def noting_threads(work: Callable[..., object], inline: list[bool]) -> Callable[
     return noted
 
 
-async def test_large_messages_leave_the_event_loop_and_small_ones_do_not(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    inline: list[bool] = []
-    for module, name in ((mime_validation, "check"), (submit_mime, "compose_mime")):
-        monkeypatch.setattr(module, name, noting_threads(getattr(module, name), inline))
-    await shop.send(plain())
-    await shop.send(plain(body=("x" * 62 + "\r\n") * 5_000))
-    assert inline == [True, True, False, False]
+MULTIPART = (FROM, TO, 'Content-Type: multipart/mixed; boundary="b"')
 
 
 @pytest.mark.parametrize(
-    "field, is_inline",
+    "message, is_inline",
     [
-        ("Cc: " + ",\r\n ".join(["a@example.org"] * 90), True),
-        ("Cc: " + ",\r\n ".join(["a@é.example"] * 90), False),
-        ("Cc: " + ",\r\n ".join(["a@XN--9ca.example"] * 90), False),
-        ("X-Note: " + "\r\n ".join(["ü" * 30] * 20), False),
-        ("X-Note: " + "\r\n ".join(["=?utf-8?q?a?="] * 2_000), False),
-        ("Subject: Grüße", True),
+        (plain(), True),
+        (plain(body=("x" * 62 + "\r\n") * 5_000), False),
+        (plain("Cc: " + ",\r\n ".join(["a@example.org"] * 90)), True),
+        (plain("Cc: " + ",\r\n ".join(["a@é.example"] * 90)), False),
+        (plain("Cc: " + ",\r\n ".join(["a@XN--9ca.example"] * 90)), False),
+        (plain("X-Note: " + "\r\n ".join(["ü" * 30] * 20)), False),
+        (plain("X-Note: " + "\r\n ".join(["=?utf-8?q?a?="] * 2_000)), False),
+        (raw(FROM, TO, "Subject: Grüße"), True),
+        (raw(*MULTIPART, body="--b\r\n\r\nx\r\n" * 10), True),
+        (raw(*MULTIPART, body="--b\r\n\r\nx\r\n" + "--\r\n" * 100), False),
+        (raw(*MULTIPART, body="Grüße\r\n" * 100), True),
+        (raw(*MULTIPART, body="Grüße\r\n" * 1_000), False),
     ],
 )
-async def test_a_header_that_has_to_be_converted_leaves_the_event_loop(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch, field: str, *, is_inline: bool
+async def test_what_is_large_or_has_to_be_converted_leaves_the_event_loop(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, message: statuses.RawMessage, *, is_inline: bool
 ) -> None:
     inline: list[bool] = []
     for module, name in ((mime_validation, "check"), (submit_mime, "compose_mime")):
         monkeypatch.setattr(module, name, noting_threads(getattr(module, name), inline))
-    await shop.send(raw(FROM, TO, field))
-    assert inline == [is_inline, is_inline]
-
-
-MULTIPART = 'Content-Type: multipart/mixed; boundary="b"'
-
-
-@pytest.mark.parametrize(
-    "body, is_inline",
-    [
-        ("--b\r\n\r\nx\r\n" * 10, True),
-        ("--b\r\n\r\nx\r\n" + "--\r\n" * 100, False),
-        ("Grüße\r\n" * 100, True),
-        ("Grüße\r\n" * 1_000, False),
-    ],
-)
-async def test_a_body_with_much_to_parse_or_to_encode_leaves_the_event_loop(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch, body: str, *, is_inline: bool
-) -> None:
-    inline: list[bool] = []
-    for module, name in ((mime_validation, "check"), (submit_mime, "compose_mime")):
-        monkeypatch.setattr(module, name, noting_threads(getattr(module, name), inline))
-    await shop.send(raw(FROM, TO, MULTIPART, body=body))
+    await shop.send(message)
     assert inline == [is_inline, is_inline]

@@ -47,13 +47,6 @@ async def test_a_test_message_is_marked_and_free_and_no_warm_up(
         await send(ctx, account.id, is_test=False)
 
 
-async def test_a_live_message_does_not_mention_test_mode(
-    ctx: context.Context, account: stored_accounts.Account
-) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
-    assert "test" not in json.loads((await send(ctx, account.id, is_test=False)).response)
-
-
 async def test_live_and_test_mail_may_use_the_same_idempotency_key(
     ctx: context.Context, account: stored_accounts.Account
 ) -> None:

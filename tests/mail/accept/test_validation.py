@@ -66,9 +66,7 @@ def test_replies_go_to_one_address_or_to_several() -> None:
     assert [mailbox.written for mailbox in check(reply_to=people(10)).reply_to] == list(people(10))
     assert refusal(reply_to=people(11)) == "reply_to: 11 addresses; at most 10 are allowed"
     assert refusal(reply_to=(*people(2), "bob@")).startswith("reply_to[2]: 'bob@' is not an email address")
-
-
-def test_a_list_of_one_address_for_replies_is_that_address() -> None:
+    # A list of one is that address.
     assert check(reply_to=("Help <help@example.com>",)) == check(reply_to="Help <help@example.com>")
     assert refusal(reply_to=("bob@",)) == refusal(reply_to="bob@")
 
@@ -119,9 +117,6 @@ def test_fifty_unique_addresses_pass_and_one_more_does_not() -> None:
     assert len(check(to=people(20), cc=people(20, 20), bcc=people(10, 40)).recipients) == 50
     message = refusal(to=people(20), cc=people(20, 20), bcc=people(11, 40))
     assert message.startswith("to, cc, bcc: 51 unique addresses; at most 50")
-
-
-def test_repeated_addresses_do_not_count_towards_the_fifty() -> None:
     assert len(check(to=people(50), cc=people(50), bcc=people(50)).recipients) == 50
 
 
@@ -134,14 +129,11 @@ def test_a_hopeless_list_is_refused_before_its_members_are_read() -> None:
 # Subject
 
 
-def test_a_subject_of_one_and_of_500_characters_passes() -> None:
+def test_a_subject_has_1_to_500_characters() -> None:
     for subject in ("x", "x" * 500, "ü" * 500, "☃️" * 250, "7 * 7 = {{ 49 }}"):
         assert check(subject=subject).subject == subject
-
-
-@pytest.mark.parametrize("subject", ["", "x" * 501, "ü" * 501])
-def test_a_subject_has_1_to_500_characters(subject: str) -> None:
-    assert refusal(subject=subject) == f"subject: has {len(subject)} characters; 1 to 500 characters on one line"
+    for subject in ("", "x" * 501, "ü" * 501):
+        assert refusal(subject=subject) == f"subject: has {len(subject)} characters; 1 to 500 characters on one line"
 
 
 @pytest.mark.parametrize("evil", [*LINE_BREAKS, ENCODED_WORD, "\udcff"])
@@ -164,11 +156,8 @@ def test_one_of_text_html_attachments_template_is_enough() -> None:
     assert check(text=None, html="<p>Hi").html == "<p>Hi"
     assert check(text=None, attachments=(file,)).attachments[0].content == b"A"
     assert check(text=None, template="welcome").template == "welcome"
-
-
-@pytest.mark.parametrize("nothing", [None, ""])
-def test_none_of_them_is_too_little(nothing: str | None) -> None:
-    assert refusal(text=nothing, html=nothing) == "text: give at least one of text, html, attachments, template"
+    for nothing in (None, ""):
+        assert refusal(text=nothing, html=nothing) == "text: give at least one of text, html, attachments, template"
 
 
 def test_an_empty_body_counts_as_not_given() -> None:
@@ -189,9 +178,9 @@ def test_a_body_may_hold_line_breaks_but_no_nul(field: str) -> None:
     assert refusal(**{field: "a\0b"}) == f"{field}: the character U+0000 is not allowed in mail"
 
 
-@pytest.mark.parametrize("alias", ["welcome", "a", "0", "_-_", "a" * 64])
-def test_a_template_is_named_by_its_alias(alias: str) -> None:
-    assert check(text=None, template=alias).template == alias
+def test_a_template_is_named_by_its_alias() -> None:
+    for alias in ("welcome", "a", "0", "_-_", "a" * 64):
+        assert check(text=None, template=alias).template == alias
 
 
 @pytest.mark.parametrize(
@@ -233,14 +222,13 @@ RESERVED = (
 ).split()
 
 
-@pytest.mark.parametrize("name", ALLOWED)
-def test_ordinary_headers_pass(name: str) -> None:
-    assert check(headers={name: "<https://example.com/u?id=1>"}).headers == {name: "<https://example.com/u?id=1>"}
+def test_ordinary_headers_pass() -> None:
+    for name in ALLOWED:
+        assert check(headers={name: "<https://example.com/u?id=1>"}).headers == {name: "<https://example.com/u?id=1>"}
 
 
-@pytest.mark.parametrize("name", RESERVED)
-def test_reserved_headers_are_refused_in_any_case(name: str) -> None:
-    for written in (name, name.lower(), name.upper(), name.swapcase()):
+def test_reserved_headers_are_refused_in_any_case() -> None:
+    for written in (case for name in RESERVED for case in (name, name.lower(), name.upper(), name.swapcase())):
         assert refusal(headers={written: "x"}) == (f"headers['{written}']: this name is reserved for Postroad")
 
 

@@ -1,6 +1,7 @@
 """A frontend: submissions go to the writer, whose answers mean what they mean in one process."""
 
 import asyncio
+import collections
 import inspect
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -61,45 +62,22 @@ class Talk:
 
     frontend: writer_protocol.RemoteCommits
     writer: writer_protocol.Channel
-    offered: list[writer_protocol.Submit] = field(default_factory=list)
-    batches: list[writer_protocol.SubmitBatch] = field(default_factory=list)
-    probed: list[writer_protocol.Probe] = field(default_factory=list)
+    heard: collections.defaultdict[type, list[Any]] = field(default_factory=lambda: collections.defaultdict(list))
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def receive(self, frame: memoryview) -> None:
         for said in writer_protocol.decode_from_frontend(frame):
-            if isinstance(said, writer_protocol.Submit):
-                self.offered.append(said)
-            if isinstance(said, writer_protocol.SubmitBatch):
-                self.batches.append(said)
-            if isinstance(said, writer_protocol.Probe):
-                self.probed.append(said)
+            self.heard[type(said)].append(said)
         self.changed.set()
 
-    async def gets(self, count: int) -> list[writer_protocol.Submit]:
-        """What the writer has received, once it is this many."""
+    async def gets(self, count: int, kind: type = writer_protocol.Submit) -> list[Any]:
+        """What the writer has received of a kind, once it is this many."""
         async with asyncio.timeout(TIMEOUT_SECONDS):
-            while len(self.offered) < count:
+            while len(self.heard[kind]) < count:
                 self.changed.clear()
                 await self.changed.wait()
-        assert len(self.offered) == count
-        return self.offered
-
-    async def is_offered_a_batch(self) -> writer_protocol.SubmitBatch:
-        """The next batch that the writer receives."""
-        async with asyncio.timeout(TIMEOUT_SECONDS):
-            while not self.batches:
-                self.changed.clear()
-                await self.changed.wait()
-        return self.batches.pop()
-
-    async def is_probed(self) -> writer_protocol.Probe:
-        """The next probe that the writer receives."""
-        async with asyncio.timeout(TIMEOUT_SECONDS):
-            while not self.probed:
-                self.changed.clear()
-                await self.changed.wait()
-        return self.probed.pop()
+        assert len(self.heard[kind]) == count
+        return self.heard[kind]
 
 
 @pytest_asyncio.fixture
@@ -144,7 +122,7 @@ async def test_a_batch_arrives_as_it_was_and_its_answer_too(talk: Talk) -> None:
     refused = {1: send_request.ItemError("forbidden", "from: no")}
     sent = transaction.Batch([submission(1), submission(3)], [0, 2], refused, key, "emails", all_or_nothing=False)
     answer = talk.frontend.start(sent, size=sent.size, count=sent.work)
-    offered = await talk.is_offered_a_batch()
+    (offered,) = await talk.gets(1, writer_protocol.SubmitBatch)
     assert offered.batch == sent
     done = transaction.Accepted("em_1", "req_1", b"{}", replayed=False, full_at=7, refused=("forbidden",))
     talk.writer.send(writer_protocol.SubmitOk(offered.number, done))
@@ -286,18 +264,20 @@ async def nothing(_tx: store.Transaction) -> None:
 
 async def test_the_writer_decides_whether_mail_can_be_written(talk: Talk) -> None:
     probe = asyncio.ensure_future(talk.frontend.recover(nothing))
-    talk.writer.send(writer_protocol.ProbeOk((await talk.is_probed()).number))
+    (said,) = await talk.gets(1, writer_protocol.Probe)
+    talk.writer.send(writer_protocol.ProbeOk(said.number))
     await probe
     probe = asyncio.ensure_future(talk.frontend.recover(nothing))
     refusal = errors.ServiceUnavailable("full", retry_after=5)
-    talk.writer.send(writer_protocol.rejection_of((await talk.is_probed()).number, refusal))
+    _, said = await talk.gets(2, writer_protocol.Probe)
+    talk.writer.send(writer_protocol.rejection_of(said.number, refusal))
     with pytest.raises(errors.ServiceUnavailable, match="full"):
         await probe
 
 
 async def test_a_probe_ends_with_the_writer(talk: Talk) -> None:
     probe = asyncio.ensure_future(talk.frontend.recover(nothing))
-    await talk.is_probed()
+    await talk.gets(1, writer_protocol.Probe)
     talk.writer.close()
     with pytest.raises(errors.ServiceUnavailable, match="stopping"):
         await probe

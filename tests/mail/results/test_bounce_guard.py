@@ -153,16 +153,6 @@ async def test_an_account_is_warned_once_when_it_reaches_the_threshold(ctx: cont
     assert (await accounts.sending(ctx, account)).state == "warned"
 
 
-async def test_an_account_below_a_threshold_or_with_little_mail_is_left_alone(
-    ctx: context.Context, sender: str
-) -> None:
-    assert await send(ctx, sender, 9, bounced=9) == ()
-    assert (await accounts.find(ctx, sender)).status == stored_accounts.ACTIVE
-    other = await accounts.create(ctx, "Other")
-    assert await bounce_counts.count(ctx, other.id, recipients=1000, bounces=199) == []
-    assert (await accounts.sending(ctx, await accounts.find(ctx, other.id))).state == "ok"
-
-
 async def test_the_recipient_that_reaches_the_minimum_is_checked_even_when_it_is_delivered(
     ctx: context.Context, sender: str
 ) -> None:
@@ -285,15 +275,6 @@ async def test_faults_of_an_earlier_day_count_when_there_is_enough_mail(
     assert triggers(await send(ctx, sender, 1)) == [(Level.SUSPENDED, Trigger.BOUNCES, Counts(10, 5, 0))]
 
 
-async def test_a_warning_is_not_repeated_for_mail_without_faults(
-    ctx: context.Context, sender: str, clock: Clock
-) -> None:
-    assert len(await bounce_counts.count(ctx, sender, recipients=100, bounces=25)) == 1
-    clock.pass_seconds(DAY_SECONDS)
-    for _ in range(3):
-        assert await send(ctx, sender, 1) == ()
-
-
 async def test_days_that_nobody_looks_at_are_swept(ctx: context.Context, sender: str, clock: Clock) -> None:
     await bounce_counts.count(ctx, sender, recipients=1)
     clock.pass_seconds(6 * DAY_SECONDS)
@@ -371,14 +352,6 @@ async def test_the_audit_log_has_the_suspension_of_the_account_and_its_end(
     ]
     assert {(one.actor_kind, one.actor, one.user_id) for one in found} == {("service", "postroad", None)}
     assert {(one.request_id, one.client_address) for one in found} == {("", "")}
-
-
-async def test_good_mail_that_makes_the_count_large_enough_shows_the_bounces_of_the_day_before(
-    ctx: context.Context, sender: str, clock: Clock
-) -> None:
-    assert triggers(await send(ctx, sender, 9, bounced=3)) == []
-    clock.pass_seconds(DAY_SECONDS)
-    assert triggers(await send(ctx, sender, 6)) == [(Level.WARNED, Trigger.BOUNCES, Counts(15, 3, 0))]
 
 
 @pytest.mark.parametrize("known", [0, 1])

@@ -96,12 +96,6 @@ async def test_who_bounced_later_may_still_complain(ctx: context.Context, messag
     assert await fate(ctx, await reports.path(ctx, message_id)) == ReportResult.REPEATED
 
 
-def test_the_log_names_what_became_of_a_complaint() -> None:
-    assert [*ReportResult] == [
-        *("recorded", "repeated", "not_delivered", "not_a_complaint", "unknown_recipient", "unknown_message")
-    ]
-
-
 async def test_whoever_complains_gets_no_more_mail_even_where_bounces_suppress_nobody(
     ctx: context.Context, account: stored_accounts.Account, message_id: str
 ) -> None:
@@ -251,19 +245,6 @@ async def test_a_report_of_somebody_else_keeps_none_of_the_feedback_loop_from_co
     for _ in range(2):
         assert await fate(ctx, token) == ReportResult.REPEATED
         assert await bounce_counts.counted(ctx, account.id) == Counts(0, 0, 1)
-
-
-async def test_an_address_counts_one_complaint_however_many_messages_it_got(
-    ctx: context.Context, account: stored_accounts.Account, message_id: str
-) -> None:
-    others = [await accepted_mail.accept(ctx, account.id) for _ in range(3)]
-    await reports.settle(ctx)
-    await bounce_counts.count(ctx, account.id, recipients=500)
-    for one in (message_id, *others):
-        assert await fate(ctx, await reports.path(ctx, one)) == ReportResult.RECORDED
-        assert len(await kept_of(ctx, account.id, one)) == 1
-    assert await bounce_counts.counted(ctx, account.id) == Counts(500, 0, 1)
-    assert (await accounts.find(ctx, account.id)).status == stored_accounts.ACTIVE
 
 
 @pytest.mark.parametrize("source", sorted(set(suppressions.Source) - {suppressions.Source.COMPLAINT}))

@@ -202,14 +202,6 @@ async def test_a_look_up_from_before_a_removal_is_not_believed_after_it(
     assert await signer.signature(account.id, "example.com", "em_3", CONTENT) == b""
 
 
-async def test_unknown_domains_and_those_of_others_get_no_signature(
-    ctx: context.Context, account: stored_accounts.Account, signer: signer_pool.DkimSigner
-) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
-    assert await signer.signature(account.id, "example.org", "em_1", CONTENT) == b""
-    assert await signer.signature("acc_other", "example.com", "em_1", CONTENT) == b""
-
-
 async def test_the_signature_carries_domain_key_and_time(
     ctx: context.Context, account: stored_accounts.Account, signer: signer_pool.DkimSigner, clock: contexts.Clock
 ) -> None:
