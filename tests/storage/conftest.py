@@ -1,9 +1,9 @@
 """The same tests on both engines: `store` is a migrated store on SQLite and, in a second run, on PostgreSQL.
 
-`database_url` is a database of that engine with the current schema, `new_database_url` one without any; `reopen` opens
-the first once more, as another process would. `empty` is a store on the second. `sqlite_store` is for what only a file
-can do. `ledger` and `gate` are for group commits: what went down together, and a store whose transactions wait to be
-let through.
+`tx` is one transaction of it that lasts as long as the test. `database_url` is a database of that engine with the
+current schema, `new_database_url` one without any; `reopen` opens the first once more, as another process would.
+`empty` is a store on the second. `sqlite_store` is for what only a file can do. `ledger` and `gate` are for group
+commits: what went down together, and a store whose transactions wait to be let through.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from postroad.storage.engine import open_store, sqlite
-from postroad.storage.engine.store import Store
+from postroad.storage.engine.store import Store, Transaction
 from tests.contexts import database_url
 from tests.storage import group_commits
 
@@ -34,6 +34,12 @@ async def store(database_url: str) -> AsyncIterator[Store]:
     opened = await open_store.open_current(database_url, migrate=True)
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+async def tx(store: Store) -> AsyncIterator[Transaction]:
+    async with store.transaction() as begun:
+        yield begun
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Rows to store, and the few statements of their own that tests need beside the named queries."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from postroad.storage.engine.store import Row, Store, Transaction
@@ -13,6 +14,11 @@ SLOW = (
     "WITH RECURSIVE counter (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counter WHERE n < 200000000) "
     "SELECT COUNT(*) FROM counter"
 )
+
+
+def words(by_reason: Mapping[str, str]) -> set[str]:
+    """The words of a list of exceptions, which has them by their reasons."""
+    return {word for each in by_reason.values() for word in each.split()}
 
 
 def teach(store: Store, **statements: str) -> None:

@@ -1,12 +1,13 @@
-"""The log of attempts: what is written is read back, in order, and the same attempt twice is one."""
+"""Attempts, what was said in them, and asynchronous bounces: read back as they were written, each once."""
 
 from typing import Any
 
 import msgspec
 import pytest
 
-from postroad.storage.engine.store import Store
+from postroad.storage.engine.store import ConstraintViolated, Store, Transaction
 from postroad.storage.mail import attempts, messages
+from postroad.storage.operations import retention
 from tests.storage import samples
 
 NOW = 1_800_000_000_000_000
@@ -86,11 +87,6 @@ async def test_other_messages_and_accounts_are_not_shown(store: Store) -> None:
     assert await of_message(store, "em_3") == []
 
 
-async def test_writing_nothing_is_allowed(store: Store) -> None:
-    await insert(store)
-    assert await of_message(store) == []
-
-
 @pytest.mark.parametrize("changes", [{"verdict": "unknown"}, {"in_doubt": 2}])
 async def test_the_store_refuses_what_is_no_attempt(store: Store, changes: dict[str, Any]) -> None:
     with pytest.raises(Exception, match=r"(?i)check"):
@@ -125,3 +121,46 @@ async def test_of_a_message_that_was_retried_again_and_again_the_latest_attempts
         ("rcp_2", 1),
         ("rcp_2", 1_499),
     ]
+
+
+async def test_a_conversation_is_stored_once_and_goes_with_its_message(tx: Transaction) -> None:
+    await samples.add_account(tx)
+    await messages.insert(tx, [samples.message("em_1")])
+    assert await attempts.conversations(tx, "acc_1", "em_1", limit=9) == {}
+    for text in ("S: 220 hello", "a repeated record changes nothing"):
+        await attempts.insert_conversations(tx, [(attempt("rcp_em_1_0", started_at=1), text)])
+    said = {("rcp_em_1_0", 1): "S: 220 hello"}
+    assert await attempts.conversations(tx, "acc_1", "em_1", limit=9) == said
+    assert await attempts.conversations(tx, "acc_1", "em_1", limit=0) == {}
+    assert await attempts.conversations(tx, "acc_2", "em_1", limit=9) == {}
+    await messages.finish(tx, [("acc_1", "em_1", "failed", "released", 5)])
+    await retention.remove_bodies(tx, ended_before=5)
+    assert await retention.remove_messages(tx, ended_before=5) == 1
+    assert await attempts.conversations(tx, "acc_1", "em_1", limit=9) == {}
+
+
+def bounce(recipient_id: str, received_at: int = samples.NOW, account_id: str = "acc_1") -> attempts.AsyncBounce:
+    return attempts.AsyncBounce(account_id, "em_1", recipient_id, received_at, "failed", "5.1.1", "address", "550 no")
+
+
+async def test_addressees_are_the_recipients_of_the_message(tx: Transaction) -> None:
+    await messages.insert_recipients(tx, [samples.recipient("em_1", number) for number in (1, 0)])
+    await messages.insert_recipients(tx, [samples.recipient("em_2"), samples.recipient("em_1", account_id="acc_2")])
+    found = await attempts.addressees(tx, "acc_1", "em_1")
+    assert found == [
+        attempts.ReportedRecipient(f"rcp_em_1_{number}", f"person{number}@example.org", "queued") for number in (0, 1)
+    ]
+
+
+async def test_reports_come_back_by_recipient_and_time(tx: Transaction) -> None:
+    rows = [bounce("rcp_1"), bounce("rcp_1", samples.NOW + 1), bounce("rcp_2")]
+    await attempts.insert_async_bounces(tx, [rows[2], rows[1], rows[0], bounce("rcp_1", account_id="acc_2")])
+    await attempts.insert_async_bounces(tx, [])
+    assert await attempts.async_bounces(tx, "acc_1", "em_1") == rows
+    assert await attempts.async_bounces(tx, "acc_1", "em_2") == []
+
+
+async def test_a_recipient_has_one_report_a_microsecond(store: Store) -> None:
+    with pytest.raises(ConstraintViolated):
+        async with store.transaction() as tx:
+            await attempts.insert_async_bounces(tx, [bounce("rcp_1"), bounce("rcp_1")])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from postroad.storage.engine.store import Store
+from postroad.storage.engine.store import Store, Transaction
 from postroad.storage.operations import certificates
 
 KEY = certificates.Key("https://ca.example/dir", "mail.example.com,mx.example.com")
@@ -40,28 +40,26 @@ async def test_a_failed_order_is_due_later_and_keeps_the_old_certificate(store: 
     assert await claimed(store, now=349, due_by=2**62) == 2
 
 
-async def test_the_first_account_of_a_directory_stays(store: Store) -> None:
+async def test_the_first_account_of_a_directory_stays(tx: Transaction) -> None:
     first = certificates.AcmeAccount("https://ca.example/dir", b"one", "https://ca.example/1")
-    async with store.transaction() as tx:
-        await certificates.put_account(tx, first)
-        await certificates.put_account(
-            tx, certificates.AcmeAccount("https://ca.example/dir", b"two", "https://ca.example/2")
-        )
-        assert await certificates.acme_account(tx, "https://ca.example/dir") == first
-        assert await certificates.acme_account(tx, "https://other.example/dir") is None
+    await certificates.put_account(tx, first)
+    await certificates.put_account(
+        tx, certificates.AcmeAccount("https://ca.example/dir", b"two", "https://ca.example/2")
+    )
+    assert await certificates.acme_account(tx, "https://ca.example/dir") == first
+    assert await certificates.acme_account(tx, "https://other.example/dir") is None
 
 
 @pytest.mark.parametrize("kind", ["http-01", "tls-alpn-01"])
-async def test_challenges_are_there_until_their_order_ends_or_they_expire(store: Store, kind: str) -> None:
+async def test_challenges_are_there_until_their_order_ends_or_they_expire(tx: Transaction, kind: str) -> None:
     one, two = (
         certificates.StoredChallenge(f"token-{number}", "mail.example.com", kind, "proof", 200) for number in (1, 2)
     )
-    async with store.transaction() as tx:
-        await certificates.put_challenges(tx, [one, two])
-        assert await certificates.challenges(tx, kind, now=199) == [one, two]
-        assert await certificates.challenge(tx, "token-1", now=199) == one
-        assert await certificates.challenge(tx, "token-1", now=200) is None
-        await certificates.remove_challenges(tx, ["token-1"], now=100)
-        assert await certificates.challenges(tx, kind, now=0) == [two]
-        await certificates.remove_challenges(tx, [], now=200)
-        assert await certificates.challenges(tx, kind, now=0) == []
+    await certificates.put_challenges(tx, [one, two])
+    assert await certificates.challenges(tx, kind, now=199) == [one, two]
+    assert await certificates.challenge(tx, "token-1", now=199) == one
+    assert await certificates.challenge(tx, "token-1", now=200) is None
+    await certificates.remove_challenges(tx, ["token-1"], now=100)
+    assert await certificates.challenges(tx, kind, now=0) == [two]
+    await certificates.remove_challenges(tx, [], now=200)
+    assert await certificates.challenges(tx, kind, now=0) == []

@@ -95,14 +95,6 @@ async def test_calls_of_every_party_expire() -> None:
     assert calls.take("2") is None
 
 
-async def test_a_call_that_waits_too_long_is_refused_and_not_taken() -> None:
-    calls = doubler(seconds=0.01)
-    first = calls.start(1)
-    with pytest.raises(errors.TemporaryFailure, match="in time"):
-        await first
-    assert calls.take() is None
-
-
 async def test_callers_get_an_error_of_their_own() -> None:
     calls = doubler()
     futures = [calls.start(number) for number in range(2)]

@@ -25,14 +25,6 @@ from tests.storage.group_commits import (
 )
 
 
-async def test_a_lone_call_is_committed_at_once(store: Store, ledger: Ledger) -> None:
-    commit = commit_on(store, ledger)
-    assert await commit.submit(1) == 10
-    assert await samples.count(store, "ledger") == 1
-    assert ledger.batches == [[1]]
-    await commit.close()
-
-
 async def test_calls_of_one_moment_are_one_transaction(store: Store, ledger: Ledger) -> None:
     commit = commit_on(store, ledger)
     tasks = await submit_all(commit, range(50))

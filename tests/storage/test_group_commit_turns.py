@@ -4,24 +4,12 @@ import asyncio
 import itertools
 from collections.abc import Sequence
 
-import pytest
-
 from postroad.storage.engine import group_commit
 from postroad.storage.engine.store import Store
 from tests.storage.group_commits import Gate, Ledger, commit_on, hold_first, results
 
 # A number names its party by its hundreds.
 NOISY, QUIET = 100, 200
-
-
-@pytest.fixture
-def ledger() -> Ledger:
-    return Ledger()
-
-
-@pytest.fixture
-def gate(store: Store) -> Gate:
-    return Gate(store)
 
 
 def submit(
@@ -65,15 +53,6 @@ async def test_bytes_are_work_too(gate: Gate, ledger: Ledger) -> None:
     gate.opened.set()
     await results(large + small)
     assert ledger.batches[1:] == [[100], [200, 201, 202], [101], [102], [103]]
-
-
-async def test_a_commit_has_so_many_recipients_at_the_most_unless_one_call_has_more(gate: Gate, ledger: Ledger) -> None:
-    commit = commit_on(gate, ledger, items=10)
-    await hold_first(commit, gate)
-    tasks = [*submit(commit, [1, 2], count=6), *submit(commit, [3], count=50), *submit(commit, [4, 5], count=5)]
-    gate.opened.set()
-    await results(tasks)
-    assert ledger.batches[1:] == [[1], [2], [3], [4, 5]]
 
 
 async def test_a_party_that_was_served_during_the_wait_of_another_is_behind_it(gate: Gate, ledger: Ledger) -> None:

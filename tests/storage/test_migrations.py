@@ -4,7 +4,6 @@ import asyncio
 import re
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -50,9 +49,6 @@ def database_url(new_database_url: str) -> str:
 @pytest.fixture
 async def empty(reopen: Reopen) -> Store:
     return await reopen()
-
-
-Tables = Callable[[Store], Awaitable[set[str]]]
 
 
 async def tables(store: Store) -> set[str]:

@@ -8,46 +8,26 @@ import pytest
 
 from postroad.storage.engine import open_store, postgres, queries
 from postroad.storage.operations import partitions
+from tests.storage.samples import words
 
 # What messages and their events go through, and what finds rows of the queue by their names. The rest is about small
 # tables, or asked for by people in scans, which are planned with what the tables hold by then.
-FILES = (
-    "accounts.",
-    "attempts.",
-    "idempotency.",
-    "ledger.",
-    "messages.",
-    "queue.",
-    "queue_views.ahead",
-    "queue_views.first",
-    "queue_views.make_named_ready",
-    "queue_views.make_ready",
-    "queue_views.still_unleased",
-    "recipients.",
-    "suppressions.find",
-    "hourly_counts.",
-    "webhook_attempts.",
-    "webhook_deliveries.",
-    "webhooks.",
+FILES = tuple(
+    """accounts. attempts. idempotency. ledger. messages. queue. queue_views.ahead queue_views.first
+    queue_views.make_named_ready queue_views.make_ready queue_views.still_unleased recipients. suppressions.find
+    hourly_counts. webhook_attempts. webhook_deliveries. webhooks.""".split()
 )
-# These read an index from its beginning, up to a limit or while it is small; every endpoint once a minute; accounts by
-# name; all accounts, for the message of an asynchronous bounce; accounts with mail of the last days, for
-# a gauge or while the disk is short; or the whole queue, once after a restore.
-READING_ON = {
-    "accounts.by_name",
-    "accounts.low_on_credits",
-    "accounts.search",
-    "accounts.low_credit_count",
-    "hourly_counts.bytes_by_account",
-    "messages.account_of",
-    "messages.test_bytes_by_account",
-    "queue.totals_by_account",
-    "queue.end_leases",
-    "webhooks.formats",
-    "webhooks.removed",
-    "webhook_deliveries.drop",
-    "webhook_deliveries.sweep_undelivered",
-}
+READING_ON = words(
+    {
+        "reads an index from its beginning, up to a limit or while it is small": """
+            hourly_counts.bytes_by_account messages.test_bytes_by_account queue.totals_by_account webhooks.removed""",
+        "finds accounts by a name or an id alone": "accounts.by_name accounts.search messages.account_of",
+        "reads accounts with mail of the last days, for a gauge": "accounts.low_on_credits accounts.low_credit_count",
+        "reads every endpoint: once a minute, or when an operator asks for the checks": """
+            webhook_deliveries.sweep_undelivered webhooks.formats""",
+        "reads the whole queue, once after a restore": "queue.end_leases",
+    }
+)
 SCAN = re.compile(r"(?:Bitmap Index Scan on|(?:Index|Index Only) Scan(?: Backward)? using|Seq Scan on) (\w+)")
 COMPARED = re.compile(r"\((\w+) (?:=|<=?|>=?) ")
 INDEXES = """

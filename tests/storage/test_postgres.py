@@ -1,7 +1,8 @@
-"""What only a server can suffer: outages, killed connections, time limits, dead locks, other hosts' migrations."""
+"""What only a server can suffer: outages, killed and silent connections, time limits, dead locks."""
 
 import asyncio
 import contextlib
+import random
 from collections.abc import AsyncIterator
 
 import asyncpg
@@ -11,8 +12,8 @@ from postroad import errors
 from postroad.storage.engine import open_store, postgres
 from postroad.storage.engine.postgres import PostgresStore
 from postroad.storage.engine.store import Store, Transaction, TransactionAborted
-from postroad.storage.mail import queue
 from postroad.storage.people import accounts, credentials
+from tests.chaos import networks
 from tests.postgres_server import PostgresServer
 from tests.storage import samples
 
@@ -394,42 +395,56 @@ async def test_a_sweep_does_not_wait_for_a_key_that_is_about_to_be_used_again(st
     assert await samples.count(store, "idempotency_keys") == 1
 
 
-async def test_a_plan_made_for_an_empty_queue_serves_a_long_one(store: PostgresStore, clean_postgres_url: str) -> None:
-    await turn_over(store, 20)  # more often than the server needs to keep a plan
-    await administer(
-        clean_postgres_url,
-        "INSERT INTO queue SELECT 'acc_1', 'em_' || n, 'rcp_' || n, 'later.example acc_1', NULL, 'a', 'a', 1, 0, 0, 0, "
-        "n, 10^15, NULL, NULL FROM generate_series(1, 20000) AS n",
-    )
-    before = await rows_read_without_an_index(store)
-    await turn_over(store, 3)
-    assert await rows_read_without_an_index(store) == before
+CONNECTIONS = 5
 
 
-async def turn_over(store: Store, times: int) -> None:
-    """What an engine does with a batch, again and again."""
-    for _ in range(times):
+async def all_ask_at_once(store: Store) -> None:
+    """Each has a connection of its own."""
+    together = asyncio.Barrier(CONNECTIONS)
+
+    async def ask() -> None:
         async with store.transaction() as tx:
-            rows = [samples.recipient("em_1", number) for number in range(3)]
-            await queue.insert(tx, rows, {"em_1": 1}, now=1)
-            await queue.find_work(tx, now=5)
-            await queue.promote(tx, now=5, limit=5)
-            queue_keys = await queue.queue_keys(tx, after="", limit=5)
-            claimed = await queue.claim(
-                tx, [queue.ClaimRequest(queue_key, 5) for queue_key in queue_keys], lease_until=9, worker="w"
-            )
-            keys = [one.key for one in claimed]
-            await queue.extend(tx, keys, lease_until=10, worker="w")
-            await queue.release(tx, keys[:1], now=1, worker="w")
-            await queue.postpone(tx, [(key, 10) for key in keys[1:]], worker="w")
-            await queue.remove(tx, keys)
+            await credentials.access_version(tx)
+            await together.wait()
+
+    await asyncio.gather(*(ask() for _ in range(CONNECTIONS)))
 
 
-async def rows_read_without_an_index(store: PostgresStore) -> int:
-    async with store.transaction() as tx:
-        assert isinstance(tx, postgres.PostgresTransaction)
-        await tx._connection.execute("SELECT pg_stat_force_next_flush()")
-    async with store.transaction() as tx:
-        assert isinstance(tx, postgres.PostgresTransaction)
-        count = "SELECT SUM(seq_tup_read)::bigint FROM pg_stat_user_tables WHERE relname = 'queue'"
-        return int(await tx._connection.fetchval(count))
+async def test_when_connections_have_fallen_silent_one_failure_replaces_them_all(
+    clean_postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with networks.between(clean_postgres_url, random.Random(1)) as (network, url):
+        store = await open_store.open_store(url, connections=CONNECTIONS)
+        await all_ask_at_once(store)
+        for link in network.links:
+            link.flows.clear()
+        with monkeypatch.context() as hurried:
+            hurried.setattr(postgres, "CONNECT_SECONDS", 0.2)
+            with pytest.raises(errors.TemporaryFailure):
+                async with store.transaction():
+                    pass
+        # Long timeouts again: on a busy machine new connections take their time.
+        await all_ask_at_once(store)
+        await store.close()
+
+
+async def test_a_connection_that_is_closed_between_two_steps_of_a_statement_is_an_outage(
+    clean_postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await open_store.open_current(clean_postgres_url, migrate=True)
+    prepare = asyncpg.Connection._get_statement
+
+    async def prepare_and_lose(connection: asyncpg.Connection, *arguments: object, **options: object) -> object:
+        statement = await prepare(connection, *arguments, **options)
+        connection.terminate()
+        return statement
+
+    for kind in ("transaction", "reading", "looking_up"):
+        with monkeypatch.context() as patch:
+            patch.setattr(asyncpg.Connection, "_get_statement", prepare_and_lose)
+            with pytest.raises(errors.ServiceUnavailable):
+                async with getattr(store, kind)() as tx:
+                    await credentials.access_version(tx)
+        async with getattr(store, kind)() as tx:
+            assert await credentials.access_version(tx) == 0
+    await store.close()

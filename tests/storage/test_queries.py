@@ -21,6 +21,7 @@ from postroad.storage.engine.sqlite import SqliteStore
 from postroad.storage.engine.store import ConstraintViolated, Store
 from postroad.storage.operations import consistency, installation_key, retention
 from postroad.storage.people import users
+from tests.storage.samples import words
 
 SOURCE = Path(postroad.__file__).parent
 # These run statements; everybody else asks for queries by their names.
@@ -54,84 +55,36 @@ RUN_ELSEWHERE = {
 }
 # Consistency checks read everything, and so do the views of operators. Holds are few.
 READING_ALL = ("consistency.", "holds.", "queue_views.", "space.", "webhook_views.")
-# Tables of a few rows, a request of operators, the rare asynchronous bounce, recursion over its own result, a row of no
-# table, sums over a few rows an hour or over so many of the newest rows, an index of policies of bounded length, and
-# the rare removal of an account; the order of the few endpoints of an account.
-WITHOUT_INDEX = {
-    "account_removal.idempotency_keys",
-    "account_removal.rates",
-    "accounts.by_name",
-    "accounts.low_on_credits",
-    "accounts.search",
-    "accounts.low_credit_count",
-    "access_version.bump",
-    "migrations.version",
-    "webhooks.formats",
-    "webhooks.of_account",
-    "access_version.version",
-    "acme.challenges",
-    "acme.sweep",
-    # Entries of one moment are sorted.
-    "audit_log.floor_of_all",
-    "audit_log.page_of_all",
-    # The attempts of one message are sorted.
-    "attempts.latest_ends_of_message",
-    "attempts.of_message",
-    "clock.now",
-    "dkim_keys.of_domain",
-    "dkim_keys.of_domains",
-    "disk_samples.sweep",
-    "hourly_counts.by_provider",
-    "hourly_counts.bytes_by_account",
-    "failure_counts.by_provider",
-    "installation_key.fingerprint",
-    "installation_key.lock",
-    "installation_key.previous",
-    "installation_key.replace",
-    "installation_key.sweep_previous",
-    "known_networks.remove_oldest",
-    "login_failures.lock",
-    "messages.account_of",
-    "messages.test_bytes_by_account",
-    "migrations.is_recorded",
-    "migrations.lock",
-    "mta_sts_policies.trim",
-    "notices.insert",
-    "notices.unresolved",
-    "operator_jobs.latest",
-    "processes.seen_since",
-    "processes.sweep",
-    "provider_queues.heard_since",
-    "provider_overrides.listed",
-    "provider_overrides.sweep",
-    "source_states.listed",
-    "source_states.sweep",
-    "users.operators",
-    "provider_queues.sweep",
-    "queue.find_work",
-    "queue.totals_by_account",
-    # The rows of one account, along the primary key; their groups are read once more.
-    "queue.live_bytes",
-    # Once after a restore.
-    "queue.end_leases",
-    "queue.queue_keys",
-    "queue.urgent_keys",
-    "rates.sweep",
-    # The 50 recipients of one message are sorted.
-    "recipients.leading_of_message",
-    "recipients.of_address",
-    # The sessions of one person, and their accounts, are sorted.
-    "sessions.of_login",
-    "sessions.of_user",
-    "users.accounts_of_login",
-    # Reads the operators, of whom there are a few.
-    "second_factors.operators_without",
-    "hourly_counts.sums",
-    "webhook_deliveries.endpoints",
-    "webhook_deliveries.sweep_undelivered",
-    "usage.by_tag",
-    "usage.moved_since",
-}
+WITHOUT_INDEX = words(
+    {
+        "reads a table of a few rows": """
+            access_version.bump access_version.version acme.challenges acme.sweep disk_samples.sweep
+            installation_key.fingerprint installation_key.lock installation_key.previous installation_key.replace
+            installation_key.sweep_previous migrations.is_recorded migrations.version notices.unresolved
+            operator_jobs.latest processes.seen_since processes.sweep provider_overrides.listed
+            provider_overrides.sweep provider_queues.heard_since provider_queues.sweep source_states.listed
+            source_states.sweep""",
+        "reads a row of no table, or its own result": """
+            account_removal.idempotency_keys clock.now login_failures.lock migrations.lock notices.insert
+            queue.find_work queue.queue_keys queue.urgent_keys webhook_deliveries.endpoints""",
+        "sorts or groups the few rows of one owner, which it finds by an index": """
+            attempts.latest_ends_of_message attempts.of_message dkim_keys.of_domain dkim_keys.of_domains
+            known_networks.remove_oldest queue.live_bytes recipients.leading_of_message recipients.of_address
+            sessions.of_login sessions.of_user users.accounts_of_login webhooks.of_account""",
+        "adds up a few rows an hour, or so many of the newest": """
+            failure_counts.by_provider hourly_counts.by_provider hourly_counts.bytes_by_account hourly_counts.sums
+            messages.test_bytes_by_account usage.by_tag usage.moved_since""",
+        "is a request, a check or a gauge of operators, or sorts entries of one moment for them": """
+            accounts.by_name accounts.low_credit_count accounts.low_on_credits accounts.search
+            audit_log.floor_of_all audit_log.page_of_all second_factors.operators_without users.operators
+            webhooks.formats""",
+        "is maintenance: once a minute or less, after a restore, or when an account is removed": """
+            account_removal.rates mta_sts_policies.trim queue.end_leases rates.sweep
+            webhook_deliveries.sweep_undelivered""",
+        "reads an index of the queue along its order, for a limit": "queue.totals_by_account",
+        "asks each account for the rare asynchronous bounce": "messages.account_of",
+    }
+)
 BATCHED = {"fetch_many", "execute_many", "execute_later"}
 DIALECTS = ("sqlite", "postgres")
 

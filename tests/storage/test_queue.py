@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from postroad.storage.engine.store import Store
+from postroad.storage.engine.store import Store, Transaction
 from postroad.storage.mail import messages, queue
 
 NOW = 1_800_000_000_000_000
@@ -66,20 +66,19 @@ async def test_what_is_to_be_sent_later_is_ready_at_its_time_and_knows_when_it_e
     assert [(one.recipient_id, one.expires_at) for one in await claim(store, wanted)] == [("rcp_0002", None)]
 
 
-async def test_the_bytes_of_an_account_are_those_of_its_live_mail_with_each_message_once(store: Store) -> None:
+async def test_the_bytes_of_an_account_are_those_of_its_live_mail_with_each_message_once(tx: Transaction) -> None:
     one, live = recipient(1), recipient(2, account="acc_2")
     other = messages.NewRecipient(one.message_id, "rcp_0009", "acc_1", "b@example.net", "b@example.net", "example.net")
     test = recipient(3)
-    async with store.transaction() as tx:
-        sizes = {one.message_id: 1000, live.message_id: 500, test.message_id: 7000}
-        simulations = {test.message_id: ""}
-        await queue.insert(tx, [one, other, live, test], sizes, now=NOW, simulations=simulations)
-        assert sorted(await queue.totals_by_account(tx, recipient_bytes=10), key=lambda total: total.account_id) == [
-            queue.AccountTotals("acc_1", recipients=3, max_live_bytes=2020),
-            queue.AccountTotals("acc_2", recipients=1, max_live_bytes=510),
-        ]
-        found = [await queue.live_bytes(tx, name, recipient_bytes=10) for name in ("acc_1", "acc_2", "acc_3")]
-        assert found == [1020, 510, 0]
+    sizes = {one.message_id: 1000, live.message_id: 500, test.message_id: 7000}
+    simulations = {test.message_id: ""}
+    await queue.insert(tx, [one, other, live, test], sizes, now=NOW, simulations=simulations)
+    assert sorted(await queue.totals_by_account(tx, recipient_bytes=10), key=lambda total: total.account_id) == [
+        queue.AccountTotals("acc_1", recipients=3, max_live_bytes=2020),
+        queue.AccountTotals("acc_2", recipients=1, max_live_bytes=510),
+    ]
+    found = [await queue.live_bytes(tx, name, recipient_bytes=10) for name in ("acc_1", "acc_2", "acc_3")]
+    assert found == [1020, 510, 0]
 
 
 async def test_scheduled_queues_are_domains_of_accounts_and_each_shows_once(store: Store) -> None:
@@ -227,12 +226,3 @@ async def test_so_many_are_promoted_at_a_time_the_longest_due_first(store: Store
         "rcp_0001",
         "rcp_0002",
     ]
-
-
-async def test_two_workers_never_claim_the_same(store: Store) -> None:
-    await fill(store, [recipient(number) for number in range(20)])
-    first = await claim(store, queue.ClaimRequest("example.org acc_1", 15), worker="w1")
-    second = await claim(store, queue.ClaimRequest("example.org acc_1", 15), worker="w2")
-    assert len(first) == 15
-    assert len(second) == 5
-    assert not {one.key for one in first} & {one.key for one in second}

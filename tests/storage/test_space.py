@@ -1,10 +1,10 @@
-"""The size of the database is known, and what removed rows leave goes back to the file system in small steps."""
+"""The size of the database and of its disk is known, and what removed rows leave goes back in small steps."""
 
 import apsw
 import pytest
 
 from postroad.storage.engine.sqlite import SqliteStore
-from postroad.storage.engine.store import Store
+from postroad.storage.engine.store import Store, Transaction
 from postroad.storage.mail import messages
 from postroad.storage.operations import space
 from tests.storage import samples
@@ -59,3 +59,14 @@ async def test_a_file_from_before_keeps_its_space_and_works(sqlite_store: Sqlite
     async with sqlite_store.transaction() as tx:
         assert (await space.read(tx)).is_worth_returning
         assert not await space.shrink(tx)
+
+
+async def test_the_oldest_measurement_of_a_folder_on_a_host_is_found_and_old_ones_are_deleted(tx: Transaction) -> None:
+    for host, folder, now, free in (("a", "/d", 1, 90), ("a", "/d", 5, 50), ("a", "/e", 2, 7), ("b", "/d", 0, 8)):
+        await space.add_sample(tx, host, folder, now=now, free_bytes=free)
+    await space.add_sample(tx, "a", "/d", now=5, free_bytes=40)
+    assert await space.oldest_sample(tx, "a", "/d", since=0) == (1, 90)
+    assert await space.oldest_sample(tx, "a", "/d", since=2) == (5, 40)
+    assert await space.oldest_sample(tx, "a", "/d", since=6) is None
+    assert await space.sweep_samples(tx, before=2) == 2
+    assert await space.oldest_sample(tx, "a", "/d", since=0) == (5, 40)

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from postroad.storage.engine.store import ConstraintViolated, Store
+from postroad.storage.engine.store import ConstraintViolated, Store, Transaction
 from postroad.storage.mail import suppressions
 from tests.storage import samples
 
@@ -43,12 +43,11 @@ async def test_the_first_reason_stays(store: Store) -> None:
     ]
 
 
-async def test_it_returns_which_addresses_are_new(store: Store) -> None:
-    async with store.transaction() as tx:
-        assert await suppressions.add(tx, [suppression("a@example.net")]) == [("acc_1", "a@example.net")]
-        both = [suppression("a@example.net"), suppression("b@example.net"), suppression("a@example.net", "acc_2")]
-        assert sorted(await suppressions.add(tx, both)) == [("acc_1", "b@example.net"), ("acc_2", "a@example.net")]
-        assert await suppressions.add(tx, []) == []
+async def test_it_returns_which_addresses_are_new(tx: Transaction) -> None:
+    assert await suppressions.add(tx, [suppression("a@example.net")]) == [("acc_1", "a@example.net")]
+    both = [suppression("a@example.net"), suppression("b@example.net"), suppression("a@example.net", "acc_2")]
+    assert sorted(await suppressions.add(tx, both)) == [("acc_1", "b@example.net"), ("acc_2", "a@example.net")]
+    assert await suppressions.add(tx, []) == []
 
 
 async def test_the_list_can_be_of_one_source(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""Pending webhook deliveries: claimed by endpoint, counted when claimed, and recorded by the lease holder."""
+"""Pending webhook deliveries: claimed by endpoint, counted, and recorded by the lease holder."""
 
 import asyncio
 
@@ -110,13 +110,6 @@ async def test_no_endpoint_shows_when_nothing_is_ready(store: Store) -> None:
     assert await endpoints(store) == []
     await add(store, webhook(), delivery(1, state="failed", ended_at=NOW))
     assert await endpoints(store) == []
-
-
-async def test_two_workers_never_claim_the_same(store: Store) -> None:
-    await add(store, webhook(), *(delivery(number) for number in range(20)))
-    first, second = await claim(store, 15, worker="w1"), await claim(store, 15, worker="w2")
-    assert (len(first), len(second)) == (15, 5)
-    assert not {one.key for one in first} & {one.key for one in second}
 
 
 async def test_workers_that_claim_at_the_same_time_share_what_there_is(store: Store, reopen: Reopen) -> None:
@@ -290,6 +283,21 @@ async def test_what_is_handed_back_is_ready_and_its_attempt_was_none(store: Stor
     assert (await log(store))[1].attempt_count == 0
 
 
+async def test_only_who_holds_a_delivery_drops_it(store: Store) -> None:
+    await add(store, webhook(), *(delivery(number) for number in range(1, 5)))
+    held, returned, ended = await claim(store, 3)
+    await record(store, result(ended))
+    async with store.transaction() as tx:
+        await webhooks.release(tx, [returned.key], worker="w1")
+        await webhooks.drop(tx, held.key, worker="somebody else")
+        for key in (returned.key, ended.key, delivery(4).key):
+            await webhooks.drop(tx, key, worker="w1")
+    assert len(await log(store)) == 4
+    async with store.transaction() as tx:
+        await webhooks.drop(tx, held.key, worker="w1")
+    assert [one.id for one in await log(store)] == [returned.id, ended.id, delivery(4).id]
+
+
 async def test_what_has_ended_or_was_lost_cannot_be_handed_back(store: Store) -> None:
     await add(store, webhook(), delivery(1), delivery(2))
     ended, lost = await claim(store)
@@ -311,3 +319,39 @@ async def test_whatever_happens_there_are_no_more_attempts_than_the_schedule_has
     assert await claim(store) == []
     assert [(one.state, one.attempt_count) for one in await log(store)] == [("failed", 7)]
     assert (await log(store))[0].url == URL
+
+
+async def counts(store: Store) -> dict[str, tuple[int, int]]:
+    async with store.scanning() as tx:
+        found = await webhooks.delivery_counts(tx)
+    assert all(state == count.state for state, count in found.items())
+    return {state: (count.deliveries, count.due_at) for state, count in found.items()}
+
+
+async def test_nothing_is_counted_where_nothing_waits(store: Store) -> None:
+    assert await counts(store) == {}
+    await add(store, webhook(), delivery(1, state="succeeded", ended_at=NOW), delivery(2, state="failed", ended_at=NOW))
+    assert await counts(store) == {}
+
+
+async def test_deliveries_are_counted_by_state_over_all_endpoints(store: Store) -> None:
+    for number, enabled in ((1, 1), (2, 1), (3, 0), (4, 0)):
+        mine = (f"whk_{number}", f"acc_{number}")
+        rows = [delivery(10 * number + each, *mine, due_at=NOW + 100 * number - each) for each in range(3)]
+        await add(store, webhook(*mine, enabled=enabled), *rows)
+    await claim(store, 1)
+    await add(store, delivery(99, state="waiting", due_at=NOW + 7))
+    assert await counts(store) == {"ready": (5, NOW + 98), "held": (6, NOW + 298), "waiting": (2, NOW + 7)}
+
+
+async def test_what_is_claimed_waits_for_the_end_of_its_lease(store: Store) -> None:
+    await add(store, webhook(), delivery(1))
+    await claim(store)
+    assert await counts(store) == {"waiting": (1, LEASE)}
+
+
+async def test_what_a_removed_endpoint_left_is_neither_ready_nor_held(store: Store) -> None:
+    await add(store, webhook(), delivery(1))
+    async with store.transaction() as tx:
+        await webhooks.remove(tx, "whk_1", now=NOW)
+    assert await counts(store) == {}

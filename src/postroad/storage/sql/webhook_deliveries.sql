@@ -59,9 +59,10 @@ WHERE account_id = $1 AND webhook_id = $2 AND id = $3 AND state = 'waiting' AND 
 UPDATE webhook_deliveries SET body = $4 WHERE account_id = $1 AND webhook_id = $2 AND id = $3;
 
 -- name: drop
--- Delete a claimed row.
+-- Delete a claimed row. "Neither ready nor ended" means waiting: PostgreSQL would scan the index of all waiting rows with
+-- a plan that was made while there were few.
 DELETE FROM webhook_deliveries
-WHERE account_id = $1 AND webhook_id = $2 AND id = $3 AND state = 'waiting' AND worker = $4;
+WHERE account_id = $1 AND webhook_id = $2 AND id = $3 AND state <> 'ready' AND ended_at IS NULL AND worker = $4;
 
 -- name: record
 -- The result of an attempt; only for the worker that holds the lease.

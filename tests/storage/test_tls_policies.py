@@ -1,11 +1,11 @@
-"""TLS reports: results are added up by day and domain, within bounds, and one host claims a report."""
+"""TLS reports add results up within bounds, and one host claims each; MTA-STS policies live until they expire."""
 
 from typing import Any
 
 import pytest
 
 from postroad.protocol.reports import tls_report
-from postroad.storage.engine.store import Store
+from postroad.storage.engine.store import Store, Transaction
 from postroad.storage.mail import tls_policies
 from tests.storage import samples
 from tests.storage.conftest import Reopen
@@ -126,3 +126,26 @@ async def test_old_reports_are_swept_with_their_results(store: Store) -> None:
         assert await tls_policies.sweep_reports(tx, until_day=DAY - 1) == 0
         assert await tls_policies.sweep_reports(tx, until_day=DAY) == 3
     assert [report.day for report in await claim(store)] == [DAY + 1]
+
+
+NOW = 1_800_000_000_000_000
+
+
+async def test_what_has_expired_or_is_too_much_is_swept(tx: Transaction) -> None:
+    for number in range(6):
+        row = tls_policies.StoredPolicy(f"{number}.example", "1", "text", NOW + number, NOW + 100)
+        await tls_policies.put_policy(tx, row)
+    await tls_policies.put_policy(tx, tls_policies.StoredPolicy("old.example", "1", "text", NOW, NOW + 10))
+    assert await tls_policies.sweep_policies(tx, now=NOW + 9, most=7) == 0
+    assert await tls_policies.sweep_policies(tx, now=NOW + 10, most=7) == 1
+    assert await tls_policies.sweep_policies(tx, now=NOW + 10, most=4) == 2
+    left = [await tls_policies.find_policy(tx, f"{number}.example", now=NOW + 99) for number in range(6)]
+    assert [row is not None for row in left] == [False, False, True, True, True, True]
+    assert await tls_policies.find_policy(tx, "5.example", now=NOW + 100) is None
+
+
+async def test_a_policy_that_was_fetched_earlier_does_not_replace_a_later_one(tx: Transaction) -> None:
+    later = tls_policies.StoredPolicy("example.org", "2", "later", NOW + 1, NOW + 100)
+    await tls_policies.put_policy(tx, later)
+    await tls_policies.put_policy(tx, tls_policies.StoredPolicy("example.org", "1", "earlier", NOW, NOW + 100))
+    assert await tls_policies.find_policy(tx, "example.org", now=NOW) == later

@@ -1,11 +1,10 @@
-"""Hourly counts: added by account, hour and provider, summed in buckets, and deleted."""
+"""Counts of mail: by hour and provider for charts, by day for the bounce guard; summed, and deleted."""
 
 import asyncio
 
-import pytest
-
+from postroad.model.bounces.bounce_guard import Counts
 from postroad.model.units import times
-from postroad.storage.engine.store import Store
+from postroad.storage.engine.store import Store, Transaction
 from postroad.storage.mail import mail_counts
 from tests.storage.conftest import Reopen
 
@@ -80,24 +79,6 @@ async def test_the_same_hour_may_be_named_several_times_at_once(store: Store) ->
     assert await summed(store) == [BucketTotal(0, "google", 0, 0, 10, 0, 1, 0)]
 
 
-async def test_nothing_to_count_is_no_trouble(store: Store) -> None:
-    await count(store)
-    assert await summed(store) == []
-
-
-async def test_what_is_undone_counts_nothing(store: Store) -> None:
-    await count(store, CountIncrement(account_id="acc_1", hour=5, messages=1))
-
-    async def fail() -> None:
-        async with store.transaction() as tx:
-            await mail_counts.add_hourly(tx, [CountIncrement(account_id="acc_1", hour=5, messages=10)])
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        await fail()
-    assert await summed(store) == [BucketTotal(0, "", 1, 0, 0, 0, 0, 0)]
-
-
 async def test_sums_are_cut_into_stretches_from_the_first_hour_on(store: Store) -> None:
     await count(
         store, *(CountIncrement(account_id="acc_1", hour=hour, messages=10 ** (hour - 9)) for hour in range(9, 17))
@@ -140,3 +121,51 @@ async def test_hosts_that_count_the_same_hours_at_once_lose_nothing(store: Store
         *(count(host, *order) for host, order in ((store, rows), (other, rows[::-1])) for _ in range(10))
     )
     assert [one.messages for one in await summed(store, hours=1)] == [20] * 20
+
+
+async def test_a_day_adds_up_and_returns_its_totals(tx: Transaction) -> None:
+    assert await mail_counts.add_guard_days(tx, 5, {"acc_1": Counts(3, 1, 0)}) == {"acc_1": Counts(3, 1, 0)}
+    found = await mail_counts.add_guard_days(tx, 5, {"acc_2": Counts(1, 0, 1), "acc_1": Counts(2, 0, 1)})
+    assert found == {"acc_1": Counts(5, 1, 1), "acc_2": Counts(1, 0, 1)}
+
+
+async def test_only_the_days_after_one_are_summed(tx: Transaction) -> None:
+    for day in (3, 4, 5):
+        await mail_counts.add_guard_days(tx, day, {"acc_1": Counts(10**day, 1, 0), "acc_2": Counts(1, 0, 0)})
+    found = await mail_counts.guard_sums(tx, ["acc_1", "acc_3"], after_day=3)
+    assert found == {"acc_1": Counts(110_000, 2, 0)}
+    assert await mail_counts.guard_sums(tx, ["acc_1", "acc_2"], after_day=5) == {}
+
+
+async def test_a_clean_slate_is_for_one_account(tx: Transaction) -> None:
+    for day in (1, 2):
+        await mail_counts.add_guard_days(tx, day, {"acc_1": Counts(1), "acc_2": Counts(1)})
+    await mail_counts.forget_guard_days(tx, "acc_1")
+    assert await mail_counts.guard_sums(tx, ["acc_1", "acc_2"], after_day=0) == {"acc_2": Counts(2)}
+
+
+async def test_old_days_are_swept_and_the_others_stay(tx: Transaction) -> None:
+    for day in (1, 2, 3):
+        await mail_counts.add_guard_days(tx, day, {"acc_1": Counts(day), "acc_2": Counts(day)})
+    assert await mail_counts.sweep_guard_days(tx, until_day=2, reports_until_day=0) == 4
+    assert await mail_counts.sweep_guard_days(tx, until_day=2, reports_until_day=0) == 0
+    assert await mail_counts.guard_sums(tx, ["acc_1"], after_day=0) == {"acc_1": Counts(3)}
+
+
+async def test_a_mailbox_counts_once_in_a_window_and_for_each_account(store: Store) -> None:
+    async def counts(account_id: str, day: int) -> bool:
+        async with store.transaction() as tx:
+            return await mail_counts.count_guard_report(tx, account_id, "a@example.net", day=day, after_day=day - 7)
+
+    assert [await counts("acc_1", day) for day in (10, 10, 16, 17, 18, 24)] == [True, False, False, True, False, True]
+    assert await counts("acc_2", 24)
+
+
+async def test_mailboxes_of_old_days_are_swept_and_the_others_stay(tx: Transaction) -> None:
+    async def counts(day: int, *, at: int) -> bool:
+        return await mail_counts.count_guard_report(tx, "acc_1", f"{day}@example.net", day=at, after_day=0)
+
+    for day in (1, 2, 3):
+        await counts(day, at=day)
+    assert [await mail_counts.sweep_guard_days(tx, until_day=0, reports_until_day=2) for _ in range(2)] == [2, 0]
+    assert [await counts(day, at=4) for day in (1, 2, 3)] == [True, True, False]
