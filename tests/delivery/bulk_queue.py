@@ -32,7 +32,7 @@ async def fill(
     """Accept messages with `each` recipients, `count` recipients in all; returns their addresses."""
     emails = [f"{name}{number}@{domain}" for number in range(count)]
     submissions = [
-        _submission(ctx, account_id, emails[start : start + each], now=ctx.clock() + start)
+        submission(ctx, account_id, emails[start : start + each], now=ctx.clock() + start)
         for start in range(0, count, each)
     ]
     size = max(1, BATCH // each)
@@ -43,35 +43,32 @@ async def fill(
     return emails
 
 
-def _submission(ctx: context.Context, account_id: str, emails: list[str], *, now: int) -> transaction.Submission:
+def submission(
+    ctx: context.Context, account_id: str, emails: list[str], *, now: int, mime: bytes | None = None
+) -> transaction.Submission:
+    """A message that was accepted with exactly these bytes, as the SMTP listener would accept it, or a short one."""
     message_id = ctx.new_id(identifiers.MESSAGE, now=now)
-    sender, mime = f"shop@{accepted_mail.DOMAIN}", MIME % message_id.encode()
+    sender, content = f"shop@{accepted_mail.DOMAIN}", mime if mime is not None else MIME % message_id.encode()
     message = messages.NewMessage(
         id=message_id,
         account_id=account_id,
         credential_id=account_id,
-        source=statuses.Source.API,
+        source=statuses.Source.SMTP,
         sender=sender,
         sender_key=sender,
         subject="Hello",
         recipient_count=len(emails),
         credits_reserved=len(emails),
-        size=len(mime),
+        size=len(content),
         request_id="req_" + "0" * 28,
         response=b"{}",
         created_at=ctx.clock(),
-        mime=mime,
+        mime=content,
         tags=(),
     )
+    ids = [ctx.new_id(identifiers.RECIPIENT, now=now + index) for index in range(len(emails))]
     to = [
-        messages.NewRecipient(
-            message_id,
-            ctx.new_id(identifiers.RECIPIENT, now=now + index),
-            account_id,
-            email,
-            email,
-            email.rpartition("@")[2],
-        )
-        for index, email in enumerate(emails)
+        messages.NewRecipient(message_id, recipient_id, account_id, email, email, email.rpartition("@")[2])
+        for recipient_id, email in zip(ids, emails, strict=True)
     ]
     return transaction.Submission(message, to, ctx.new_id(identifiers.LEDGER, now=now), None)

@@ -1,6 +1,6 @@
 """A delivery engine that runs in a test: a real context, a real name server, and a clock that stands until moved.
 
-    async with engine_harness.running_engine(url, port=peer.port) as harness:
+    async with engine_harness.delivering_to(url, {"RCPT": "550 5.1.1 nobody here"}) as (peer, harness):
         seen = await harness.settle(await harness.send("ada@example.net"))
 
 Mail for example.net goes to mx.example.net, which is 127.0.0.1; `zones` says otherwise. The clock decides when
@@ -11,19 +11,16 @@ verified, and at the end the log must not hold an error.
 import asyncio
 import contextlib
 import secrets
+import ssl
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
-import structlog
 
 from postroad import config, context
 from postroad.delivery import attempter, provider_queue
 from postroad.delivery import engine as delivery_engine
-from postroad.mail.accept import transaction
-from postroad.model.mail import statuses
-from postroad.model.units import identifiers
 from postroad.network.smtp import smtp_connection
 from postroad.roles import composition
 from postroad.services.accounts import account_registry as accounts
@@ -33,7 +30,8 @@ from postroad.storage.mail import attempts as stored_attempts
 from postroad.storage.mail import messages as stored_messages
 from postroad.storage.mail import queue_views, suppressions
 from postroad.storage.operations import processes as stored_provider_queues
-from tests import accepted_mail, contexts, dns_server, sections
+from tests import accepted_mail, contexts, dns_server, sections, smtp_peers
+from tests.delivery import bulk_queue, parts
 
 HELLO_NAME: Final = "relay.example.com"
 HOST: Final = "mx.example.net"
@@ -106,33 +104,10 @@ class EngineHarness:
 
     async def send_bytes(self, mime: bytes, email: str = "ada@example.net") -> str:
         """Accept a message with exactly these bytes, as the SMTP listener would."""
-        now = self.clock.now
-        message_id = self.ctx.new_id(identifiers.MESSAGE, now=now)
-        sender = f"shop@{accepted_mail.DOMAIN}"
-        message = stored_messages.NewMessage(
-            id=message_id,
-            account_id=self.account_id,
-            credential_id=self.account_id,
-            source=statuses.Source.SMTP,
-            sender=sender,
-            sender_key=sender,
-            subject="",
-            recipient_count=1,
-            credits_reserved=1,
-            size=len(mime),
-            request_id="req_" + "0" * 28,
-            response=b"{}",
-            created_at=now,
-            mime=mime,
-            tags=(),
-        )
-        recipient_id = self.ctx.new_id(identifiers.RECIPIENT, now=now)
-        domain = email.rpartition("@")[2]
-        recipient = stored_messages.NewRecipient(message_id, recipient_id, self.account_id, email, email, domain)
-        ledger_id = self.ctx.new_id(identifiers.LEDGER, now=now)
-        await self.ctx.accept_commits.submit(transaction.Submission(message, [recipient], ledger_id, None))
+        made = bulk_queue.submission(self.ctx, self.account_id, [email], now=self.clock.now, mime=mime)
+        await self.ctx.accept_commits.submit(made)
         self.ctx.mail_wakeup.set()
-        return message_id
+        return made.message.id
 
     async def see(self, message_id: str) -> Seen:
         """The message as it stands now."""
@@ -262,16 +237,36 @@ async def running_engine(
 
 
 @contextlib.asynccontextmanager
+async def delivering_to(
+    url: str,
+    script: smtp_peers.Script | None = None,
+    *,
+    extensions: tuple[str, ...] = smtp_peers.ALL_EXTENSIONS,
+    certificate: ssl.SSLContext | None = None,
+    host: str = "127.0.0.1",
+    receive_buffer: int = 0,
+    **settings: Any,
+) -> AsyncIterator[tuple[smtp_peers.Peer, EngineHarness]]:
+    """A peer that does what the script says (`smtp_peers.serving`), and an engine whose mail it gets."""
+    async with (
+        smtp_peers.serving(
+            script, extensions=extensions, tls=certificate, host=host, receive_buffer=receive_buffer
+        ) as peer,
+        running_engine(url, port=peer.port, **settings) as harness,
+    ):
+        yield peer, harness
+
+
+@contextlib.asynccontextmanager
 async def running(ctx: context.Context) -> AsyncIterator[tuple[delivery_engine.Engine, list[Any]]]:
     """An engine on a context, for the time of the block, and what it logs."""
-    capture = structlog.testing.LogCapture()
-    log = structlog.wrap_logger(None, processors=[capture], wrapper_class=structlog.make_filtering_bound_logger("info"))
+    log, lines = parts.logger()
     stopping = asyncio.Event()
     started = delivery_engine.Engine(ctx, hello_name=HELLO_NAME, log=log)
     task = asyncio.create_task(started.run(stopping))
     try:
-        yield started, capture.entries
+        yield started, lines
     finally:
         stopping.set()
         await task
-    assert [entry for entry in capture.entries if entry["log_level"] in {"error", "critical"}] == []
+    assert [entry for entry in lines if entry["log_level"] in {"error", "critical"}] == []

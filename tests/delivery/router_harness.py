@@ -18,6 +18,15 @@ ADDRESS = "192.0.2.1"
 PUBLIC = ["192.0.2.0/24", "198.51.100.0/24", "2001:db8::/32"]
 
 
+# A domain with two mail hosts, of which its MTA-STS policy may name one.
+TWO_HOSTS: dns_server.Zones = {
+    "example.org": {"MX": ["10 mx1.example.org.", "20 mx2.example.net."]},
+    "mx1.example.org": {"A": ["192.0.2.1"]},
+    "mx2.example.net": {"A": ["192.0.2.2"]},
+    "mta-sts.example.org": {"A": ["127.0.0.1"]},
+}
+
+
 @dataclass(slots=True)
 class RouterHarness:
     """What a test looks at and moves."""

@@ -65,10 +65,9 @@ def message_of(text: str) -> str:
 async def test_what_is_recorded_is_what_the_destination_took(seed: int, extensions: tuple[str, ...], url: str) -> None:
     confirmed: set[str] = set()
     schedule = [1] * (MAX_ATTEMPTS - 1)
-    async with (
-        smtp_peers.serving(whimsical(seed, confirmed), extensions=extensions) as peer,
-        engine_harness.running_engine(url, port=peer.port, retry_seconds=schedule) as harness,
-    ):
+    async with engine_harness.delivering_to(
+        url, whimsical(seed, confirmed), extensions=extensions, retry_seconds=schedule
+    ) as (peer, harness):
         names = ("ada@example.net", "bob@example.net", "cy@example.net")
         sent = [await harness.send(*names[: 1 + number % 3]) for number in range(MESSAGES)]
         for attempts in range(1, MAX_ATTEMPTS + 1):

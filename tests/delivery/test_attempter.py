@@ -82,14 +82,6 @@ def verdicts(job_result: attempter.JobResult) -> list[str]:
     return [disposition.verdict for disposition in job_result.dispositions]
 
 
-async def test_the_first_host_that_takes_the_message_decides() -> None:
-    async with trying_out() as harness, smtp_peers.serving() as peer:
-        job_result = await harness.outcome(job_for(parts.host_at(peer.port), parts.host_at(peer.port, name="mx2")))
-        assert verdicts(job_result) == [Verdict.DELIVERED]
-        assert (job_result.host, job_result.address, job_result.tls) == ("mx.example.net", "127.0.0.1", "")
-        assert (len(peer.transactions), peer.connections) == (1, 1)
-
-
 async def test_what_was_said_is_kept_of_failures_only() -> None:
     script = {"RCPT": lambda line: "550 5.1.1 nobody" if "bob" in line else "250 ok"}
     async with trying_out() as harness, smtp_peers.serving(script) as peer:

@@ -5,7 +5,6 @@ import functools
 import hashlib
 import ssl
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from postroad.network.http import https_get
-from postroad.network.smtp import smtp_connection
 from tests import dns_server, https_server, smtp_peers
 from tests.delivery import engine_harness
 from tests.smtp_peers import CLOSE, ENDLESS, RESET, SILENCE, Drip
@@ -89,10 +87,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 async def test_a_bad_start_is_classified_and_nothing_is_sent(case: Case, url: str) -> None:
     timeouts = engine_harness.SHORT_TIMEOUTS if case.reason == "reply_timed_out" else {}
-    async with (
-        smtp_peers.serving(case.script) as peer,
-        engine_harness.running_engine(url, port=peer.port, **timeouts) as harness,
-    ):
+    async with engine_harness.delivering_to(url, case.script, **timeouts) as (peer, harness):
         seen = await harness.settle(await harness.send())
         assert seen.standing == (case.status, 1, case.code)
         assert case.response in (seen.recipient.last_smtp_response or "")
@@ -143,19 +138,6 @@ async def test_a_black_hole_times_out(url: str) -> None:
             assert (seen.attempt.stage, seen.attempt.reason) == ("connect", "connection_timed_out")
 
 
-async def test_helo_is_enough_for_a_host_that_knows_no_ehlo(url: str) -> None:
-    async with (
-        smtp_peers.serving({"EHLO": "500 5.5.1 what?"}) as peer,
-        engine_harness.running_engine(url, port=peer.port) as harness,
-    ):
-        seen = await harness.settle(await harness.send())
-        assert seen.standing == ("delivered", 1, 250)
-        assert seen.message.status == "delivered"
-    assert peer.verbs()[:5] == ["EHLO", "HELO", "MAIL", "RCPT", "DATA"]
-    (taken,) = peer.transactions
-    assert "SIZE" not in taken.mail
-
-
 @pytest.fixture
 def certificate() -> ssl.SSLContext:
     """A server's context, with a certificate of an authority that nobody knows."""
@@ -178,10 +160,7 @@ async def test_broken_starttls_falls_back_to_plain_text(
     script: smtp_peers.Script, certificate: ssl.SSLContext, url: str
 ) -> None:
     timeouts: dict[str, Any] = {"timeout_seconds": 1} if script is BROKEN_TLS["silence"] else {}
-    async with (
-        smtp_peers.serving(script, tls=certificate) as peer,
-        engine_harness.running_engine(url, port=peer.port, **timeouts) as harness,
-    ):
+    async with engine_harness.delivering_to(url, script, certificate=certificate, **timeouts) as (peer, harness):
         seen = await harness.settle(await harness.send())
         assert seen.standing == ("delivered", 1, 250)
         assert (seen.attempt.tls, seen.attempt.verdict) == ("", "delivered")
@@ -195,9 +174,9 @@ async def test_broken_starttls_stops_mail_where_encryption_is_required(
     script: smtp_peers.Script, certificate: ssl.SSLContext, url: str
 ) -> None:
     timeouts: dict[str, Any] = {"timeout_seconds": 1} if script is BROKEN_TLS["silence"] else {}
-    async with (
-        smtp_peers.serving(script, tls=certificate) as peer,
-        engine_harness.running_engine(url, port=peer.port, tls="required", **timeouts) as harness,
+    async with engine_harness.delivering_to(url, script, certificate=certificate, tls="required", **timeouts) as (
+        peer,
+        harness,
     ):
         seen = await harness.settle(await harness.send())
         assert seen.recipient.attempt_count == 1
@@ -209,10 +188,7 @@ async def test_broken_starttls_stops_mail_where_encryption_is_required(
 
 
 async def test_a_host_without_starttls_gets_nothing_where_encryption_is_required(url: str) -> None:
-    async with (
-        smtp_peers.serving() as peer,
-        engine_harness.running_engine(url, port=peer.port, tls="required") as harness,
-    ):
+    async with engine_harness.delivering_to(url, tls="required") as (peer, harness):
         seen = await harness.settle(await harness.send())
         assert seen.standing == ("deferred", 1, None)
         assert "does not offer STARTTLS" in seen.attempt.response
@@ -231,57 +207,29 @@ def policy_zones() -> dns_server.Zones:
     }
 
 
-async def test_a_bad_certificate_under_mta_sts_stops_mail(
-    certificate: ssl.SSLContext, url: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("mode", ["enforce", "testing"])
+async def test_a_bad_certificate_under_mta_sts_stops_mail_where_the_policy_is_enforced(
+    mode: str, certificate: ssl.SSLContext, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with https_server.running(f"mta-sts.{DOMAIN}") as policies, smtp_peers.serving(tls=certificate) as peer:
-        policies.answer = https_server.response(POLICY)
+    async with https_server.running(f"mta-sts.{DOMAIN}") as policies:
+        policies.answer = https_server.response(POLICY.replace(b"enforce", mode.encode()))
         as_trusted = functools.partial(https_get.Client, policies.context, port=policies.port)
         monkeypatch.setattr(https_get, "Client", as_trusted)
-        async with engine_harness.running_engine(url, port=peer.port, zones=policy_zones(), mta_sts=True) as harness:
+        async with engine_harness.delivering_to(url, certificate=certificate, zones=policy_zones(), mta_sts=True) as (
+            peer,
+            harness,
+        ):
             seen = await harness.settle(await harness.send())
-            assert seen.standing == ("deferred", 1, None)
-            assert (seen.attempt.stage, seen.attempt.reason) == ("starttls", "tls_failed")
-            assert "certificate" in (seen.recipient.last_smtp_response or "")
-            assert await harness.credits() == (0, 1)
+            if mode == "enforce":
+                assert seen.standing == ("deferred", 1, None)
+                assert (seen.attempt.stage, seen.attempt.reason) == ("starttls", "tls_failed")
+                assert "certificate" in (seen.recipient.last_smtp_response or "")
+                # Nothing is sent in plain text either.
+                assert peer.verbs() == ["EHLO", "STARTTLS"]
+            else:
+                assert seen.standing == ("delivered", 1, 250)
+                assert [taken.is_encrypted for taken in peer.transactions] == [True]
     assert len(policies.requests) == 1
-    # Nothing is sent in plain text either.
-    assert peer.verbs() == ["EHLO", "STARTTLS"]
-
-
-async def test_a_good_certificate_under_mta_sts_is_verified(
-    url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    authority = trustme.CA()
-    authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
-    known = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(HOST).configure_cert(known)
-    connect = functools.partial(smtp_connection.connect, ca_file=str(tmp_path / "authority.pem"))
-    monkeypatch.setattr(smtp_connection, "connect", connect)
-    async with https_server.running(f"mta-sts.{DOMAIN}") as policies, smtp_peers.serving(tls=known) as peer:
-        policies.answer = https_server.response(POLICY)
-        as_trusted = functools.partial(https_get.Client, policies.context, port=policies.port)
-        monkeypatch.setattr(https_get, "Client", as_trusted)
-        async with engine_harness.running_engine(url, port=peer.port, zones=policy_zones(), mta_sts=True) as harness:
-            seen = await harness.settle(await harness.send())
-            assert seen.standing == ("delivered", 1, 250)
-            assert seen.attempt.tls == "TLSv1.3 verified"
-    assert [taken.is_encrypted for taken in peer.transactions] == [True]
-    assert peer.server_names == [HOST]
-
-
-async def test_a_policy_that_is_not_enforced_takes_any_certificate(
-    certificate: ssl.SSLContext, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with https_server.running(f"mta-sts.{DOMAIN}") as policies, smtp_peers.serving(tls=certificate) as peer:
-        policies.answer = https_server.response(POLICY.replace(b"enforce", b"testing"))
-        as_trusted = functools.partial(https_get.Client, policies.context, port=policies.port)
-        monkeypatch.setattr(https_get, "Client", as_trusted)
-        async with engine_harness.running_engine(url, port=peer.port, zones=policy_zones(), mta_sts=True) as harness:
-            seen = await harness.settle(await harness.send())
-            assert seen.standing == ("delivered", 1, 250)
-            assert seen.attempt.tls.startswith("TLSv1")
-    assert [taken.is_encrypted for taken in peer.transactions] == [True]
 
 
 def tlsa_of(certificate: trustme.LeafCert) -> str:
@@ -296,10 +244,7 @@ async def test_a_key_that_dns_does_not_name_stops_mail_under_dane(is_right: bool
     issued = trustme.CA().issue_cert(HOST)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     issued.configure_cert(context)
-    async with (
-        smtp_peers.serving(tls=context) as peer,
-        engine_harness.running_engine(url, port=peer.port, dane=True) as harness,
-    ):
+    async with engine_harness.delivering_to(url, certificate=context, dane=True) as (peer, harness):
         harness.dns.secure.add(DOMAIN)
         named = issued if is_right else trustme.CA().issue_cert(HOST)
         harness.dns.zones[f"_{peer.port}._tcp.{HOST}"] = {"TLSA": [tlsa_of(named)]}

@@ -127,7 +127,7 @@ async def test_mail_waits_for_the_key_that_opens_the_dkim_key(url: str, monkeypa
     def fail(*_: object) -> bytes:
         raise encryption.DecryptionError("the secret of example.com cannot be decrypted with this installation's key")
 
-    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port, sign=True) as harness:
+    async with engine_harness.delivering_to(url, sign=True) as (peer, harness):
         with monkeypatch.context() as patched:
             patched.setattr(domain_keys, "_decrypted", fail)
             message_id = await harness.send()

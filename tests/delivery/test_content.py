@@ -1,6 +1,5 @@
 """What arrives is what was accepted, byte for byte, whatever is in it and whatever the destination can take."""
 
-import asyncio
 import base64
 import email
 import email.policy
@@ -20,7 +19,7 @@ HEADER = b"From: shop@example.com\r\nTo: ada@example.net\r\nSubject: x\r\n\r\n"
 async def test_ten_mebibytes_arrive_byte_for_byte(url: str) -> None:
     content = random.Random(0).randbytes(7_600_000)
     attachment = send_request.Attachment("numbers.bin", base64.b64encode(content).decode(), "application/octet-stream")
-    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+    async with engine_harness.delivering_to(url) as (peer, harness):
         message_id = await harness.send(attachments=(attachment,))
         seen = await harness.settle(message_id)
         assert seen.standing == ("delivered", 1, 250)
@@ -36,7 +35,7 @@ async def test_ten_mebibytes_arrive_byte_for_byte(url: str) -> None:
 
 async def test_a_line_of_100_000_characters_arrives_in_lines_that_smtp_allows(url: str) -> None:
     text = "x" * 100_000
-    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+    async with engine_harness.delivering_to(url) as (peer, harness):
         assert (await harness.settle(await harness.send(text=text))).standing == ("delivered", 1, 250)
     (taken,) = peer.transactions
     assert max(map(len, taken.content.split(b"\r\n"))) <= 998
@@ -48,14 +47,14 @@ async def test_a_line_of_100_000_characters_arrives_in_lines_that_smtp_allows(ur
 
 async def test_a_long_line_of_a_complete_message_stays_as_it_is(url: str) -> None:
     raw = HEADER + b"x" * 100_000 + b"\r\n"
-    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+    async with engine_harness.delivering_to(url) as (peer, harness):
         assert (await harness.settle(await harness.send_bytes(raw))).standing == ("delivered", 1, 250)
     assert peer.transactions[0].content == raw
 
 
 async def test_only_crlf_and_doubled_dots_leave_the_service(url: str) -> None:
     body = b".\r\n..two\n.\nRCPT TO:<eve@example.net>\r.\rlast\r\n.\r\n.end"
-    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+    async with engine_harness.delivering_to(url) as (peer, harness):
         assert (await harness.settle(await harness.send_bytes(HEADER + body))).standing == ("delivered", 1, 250)
     (taken,) = peer.transactions
     wire = b"..\r\n...two\r\n..\r\nRCPT TO:<eve@example.net>\r\n..\r\nlast\r\n..\r\n..end\r\n"
@@ -63,21 +62,8 @@ async def test_only_crlf_and_doubled_dots_leave_the_service(url: str) -> None:
     assert peer.verbs() == ["EHLO", "MAIL", "RCPT", "DATA", "CONTENT", "QUIT"]
 
 
-async def test_dots_and_line_ends_of_a_text_arrive_as_lines(url: str) -> None:
-    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
-        sent = await harness.send(text=".\n.first\r\n..\r.\rlast\n.")
-        assert (await harness.settle(sent)).standing == ("delivered", 1, 250)
-    (taken,) = peer.transactions
-    assert b"\n" not in taken.wire.replace(b"\r\n", b"")
-    assert b"\r" not in taken.wire.replace(b"\r\n", b"")
-    parsed = email.message_from_bytes(taken.content, policy=email.policy.default)
-    body = parsed.get_body()
-    assert body is not None
-    assert body.get_content().splitlines() == [".", ".first", "..", ".", "last", "."]
-
-
 async def test_bcc_recipients_are_in_nothing_that_arrives(url: str) -> None:
-    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+    async with engine_harness.delivering_to(url) as (peer, harness):
         await harness.prove()
         hidden = ("hidden.one@example.net", "hidden.two@example.net")
         seen = await harness.settle(await harness.send("ada@example.net", cc=("bob@example.net",), bcc=hidden))
@@ -92,21 +78,8 @@ async def test_bcc_recipients_are_in_nothing_that_arrives(url: str) -> None:
     assert (parsed["To"], parsed["Cc"]) == ("ada@example.net", "bob@example.net")
 
 
-async def test_every_recipient_has_a_transaction_of_its_own(url: str) -> None:
-    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
-        await harness.prove()
-        recipients = [f"user{number}@example.net" for number in range(10)]
-        # Accepted together, they are claimed together, their ids mixed by chance.
-        sent = await asyncio.gather(harness.send(*recipients), harness.send(*recipients))
-        for message_id in sent:
-            seen = await harness.settle(message_id)
-            assert [one.status for one in seen.recipients] == ["delivered"] * 10
-    assert [len(taken.recipients) for taken in peer.transactions] == [1] * 21
-    assert len({taken.mail for taken in peer.transactions}) == 21
-
-
 async def test_the_envelope_sender_names_the_recipient_and_is_in_the_senders_domain(url: str) -> None:
-    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+    async with engine_harness.delivering_to(url) as (peer, harness):
         for _ in range(2):
             await harness.settle(await harness.send("ada@example.net", "bob@example.net"))
     senders = {taken.mail.partition("<")[2].partition(">")[0] for taken in peer.transactions}
@@ -121,10 +94,7 @@ EIGHT_BIT = HEADER + "grüße\r\n".encode()
 
 @pytest.mark.parametrize("extensions", [("8BITMIME", "SMTPUTF8"), ("8BITMIME",), ()], ids=str)
 async def test_plain_mail_needs_no_extension(extensions: tuple[str, ...], url: str) -> None:
-    async with (
-        smtp_peers.serving(extensions=extensions) as peer,
-        engine_harness.running_engine(url, port=peer.port) as harness,
-    ):
+    async with engine_harness.delivering_to(url, extensions=extensions) as (peer, harness):
         message_id = await harness.send(text="grüße", subject="grüße")
         assert (await harness.settle(message_id)).standing == ("delivered", 1, 250)
         raw = await messages.raw(harness.ctx, harness.account_id, message_id)
@@ -145,10 +115,7 @@ async def test_8_bit_content_that_must_not_be_changed_needs_8bitmime(
     head = "From: shop@example.com\r\n"
     signed = f"{head}Content-Type: multipart/signed; boundary=b\r\n\r\n--b\r\n\r\ngrüße\r\n--b--\r\n"
     unknown = f"{head}Content-Transfer-Encoding: x-own\r\n\r\ngrüße\r\n"
-    async with (
-        smtp_peers.serving(extensions=extensions) as peer,
-        engine_harness.running_engine(url, port=peer.port) as harness,
-    ):
+    async with engine_harness.delivering_to(url, extensions=extensions) as (peer, harness):
         # Accepted by a version that did not encode it, and what this one must not encode.
         ids = (
             await harness.send_bytes(EIGHT_BIT),
@@ -171,10 +138,7 @@ async def test_8_bit_content_that_must_not_be_changed_needs_8bitmime(
     ids=["with", "without"],
 )
 async def test_an_internationalised_address_needs_smtputf8(extensions: tuple[str, ...], status: str, url: str) -> None:
-    async with (
-        smtp_peers.serving(extensions=extensions) as peer,
-        engine_harness.running_engine(url, port=peer.port) as harness,
-    ):
+    async with engine_harness.delivering_to(url, extensions=extensions) as (peer, harness):
         seen = await harness.settle(await harness.send("jörg@example.net"))
         assert (seen.recipient.status, seen.recipient.attempt_count) == (status, 1)
         if status == "bounced":
@@ -191,10 +155,7 @@ async def test_an_internationalised_address_needs_smtputf8(extensions: tuple[str
 
 async def test_an_internationalised_recipient_bounces_alone_where_smtputf8_is_missing(url: str) -> None:
     to = ("ada@example.net", "Jörg <grüße@example.net>", "Bob <bob@example.net>")
-    async with (
-        smtp_peers.serving(extensions=("PIPELINING", "8BITMIME")) as peer,
-        engine_harness.running_engine(url, port=peer.port) as harness,
-    ):
+    async with engine_harness.delivering_to(url, extensions=("PIPELINING", "8BITMIME")) as (peer, harness):
         await harness.prove()
         seen = await harness.settle(await harness.send(*to, cc=("ärger@example.net",)))
         assert [(one.email, one.status) for one in seen.recipients] == [
@@ -220,7 +181,7 @@ async def test_an_internationalised_recipient_bounces_alone_where_smtputf8_is_mi
 
 
 async def test_an_internationalised_neighbour_is_shown_as_it_is_where_smtputf8_is_offered(url: str) -> None:
-    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+    async with engine_harness.delivering_to(url) as (peer, harness):
         await harness.prove()
         sent = await harness.send("ada@example.net", "grüße@example.net")
         seen = await harness.settle(sent)
@@ -231,10 +192,7 @@ async def test_an_internationalised_neighbour_is_shown_as_it_is_where_smtputf8_i
 
 async def test_an_internationalised_domain_needs_no_extension(url: str) -> None:
     zones = engine_harness.zones_of({engine_harness.HOST: "127.0.0.1"}, domain="xn--bcher-kva.example")
-    async with (
-        smtp_peers.serving(extensions=()) as peer,
-        engine_harness.running_engine(url, port=peer.port, zones=zones) as harness,
-    ):
+    async with engine_harness.delivering_to(url, extensions=(), zones=zones) as (peer, harness):
         seen = await harness.settle(await harness.send("Ada@Bücher.example"))
         assert seen.standing == ("delivered", 1, 250)
         # The sender sees the address as it was written.
@@ -246,10 +204,7 @@ async def test_an_internationalised_domain_needs_no_extension(url: str) -> None:
 
 async def test_a_message_beyond_the_size_that_is_offered_is_not_sent(url: str) -> None:
     extensions = ("PIPELINING", "SIZE 1000")
-    async with (
-        smtp_peers.serving(extensions=extensions) as peer,
-        engine_harness.running_engine(url, port=peer.port) as harness,
-    ):
+    async with engine_harness.delivering_to(url, extensions=extensions) as (peer, harness):
         seen = await harness.settle(await harness.send(text="word " * 1_000))
         assert seen.standing == ("bounced", 1, None)
         assert "at most 1000 octets" in (seen.recipient.last_smtp_response or "")
@@ -276,10 +231,7 @@ async def test_a_finished_message_arrives_with_doubled_dots_and_nothing_else_cha
 ) -> None:
     body = ".\r\n..two\r\nline \r\n.RCPT TO:<eve@example.net>\r\n\r\n.\r\n.end\r\n"
     head = "From: Büro <shop@example.com>\r\nBcc: eve@example.net\r\nX-Kept:  as\t it\r\n  is\r\n"
-    async with (
-        smtp_peers.serving(extensions=extensions) as peer,
-        engine_harness.running_engine(url, port=peer.port) as harness,
-    ):
+    async with engine_harness.delivering_to(url, extensions=extensions) as (peer, harness):
         sent = await send_raw(harness, f"{head}\r\n{body}", "ada@example.net", "eve@example.net")
         assert [one.status for one in (await harness.settle(sent)).recipients] == ["delivered"] * 2
         stored = await messages.raw(harness.ctx, harness.account_id, sent)
@@ -306,10 +258,7 @@ async def test_an_internationalised_address_in_a_field_needs_smtputf8(
     extensions: tuple[str, ...], status: str, url: str
 ) -> None:
     content = "From: shop@example.com\r\nReply-To: jörg@example.net\r\n\r\nHi\r\n"
-    async with (
-        smtp_peers.serving(extensions=extensions) as peer,
-        engine_harness.running_engine(url, port=peer.port) as harness,
-    ):
+    async with engine_harness.delivering_to(url, extensions=extensions) as (peer, harness):
         seen = await harness.settle(await send_raw(harness, content))
         assert (seen.recipient.status, seen.recipient.attempt_count) == (status, 1)
     assert all("SMTPUTF8" in taken.mail for taken in peer.transactions)
@@ -318,10 +267,7 @@ async def test_an_internationalised_address_in_a_field_needs_smtputf8(
 
 async def test_an_internationalised_address_of_a_finished_message_keeps_nobody_else_from_it(url: str) -> None:
     head = "From: shop@example.com\r\nTO: jörg@example.net,\r\n\tada@example.net\r\nX-Kept:  as\t it\r\n  is\r\n"
-    async with (
-        smtp_peers.serving(extensions=()) as peer,
-        engine_harness.running_engine(url, port=peer.port) as harness,
-    ):
+    async with engine_harness.delivering_to(url, extensions=()) as (peer, harness):
         sent = await send_raw(harness, f"{head}\r\nsüß\r\n", "ada@example.net", "jörg@example.net")
         assert [one.status for one in (await harness.settle(sent)).recipients] == ["delivered", "bounced"]
     (taken,) = peer.transactions

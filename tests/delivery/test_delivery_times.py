@@ -1,7 +1,6 @@
 """The time from when mail is queued until it is delivered is counted by provider, with the results themselves."""
 
 from postroad.storage.mail import mail_counts
-from tests import smtp_peers
 from tests.delivery import engine_harness
 
 GOOGLE = engine_harness.zones_of({"mx.google.com": "127.0.0.1"})
@@ -9,9 +8,9 @@ GOOGLE = engine_harness.zones_of({"mx.google.com": "127.0.0.1"})
 
 async def test_the_time_of_what_is_delivered_is_counted_and_that_of_the_rest_is_not(database_url: str) -> None:
     answers = iter(["451 4.3.0 later", "250 2.1.5 ok", "550 5.1.1 no such user"])
-    async with (
-        smtp_peers.serving({"RCPT": lambda _: next(answers)}) as peer,
-        engine_harness.running_engine(database_url, port=peer.port, zones=GOOGLE) as harness,
+    async with engine_harness.delivering_to(database_url, {"RCPT": lambda _: next(answers)}, zones=GOOGLE) as (
+        _,
+        harness,
     ):
         delayed = await harness.send()
         await harness.settle(delayed)

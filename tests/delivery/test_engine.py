@@ -43,10 +43,7 @@ async def made_engine(url: str, port: int = 25, **delivery: object) -> AsyncIter
 
 async def test_what_comes_while_it_runs_is_delivered_without_waiting_for_the_next_look(url: str) -> None:
     # A look every thousand seconds: only the arrival itself can wake the engine in time.
-    async with (
-        smtp_peers.serving() as peer,
-        engine_harness.running_engine(url, port=peer.port, poll_milliseconds=1_000_000) as harness,
-    ):
+    async with engine_harness.delivering_to(url, poll_milliseconds=1_000_000) as (_, harness):
         for _ in range(3):
             seen = await harness.settle(await harness.send())
             assert seen.recipient.status == "delivered"

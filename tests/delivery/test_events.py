@@ -8,7 +8,7 @@ from postroad.model.mail import statuses
 from postroad.services.suppressions import suppression_list as suppressions
 from postroad.storage.mail import domains, webhooks
 from postroad.storage.mail import suppressions as stored_suppressions
-from tests import smtp_peers, webhook_endpoints
+from tests import webhook_endpoints
 from tests.delivery import engine_harness
 
 PATH = re.compile(r"MAIL FROM:<([^>]+)>", re.IGNORECASE)
@@ -32,9 +32,9 @@ async def test_from_is_the_sender_that_the_destination_was_given(
         lines.append(line)
         return "250 2.1.0 ok"
 
-    async with (
-        smtp_peers.serving({"MAIL": take}) as peer,
-        engine_harness.running_engine(database_url, port=peer.port, return_path_domain=configured) as harness,
+    async with engine_harness.delivering_to(database_url, {"MAIL": take}, return_path_domain=configured) as (
+        _,
+        harness,
     ):
         webhook = await webhook_endpoints.subscribe(harness.ctx, harness.account_id)
         async with harness.ctx.store.transaction() as tx:
@@ -54,7 +54,7 @@ async def test_from_is_the_sender_that_the_destination_was_given(
 
 
 async def test_an_address_on_the_suppression_list_bounces_without_a_code_and_says_why(url: str) -> None:
-    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+    async with engine_harness.delivering_to(url) as (_, harness):
         webhook = await webhook_endpoints.subscribe(harness.ctx, harness.account_id)
         operator = stored_suppressions.Source.OPERATOR
         why = "asked to be left alone"
@@ -69,10 +69,7 @@ async def test_an_address_on_the_suppression_list_bounces_without_a_code_and_say
 
 
 async def test_the_last_of_several_attempts_is_the_one_that_is_reported(url: str) -> None:
-    async with (
-        smtp_peers.serving({"RCPT": "451 4.3.0 later"}) as peer,
-        engine_harness.running_engine(url, port=peer.port, retry_seconds=[60]) as harness,
-    ):
+    async with engine_harness.delivering_to(url, {"RCPT": "451 4.3.0 later"}, retry_seconds=[60]) as (_, harness):
         webhook = await webhook_endpoints.subscribe(harness.ctx, harness.account_id)
         message_id = await harness.send()
         await harness.settle(message_id)
@@ -91,7 +88,7 @@ async def test_the_last_of_several_attempts_is_the_one_that_is_reported(url: str
 
 @pytest.mark.parametrize("subscribed", [True, False])
 async def test_whoever_sends_events_is_woken_when_there_are_some(url: str, *, subscribed: bool) -> None:
-    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+    async with engine_harness.delivering_to(url) as (_, harness):
         webhook: webhooks.Webhook | None = None
         if subscribed:
             webhook = await webhook_endpoints.subscribe(harness.ctx, harness.account_id)

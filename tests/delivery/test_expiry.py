@@ -41,10 +41,7 @@ async def in_force(harness: engine_harness.EngineHarness) -> list[stored_holds.H
 
 @pytest.mark.usefixtures("trusted_clock")
 async def test_a_recipient_that_waits_expires_with_the_last_reply_and_its_credit_comes_back(database_url: str) -> None:
-    async with (
-        smtp_peers.serving({"RCPT": "451 4.3.0 not today"}) as peer,
-        engine_harness.running_engine(database_url, port=peer.port) as harness,
-    ):
+    async with engine_harness.delivering_to(database_url, {"RCPT": "451 4.3.0 not today"}) as (peer, harness):
         message_id = await harness.send(expires_in=3600)
         assert (await harness.settle(message_id)).standing == ("deferred", 1, 451)
         harness.pass_seconds(3600)
@@ -61,7 +58,7 @@ async def test_a_recipient_that_waits_expires_with_the_last_reply_and_its_credit
 
 @pytest.mark.usefixtures("trusted_clock")
 async def test_what_is_held_expires_in_its_time_and_is_never_sent(url: str) -> None:
-    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+    async with engine_harness.delivering_to(url) as (peer, harness):
         await holds.hold(harness.ctx, account_id=harness.account_id)
         message_id = await harness.send(expires_in=60)
         harness.pass_seconds(60)
@@ -75,10 +72,7 @@ async def test_what_is_held_expires_in_its_time_and_is_never_sent(url: str) -> N
 @pytest.mark.usefixtures("trusted_clock")
 async def test_the_last_attempt_comes_before_the_end(url: str) -> None:
     script: smtp_peers.Script = {"RCPT": ["451 4.3.0 not yet", "451 4.3.0 not yet", "250 2.1.5 ok"]}
-    async with (
-        smtp_peers.serving(script) as peer,
-        engine_harness.running_engine(url, port=peer.port, retry_seconds=[60, 7200]) as harness,
-    ):
+    async with engine_harness.delivering_to(url, script, retry_seconds=[60, 7200]) as (peer, harness):
         message_id = await harness.send(expires_in=3600)
         await harness.settle(message_id)
         harness.pass_seconds(await harness.due_in(message_id))

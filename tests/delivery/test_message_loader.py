@@ -43,14 +43,6 @@ def as_signing(signer: Signer) -> signer_pool.DkimSigner:
     return cast("signer_pool.DkimSigner", signer)
 
 
-def test_every_recipient_makes_a_job() -> None:
-    claims = [claim_of("em_1", 1), claim_of("em_2", 2), claim_of("em_1", 3)]
-    jobs = attempter.jobs_of(claims, ROUTE)
-    assert [[key[2] for key in job.keys] for job in jobs] == [["rcp_0001"], ["rcp_0002"], ["rcp_0003"]]
-    assert [job.message for job in jobs] == [("acc_1", "em_1"), ("acc_1", "em_2"), ("acc_1", "em_1")]
-    assert attempter.jobs_of([], ROUTE) == []
-
-
 @pytest.mark.parametrize(
     "size, most",
     [

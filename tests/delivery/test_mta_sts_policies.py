@@ -5,13 +5,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import structlog
 
 from postroad.delivery import tls_choice
 from postroad.model.delivery import tls_policy
 from postroad.network.http import https_get
 from tests import dns_server, https_server
-from tests.delivery import router_harness
+from tests.delivery import parts, router_harness
 
 VERIFIED = tls_policy.TlsPolicy(tls_policy.Mode.VERIFIED, names=("mx1.example.org",), reason="MTA-STS of example.org")
 DAY = 86_400
@@ -30,13 +29,7 @@ def announce(policy_id: str) -> dns_server.Types:
 async def publishing(
     answer: bytes, *, seconds: float = 30, **settings: Any
 ) -> AsyncIterator[tuple[router_harness.RouterHarness, https_server.HttpsServer]]:
-    zones: dns_server.Zones = {
-        "example.org": {"MX": ["10 mx1.example.org.", "20 mx2.example.net."]},
-        "mx1.example.org": {"A": ["192.0.2.1"]},
-        "mx2.example.net": {"A": ["192.0.2.2"]},
-        "_mta-sts.example.org": announce("1"),
-        "mta-sts.example.org": {"A": ["127.0.0.1"]},
-    }
+    zones: dns_server.Zones = {**router_harness.TWO_HOSTS, "_mta-sts.example.org": announce("1")}
     async with https_server.running("mta-sts.example.org") as server:
         server.answer = answer
         client = https_get.Client(server.context, port=server.port, seconds=seconds)
@@ -55,15 +48,6 @@ async def policies(harness: router_harness.RouterHarness) -> dict[str, tls_polic
 async def test_an_enforced_policy_leaves_only_hosts_that_it_names_and_wants_their_certificates() -> None:
     async with publishing(policy("mx1.example.org")) as (harness, _):
         assert await policies(harness) == {"mx1.example.org": VERIFIED}
-
-
-async def test_patterns_may_have_a_star() -> None:
-    async with publishing(policy("*.example.org", "*.example.net")) as (harness, _):
-        found = await policies(harness)
-    assert {name: tls.names for name, tls in found.items()} == {
-        "mx1.example.org": ("mx1.example.org",),
-        "mx2.example.net": ("mx2.example.net",),
-    }
 
 
 async def test_a_policy_that_allows_no_host_is_tried_again_later() -> None:
@@ -125,9 +109,7 @@ async def test_a_policy_that_cannot_be_fetched_is_none_and_is_not_fetched_again_
 
 
 async def test_the_log_says_why_a_policy_was_not_fetched() -> None:
-    heard = structlog.testing.LogCapture()
-    wrapper = structlog.make_filtering_bound_logger("info")
-    log = structlog.wrap_logger(None, processors=[heard], wrapper_class=wrapper)
+    log, heard = parts.logger()
     answer = https_server.response(b"", status="404 Not Found")
     async with publishing(answer, log=log) as (harness, _):
         await policies(harness)
@@ -139,7 +121,7 @@ async def test_the_log_says_why_a_policy_was_not_fetched() -> None:
         "detail": "mta-sts.example.org: status 404, text/plain",
         "cached": False,
     }
-    assert heard.entries == [event, event]
+    assert heard == [event, event]
 
 
 async def test_a_host_without_an_address_or_a_good_certificate_has_no_policy() -> None:
@@ -212,13 +194,6 @@ async def test_a_policy_that_forbids_to_be_kept_is_not_fetched_for_every_message
             harness.now[0] += 60
             await harness.route("example.org")
         assert len(server.requests) == 1
-
-
-async def test_a_domain_that_is_its_own_mail_host_may_be_named_by_its_policy() -> None:
-    async with publishing(policy("example.org")) as (harness, _):
-        harness.dns.zones["example.org"] = {"A": ["192.0.2.1"]}
-        (tls,) = (await policies(harness)).values()
-    assert tls.names == ("example.org",)
 
 
 async def test_an_upstream_has_no_policy_but_its_own() -> None:

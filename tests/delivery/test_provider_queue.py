@@ -280,22 +280,6 @@ async def test_an_idle_connection_to_another_host_makes_room(url: str) -> None:
         await finish(one)
 
 
-async def test_an_idle_connection_that_the_destination_closed_is_replaced(url: str) -> None:
-    async with parts.opened(url) as made, smtp_peers.serving() as peer:
-        one = made.new_provider_queue(connections=1)
-        jobs = await made.jobs(count=2, route=parts.route_to(parts.host_at(peer.port)))
-        give(one, jobs[:1])
-        await all_delivered(made, jobs[:1])
-        await parts.until(lambda: bool(one._idle))
-        (slot,) = one._slots
-        assert slot.connection is not None
-        slot.connection.abort()
-        give(one, jobs[1:])
-        await all_delivered(made, jobs)
-        assert peer.connections == 2
-        await finish(one)
-
-
 async def test_a_stop_returns_what_was_not_begun_and_waits_for_what_was(url: str) -> None:
     script: smtp_peers.Script = {"CONTENT": smtp_peers.Drip("250 2.0.0 taken", 0.01)}
     async with parts.opened(url) as made, smtp_peers.serving(script) as peer:

@@ -34,13 +34,7 @@ def excluded(mode: str) -> tls_report.Result:
 async def publishing(
     answer: bytes | None, *, zones: dns_server.Zones | None = None, names: str = "mta-sts.example.org", **settings: Any
 ) -> AsyncIterator[tuple[router_harness.RouterHarness, NOTED]]:
-    published: dns_server.Zones = {
-        "example.org": {"MX": ["10 mx1.example.org.", "20 mx2.example.net."]},
-        "mx1.example.org": {"A": ["192.0.2.1"]},
-        "mx2.example.net": {"A": ["192.0.2.2"]},
-        "mta-sts.example.org": {"A": ["127.0.0.1"]},
-        **(zones or {}),
-    }
+    published: dns_server.Zones = {**router_harness.TWO_HOSTS, **(zones or {})}
     if answer is not None:
         published["_mta-sts.example.org"] = {"TXT": ['"v=STSv1; id=1;"']}
     noted: NOTED = []

@@ -22,9 +22,9 @@ def refuses_example_net(reply: str) -> smtp_peers.Script:
 
 async def test_the_schedule_has_ten_attempts_and_then_the_recipient_has_failed(database_url: str) -> None:
     defaults = [60, 300, 900, 1800, 3600, 7200, 14400, 28800, 28800]
-    async with (
-        smtp_peers.serving({"RCPT": "451 4.3.0 not today"}) as peer,
-        engine_harness.running_engine(database_url, port=peer.port, retry_seconds=defaults) as harness,
+    async with engine_harness.delivering_to(database_url, {"RCPT": "451 4.3.0 not today"}, retry_seconds=defaults) as (
+        peer,
+        harness,
     ):
         message_id = await harness.send()
         for number, delay in enumerate(defaults, start=1):
@@ -48,7 +48,7 @@ async def test_the_schedule_has_ten_attempts_and_then_the_recipient_has_failed(d
 
 async def test_what_was_said_is_kept_of_the_attempt_that_failed_and_not_of_the_one_that_succeeded(url: str) -> None:
     script = refuses_example_net("451 4.3.0 not today")
-    async with smtp_peers.serving(script) as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+    async with engine_harness.delivering_to(url, script) as (_, harness):
         message_id = await harness.send()
         await harness.settle(message_id)
         harness.pass_seconds(await harness.due_in(message_id))
@@ -64,10 +64,7 @@ async def test_what_was_said_is_kept_of_the_attempt_that_failed_and_not_of_the_o
 
 async def test_a_time_that_the_destination_names_is_respected(url: str) -> None:
     script = refuses_example_net("450 4.7.1 Greylisted, please try again in 300 seconds")
-    async with (
-        smtp_peers.serving(script) as peer,
-        engine_harness.running_engine(url, port=peer.port) as harness,
-    ):
+    async with engine_harness.delivering_to(url, script) as (peer, harness):
         message_id = await harness.send()
         seen = await harness.settle(message_id)
         assert seen.standing == ("deferred", 1, 450)
@@ -85,10 +82,7 @@ async def test_a_time_that_the_destination_names_is_respected(url: str) -> None:
 
 async def test_a_destination_that_is_sent_too_much_is_left_alone_and_others_go_on(url: str) -> None:
     script = refuses_example_net("450 4.7.1 slow down, try again in 600 seconds")
-    async with (
-        smtp_peers.serving(script) as peer,
-        engine_harness.running_engine(url, port=peer.port, zones=zones_of_two()) as harness,
-    ):
+    async with engine_harness.delivering_to(url, script, zones=zones_of_two()) as (peer, harness):
         first = await harness.settle(await harness.send())
         assert first.standing == ("deferred", 1, 450)
         assert (first.attempt.reason, first.attempt.fault) == ("rate_limited", "rate")
@@ -108,7 +102,7 @@ async def test_a_destination_that_is_sent_too_much_is_left_alone_and_others_go_o
 
 async def test_a_pause_ends_by_itself(url: str) -> None:
     script = refuses_example_net("450 4.7.1 slow down, try again in 1 second")
-    async with smtp_peers.serving(script) as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+    async with engine_harness.delivering_to(url, script) as (peer, harness):
         await harness.settle(await harness.send())
         seen = await harness.settle(await harness.send("bob@example.net"))
         assert seen.standing == ("delivered", 1, 250)
@@ -120,10 +114,7 @@ async def test_a_pause_ends_by_itself(url: str) -> None:
 
 
 async def test_an_address_that_does_not_exist_is_not_tried_again(database_url: str) -> None:
-    async with (
-        smtp_peers.serving({"RCPT": "550 5.1.1 no such user"}) as peer,
-        engine_harness.running_engine(database_url, port=peer.port) as harness,
-    ):
+    async with engine_harness.delivering_to(database_url, {"RCPT": "550 5.1.1 no such user"}) as (peer, harness):
         first = await harness.settle(await harness.send("Ada@example.net"))
         assert first.standing == ("bounced", 1, 550)
         assert (first.attempt.reason, first.attempt.fault) == ("unknown_address", "address")
@@ -141,45 +132,9 @@ async def test_an_address_that_does_not_exist_is_not_tried_again(database_url: s
 
 async def test_an_address_that_is_taken_off_the_list_gets_the_next_message(url: str) -> None:
     script: smtp_peers.Script = {"RCPT": ["550 5.1.1 no such user", "250 2.1.5 ok"]}
-    async with smtp_peers.serving(script) as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+    async with engine_harness.delivering_to(url, script) as (peer, harness):
         await harness.settle(await harness.send("ada@example.net"))
         assert (await harness.settle(await harness.send("ada@example.net"))).standing == ("bounced", 0, None)
         await suppressions.remove(harness.ctx, harness.account_id, "ADA@Example.net")
         assert (await harness.settle(await harness.send("ada@example.net"))).standing == ("delivered", 1, 250)
     assert len(peer.transactions) == 1
-
-
-async def test_a_suppressed_recipient_does_not_keep_others_from_their_copy(url: str) -> None:
-    async with (
-        smtp_peers.serving({"RCPT": ["550 5.1.1 no such user", "250 2.1.5 ok"]}) as peer,
-        engine_harness.running_engine(url, port=peer.port) as harness,
-    ):
-        await harness.settle(await harness.send("ada@example.net"))
-        seen = await harness.settle(await harness.send("ada@example.net", "bob@example.net"))
-        assert [one.status for one in seen.recipients] == ["bounced", "delivered"]
-        assert seen.message.status == "partial"
-        assert await harness.credits() == (1, 0)
-    assert [taken.recipients for taken in peer.transactions] == [["RCPT TO:<bob@example.net>"]]
-
-
-async def test_a_full_mailbox_is_tried_again_with_the_next_message(url: str) -> None:
-    script: smtp_peers.Script = {"RCPT": ["552 5.2.2 mailbox full", "250 2.1.5 ok"]}
-    async with smtp_peers.serving(script) as peer, engine_harness.running_engine(url, port=peer.port) as harness:
-        first = await harness.settle(await harness.send())
-        assert (first.standing, first.attempt.reason) == (("bounced", 1, 552), "mailbox_full")
-        assert await harness.suppressed("ada@example.net") == {}
-        second = await harness.settle(await harness.send())
-        assert second.standing == ("delivered", 1, 250)
-    assert len(peer.transactions) == 1
-
-
-async def test_an_installation_may_do_without_suppression(url: str) -> None:
-    script: smtp_peers.Script = {"RCPT": "550 5.1.1 no such user"}
-    async with (
-        smtp_peers.serving(script) as peer,
-        engine_harness.running_engine(url, port=peer.port, suppress=False) as harness,
-    ):
-        for _ in range(2):
-            assert (await harness.settle(await harness.send())).standing == ("bounced", 1, 550)
-        assert await harness.suppressed("ada@example.net") == {}
-    assert peer.verbs().count("RCPT") == 2

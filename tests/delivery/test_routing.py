@@ -227,13 +227,6 @@ async def test_loopback_as_a_source_says_nothing_about_who_listens_there() -> No
 # Addresses.
 
 
-async def test_both_families_are_tried_in_turn() -> None:
-    zones = {"example.org": {"A": ["192.0.2.1", "192.0.2.2"], "AAAA": ["2001:db8::1", "2001:db8::2", "2001:db8::3"]}}
-    async with router_harness.running({**zones}) as harness:
-        route = await harness.route("example.org")
-    assert [host.address for host in route.hosts] == ["192.0.2.1", "2001:db8::1", "192.0.2.2", "2001:db8::2"]
-
-
 @pytest.mark.parametrize("source, reached", [("198.51.100.1", "192.0.2.1"), ("2001:db8:1::1", "2001:db8::1")])
 async def test_only_families_of_our_source_addresses_are_tried(source: str, reached: str) -> None:
     zones = {"example.org": {"A": ["192.0.2.1"], "AAAA": ["2001:db8::1"]}}
@@ -275,11 +268,6 @@ async def test_a_failure_of_dns_beside_a_private_address_is_one_of_dns() -> None
     }
     async with router_harness.running({**zones}) as harness:
         assert (await harness.no_route("example.org")).cause is values.Cause.DNS_FAILED
-
-
-async def test_other_addresses_of_such_a_name_are_tried() -> None:
-    async with router_harness.running({"example.org": {"A": ["127.0.0.1", router_harness.ADDRESS]}}) as harness:
-        assert [host.address for host in (await harness.route("example.org")).hosts] == [router_harness.ADDRESS]
 
 
 async def test_the_operator_may_allow_a_private_network() -> None:
@@ -489,17 +477,6 @@ async def test_an_upstream_whose_name_server_is_silent_is_used_for_a_while() -> 
         assert (await harness.route(RELAY)).hosts == route.hosts
         harness.now[0] = route.stale_until
         assert harness.router.cached(RELAY) is None
-
-
-@pytest.mark.parametrize(
-    "ttl, lifetime", [(0, host_addresses.MIN_TTL_SECONDS), (604_800, host_addresses.MAX_TTL_SECONDS)]
-)
-async def test_lifetimes_are_bounded(ttl: int, lifetime: float) -> None:
-    async with router_harness.running({"example.org": ANY}) as harness:
-        harness.dns.ttl = ttl
-        harness.dns.negative_ttl = 300
-        harness.dns.zones["example.org"] = {"MX": ["1 example.org."], "A": [router_harness.ADDRESS]}
-        assert (await harness.route("example.org")).valid_until == 1000 + lifetime
 
 
 async def test_what_is_final_is_remembered_too() -> None:

@@ -2,7 +2,6 @@
 
 from postroad.model.units import times
 from postroad.services.messages import queue_changes
-from tests import smtp_peers
 from tests.contexts import SECOND
 from tests.delivery import engine_harness
 
@@ -10,7 +9,7 @@ HOUR = 3_600
 
 
 async def test_a_message_goes_out_at_its_time_and_not_before(url: str) -> None:
-    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+    async with engine_harness.delivering_to(url) as (_, harness):
         send_at = times.to_wire(harness.clock.now + HOUR * SECOND)
         later, moved, canceled = [await harness.send(send_at=send_at) for _ in range(3)]
         await harness.prove()  # what is due is sent meanwhile
@@ -29,10 +28,7 @@ async def test_a_message_goes_out_at_its_time_and_not_before(url: str) -> None:
 async def test_the_retry_period_begins_at_its_time(url: str) -> None:
     """Longer ahead than the whole retry schedule: it is tried as often as any other."""
     later = {"RCPT": "451 4.2.0 later"}
-    async with (
-        smtp_peers.serving(later) as peer,
-        engine_harness.running_engine(url, port=peer.port, retry_seconds=[60]) as harness,
-    ):
+    async with engine_harness.delivering_to(url, later, retry_seconds=[60]) as (_, harness):
         message_id = await harness.send(send_at=times.to_wire(harness.clock.now + 24 * HOUR * SECOND))
         harness.pass_seconds(24 * HOUR)
         assert (await harness.settle(message_id)).standing == ("deferred", 1, 451)

@@ -41,10 +41,7 @@ async def test_an_address_that_a_provider_blocks_is_paused_for_it_and_others_tak
     monkeypatch.setattr(recorder, "MIN_MESSAGES", 1)
     first, second = engine_harness.loopback_addresses(2)
     ours = [source("out1", first), source("out2", second)]
-    async with (
-        smtp_peers.serving(refusing(first)) as peer,
-        engine_harness.running_engine(database_url, port=peer.port, sources=ours, zones=GOOGLE) as harness,
-    ):
+    async with engine_harness.delivering_to(database_url, refusing(first), sources=ours, zones=GOOGLE) as (_, harness):
         refused = await harness.settle(await harness.send())
         assert (refused.attempts[0].source, refused.attempts[0].reason) == ("out1", "ip_blocked")
 

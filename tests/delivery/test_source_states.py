@@ -2,7 +2,6 @@
 
 import msgspec
 
-from postroad import config
 from postroad.services.messages import queue_inspection
 from postroad.services.queue import sources
 from postroad.storage.mail import mail_counts
@@ -24,10 +23,7 @@ async def used(harness: engine_harness.EngineHarness, number: int) -> list[str]:
 
 async def test_nothing_leaves_from_a_paused_address_also_over_open_connections(database_url: str) -> None:
     ours = two(*engine_harness.loopback_addresses(2))
-    async with (
-        smtp_peers.serving() as peer,
-        engine_harness.running_engine(database_url, port=peer.port, sources=ours, idle_seconds=300) as harness,
-    ):
+    async with engine_harness.delivering_to(database_url, sources=ours, idle_seconds=300) as (peer, harness):
         assert await used(harness, 2) == ["out1", "out2"]
         assert peer.connections == 2
         await sources.pause(harness.ctx, "out1", reason="listed", until=None)
@@ -48,10 +44,7 @@ async def test_mail_waits_while_its_pool_may_not_send_and_says_why(database_url:
     first, second = engine_harness.loopback_addresses(2)
     ours = [source("out1", first), source("own", second, pool="partners")]
     rules = [{"tags": ["partner"], "pool": "partners"}]
-    async with (
-        smtp_peers.serving() as peer,
-        engine_harness.running_engine(database_url, port=peer.port, sources=ours, routes=rules) as harness,
-    ):
+    async with engine_harness.delivering_to(database_url, sources=ours, routes=rules) as (_, harness):
         await sources.drain(harness.ctx, "own", reason="moves to another host")
         await engine_harness.until(lambda: is_draining(harness, "own"))
         waiting = await harness.send(tags=["partner"])
@@ -75,10 +68,7 @@ async def is_draining(harness: engine_harness.EngineHarness, name: str) -> bool:
 
 async def test_a_pause_for_one_provider_is_for_that_one_only(url: str) -> None:
     ours = two(*engine_harness.loopback_addresses(2))
-    async with (
-        smtp_peers.serving() as peer,
-        engine_harness.running_engine(url, port=peer.port, sources=ours) as harness,
-    ):
+    async with engine_harness.delivering_to(url, sources=ours) as (_, harness):
         await sources.pause(harness.ctx, "out1", provider="google", reason="x", until=None)
         await sources.pause(harness.ctx, "out2", provider="others", reason="x", until=None)
         await engine_harness.until(lambda: is_paused(harness, "out2"))
@@ -141,7 +131,3 @@ async def counted(harness: engine_harness.EngineHarness, name: str) -> int:
     """The attempts from an address."""
     async with harness.ctx.store.reading() as tx:
         return sum(one.attempts for one in await mail_counts.sources_since(tx, 0) if one.source == name)
-
-
-def test_settings_name_the_schedule() -> None:
-    assert config.load(environment={}).warmup.source_recipients_per_day[:2] == (50, 100)

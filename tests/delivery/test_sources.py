@@ -33,10 +33,7 @@ def has_ipv6() -> bool:
 async def test_mail_leaves_from_the_addresses_of_its_pool_in_turn_with_their_names(database_url: str) -> None:
     first, second = engine_harness.loopback_addresses(2)
     ours = [source("out1", first, hello_name="out1.example.org"), source("out2", second)]
-    async with (
-        smtp_peers.serving() as peer,
-        engine_harness.running_engine(database_url, port=peer.port, sources=ours, idle_seconds=1) as harness,
-    ):
+    async with engine_harness.delivering_to(database_url, sources=ours, idle_seconds=1) as (peer, harness):
         seen = [await harness.settle(await harness.send()) for _ in range(4)]
         assert [one.attempt.source for one in seen] == ["out1", "out2", "out1", "out2"]
         assert [one.client for one in peer.transactions] == [first, second, first, second]
@@ -47,7 +44,7 @@ async def test_mail_leaves_from_the_addresses_of_its_pool_in_turn_with_their_nam
 
 
 async def test_without_sources_the_system_chooses_and_nothing_is_named(url: str) -> None:
-    async with smtp_peers.serving() as peer, engine_harness.running_engine(url, port=peer.port) as harness:
+    async with engine_harness.delivering_to(url) as (peer, harness):
         seen = await harness.settle(await harness.send())
         assert (seen.attempt.source, peer.transactions[0].client) == ("", "127.0.0.1")
 
@@ -60,10 +57,7 @@ async def test_rules_assign_accounts_sender_domains_and_tags_to_pools(database_u
         {"sender_domains": ["news.example"], "pool": "news"},
         {"tags": ["big sale"], "pool": "promotions"},
     ]
-    async with (
-        smtp_peers.serving() as peer,
-        engine_harness.running_engine(database_url, port=peer.port, sources=ours, routes=rules) as harness,
-    ):
+    async with engine_harness.delivering_to(database_url, sources=ours, routes=rules) as (peer, harness):
         await accepted_mail.allow_sending(harness.ctx, harness.account_id, domain="news.example")
         sent = [
             await harness.send(),
@@ -121,9 +115,9 @@ async def test_a_server_that_does_not_answer_one_address_gets_mail_from_the_othe
         return smtp_peers.CLOSE if client == first else "220 peer.example ESMTP"
 
     ours = [source("out1", first), source("out2", second)]
-    async with (
-        smtp_peers.serving({"BANNER": banner}) as peer,
-        engine_harness.running_engine(url, port=peer.port, sources=ours, retry_seconds=[1] * 9) as harness,
+    async with engine_harness.delivering_to(url, {"BANNER": banner}, sources=ours, retry_seconds=[1] * 9) as (
+        peer,
+        harness,
     ):
         for _ in range(4):
             message_id = await harness.send()
@@ -145,10 +139,7 @@ async def test_a_provider_slows_down_each_address_for_itself(url: str) -> None:
         return too_many if is_full else "250 2.1.0 ok"
 
     ours = [source("out1", first), source("out2", second)]
-    async with (
-        smtp_peers.serving({"BANNER": banner, "MAIL": mail}) as peer,
-        engine_harness.running_engine(url, port=peer.port, sources=ours) as harness,
-    ):
+    async with engine_harness.delivering_to(url, {"BANNER": banner, "MAIL": mail}, sources=ours) as (_, harness):
         refused = await harness.send()
         await harness.settle(refused)
         for _ in range(3):
@@ -174,10 +165,7 @@ async def test_a_provider_slows_down_each_address_for_itself(url: str) -> None:
 async def test_a_pool_of_the_other_family_defers_mail_and_says_so(url: str) -> None:
     ours = [source("out1", "127.0.0.1"), source("six", "::1", pool="six")]
     rules = [{"tags": ["six"], "pool": "six"}]
-    async with (
-        smtp_peers.serving() as peer,
-        engine_harness.running_engine(url, port=peer.port, sources=ours, routes=rules) as harness,
-    ):
+    async with engine_harness.delivering_to(url, sources=ours, routes=rules) as (_, harness):
         seen = await harness.settle(await harness.send(tags=["six"]))
         assert seen.recipient.status == "deferred"
         assert seen.attempt.response == "no source address of pool six can reach 127.0.0.1"
@@ -186,21 +174,15 @@ async def test_a_pool_of_the_other_family_defers_mail_and_says_so(url: str) -> N
 @pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
 async def test_mail_leaves_from_an_ipv6_address(url: str) -> None:
     zones = {"example.net": {"MX": ["10 mx.example.net."]}, "mx.example.net": {"AAAA": ["::1"]}}
-    async with (
-        smtp_peers.serving(host="::1") as peer,
-        engine_harness.running_engine(
-            url, port=peer.port, sources=[source("six", "::1"), source("out1", "127.0.0.1")], zones={**zones}
-        ) as harness,
-    ):
+    async with engine_harness.delivering_to(
+        url, host="::1", sources=[source("six", "::1"), source("out1", "127.0.0.1")], zones={**zones}
+    ) as (peer, harness):
         assert (await harness.settle(await harness.send())).attempt.source == "six"
         assert peer.transactions[0].client == "::1"
 
 
 async def test_the_source_address_of_an_attempt_is_shown(url: str) -> None:
-    async with (
-        smtp_peers.serving() as peer,
-        engine_harness.running_engine(url, port=peer.port, sources=[source("out1", "127.0.0.1")]) as harness,
-    ):
+    async with engine_harness.delivering_to(url, sources=[source("out1", "127.0.0.1")]) as (_, harness):
         message_id = await harness.send()
         await harness.settle(message_id)
         traced = await queue_inspection.trace(harness.ctx, message_id)
@@ -217,10 +199,7 @@ async def test_a_message_that_one_address_may_not_send_leaves_from_another(datab
     first, second = engine_harness.loopback_addresses(2)
     ours = [source("out1", first), source("out2", second)]
     blocked: smtp_peers.Script = {"BANNER": lambda client: BLOCKED if client == first else "220 peer.example ESMTP"}
-    async with (
-        smtp_peers.serving(blocked) as peer,
-        engine_harness.running_engine(database_url, port=peer.port, sources=ours) as harness,
-    ):
+    async with engine_harness.delivering_to(database_url, blocked, sources=ours) as (_, harness):
         message_id = await harness.send()
         deferred = await harness.settle(message_id)
         assert deferred.standing == ("deferred", 1, 554)
@@ -241,10 +220,7 @@ async def test_a_message_that_one_address_may_not_send_leaves_from_another(datab
 async def test_a_message_that_no_address_may_send_bounces_after_each_was_tried(url: str) -> None:
     first, second = engine_harness.loopback_addresses(2)
     ours = [source("out1", first), source("out2", second)]
-    async with (
-        smtp_peers.serving({"BANNER": BLOCKED}) as peer,
-        engine_harness.running_engine(url, port=peer.port, sources=ours) as harness,
-    ):
+    async with engine_harness.delivering_to(url, {"BANNER": BLOCKED}, sources=ours) as (_, harness):
         message_id = await harness.send()
         assert (await harness.settle(message_id)).standing == ("deferred", 1, 554)
         harness.pass_seconds(3600)
@@ -258,10 +234,7 @@ async def test_a_message_that_no_address_may_send_bounces_after_each_was_tried(u
 async def test_another_pool_another_address_family_and_a_paused_address_do_not_help(url: str) -> None:
     first, second, third = engine_harness.loopback_addresses(3)
     ours = [source("out1", first), source("news", second, pool="news"), source("out2", third), source("out6", "::1")]
-    async with (
-        smtp_peers.serving({"BANNER": BLOCKED}) as peer,
-        engine_harness.running_engine(url, port=peer.port, sources=ours) as harness,
-    ):
+    async with engine_harness.delivering_to(url, {"BANNER": BLOCKED}, sources=ours) as (_, harness):
         await sources.pause(harness.ctx, "out2", reason="x", until=None)
 
         async def is_known() -> bool:
@@ -275,8 +248,5 @@ async def test_another_pool_another_address_family_and_a_paused_address_do_not_h
 async def test_what_one_address_may_not_send_for_another_reason_bounces_at_once(url: str) -> None:
     first, second = engine_harness.loopback_addresses(2)
     ours = [source("out1", first), source("out2", second)]
-    async with (
-        smtp_peers.serving({"RCPT": "550 5.1.1 no such user"}) as peer,
-        engine_harness.running_engine(url, port=peer.port, sources=ours) as harness,
-    ):
+    async with engine_harness.delivering_to(url, {"RCPT": "550 5.1.1 no such user"}, sources=ours) as (_, harness):
         assert (await harness.settle(await harness.send())).standing == ("bounced", 1, 550)

@@ -64,10 +64,7 @@ def _quoted(value: str) -> str:
 
 async def _deliver(url: str, *, extensions: tuple[str, ...] = smtp_peers.ALL_EXTENSIONS) -> Arrived:
     """Send every message through the service to a destination that offers these."""
-    async with (
-        smtp_peers.serving(extensions=extensions) as peer,
-        engine_harness.running_engine(url, port=peer.port, clock=present(), sign=True) as harness,
-    ):
+    async with engine_harness.delivering_to(url, extensions=extensions, clock=present(), sign=True) as (peer, harness):
         async with harness.ctx.store.reading() as tx:
             domain = await domains.by_name(tx, harness.account_id, accepted_mail.DOMAIN)
         assert domain is not None

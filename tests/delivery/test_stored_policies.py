@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import structlog
 
 from postroad import errors
 from postroad.delivery import tls_choice
@@ -13,9 +12,9 @@ from postroad.model.delivery import tls_policy
 from postroad.network.http import https_get
 from postroad.protocol.dns import mta_sts
 from postroad.storage.engine import open_store, store
-from tests import dns_server, https_server, smtp_peers
+from tests import dns_server, https_server
 from tests.contexts import database_url
-from tests.delivery import engine_harness, router_harness
+from tests.delivery import engine_harness, parts, router_harness
 
 __all__ = ["database_url"]
 
@@ -45,12 +44,7 @@ class Process:
     async def starting(
         self, txt: Txt = "v=STSv1; id=1;", **options: Any
     ) -> AsyncIterator[router_harness.RouterHarness]:
-        zones: dns_server.Zones = {
-            "example.org": {"MX": ["10 mx1.example.org.", "20 mx2.example.net."]},
-            "mx1.example.org": {"A": ["192.0.2.1"]},
-            "mx2.example.net": {"A": ["192.0.2.2"]},
-            "mta-sts.example.org": {"A": ["127.0.0.1"]},
-        }
+        zones: dns_server.Zones = {**router_harness.TWO_HOSTS}
         if txt is not None:
             zones["_mta-sts.example.org"] = txt if isinstance(txt, dns_server.Fault) else {"TXT": [f'"{txt}"']}
         async with router_harness.running(
@@ -109,10 +103,7 @@ async def test_an_engine_that_has_just_started_knows_the_policy_and_sends_nothin
 ) -> None:
     policy = mta_sts.Policy(mta_sts.Mode.ENFORCE, (engine_harness.HOST,), 604_800)
     await tls_choice.StoredPolicies(database, lambda: NOW).save("example.net", policy, policy_id="1")
-    async with (
-        smtp_peers.serving() as peer,
-        engine_harness.running_engine(database_url, port=peer.port, mta_sts=True) as harness,
-    ):
+    async with engine_harness.delivering_to(database_url, mta_sts=True) as (peer, harness):
         seen = await harness.settle(await harness.send())
     assert (seen.attempt.stage, seen.attempt.reason) == ("starttls", "tls_failed")
     assert peer.transactions == []
@@ -133,9 +124,6 @@ class Reads:
             raise errors.ServiceUnavailable("the database is away")
         return self.database.reading()
 
-    def looking_up(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
-        return self.database.looking_up()
-
     def transaction(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
         if not self.is_available:
             raise errors.ServiceUnavailable("the database is away")
@@ -143,6 +131,9 @@ class Reads:
 
     def leasing(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
         return self.database.leasing()
+
+    def looking_up(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
+        return self.database.looking_up()
 
     def scanning(self, party: str = "", /) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
         return self.database.scanning(party)
@@ -173,14 +164,13 @@ async def test_mail_waits_when_nobody_can_say_whether_a_policy_is_stored(process
 
 async def test_a_policy_that_could_not_be_stored_applies_and_the_log_says_so(process: Process) -> None:
     process.database = reads = Reads(process.database)
-    heard = structlog.testing.LogCapture()
-    log = structlog.wrap_logger(None, processors=[heard], wrapper_class=structlog.make_filtering_bound_logger("info"))
+    log, heard = parts.logger()
     async with process.starting(log=log) as harness:
         # The read is answered, the write is not.
         await harness.router._policies._cached.get_or_fetch("example.org", harness.router._policies._load)  # type: ignore[union-attr]
         reads.is_available = False
         assert [host.tls for host in (await harness.route("example.org")).hosts] == [VERIFIED]
-    assert heard.entries == [
+    assert heard == [
         {
             "event": "mta_sts_policy_not_stored",
             "log_level": "warning",

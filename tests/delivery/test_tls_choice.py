@@ -94,17 +94,6 @@ async def test_when_it_is_off_nobody_is_asked(settings: dict[str, Any]) -> None:
         assert harness.dns.count("_25._tcp.mx.example.net", "TLSA") == 0
 
 
-@pytest.mark.parametrize(
-    "record",
-    [f"2 0 1 {DIGEST}", f"3 0 1 {DIGEST}", f"3 1 2 {DIGEST * 2}", "3 1 0 3059", "2 1 0 3059"],
-)
-async def test_usable_records(record: str) -> None:
-    async with publishing(record, f"0 0 1 {DIGEST}") as harness:
-        found = await only(harness)
-    assert found.mode is tls_policy.Mode.DANE
-    assert len(found.tlsa) == 1
-
-
 @pytest.mark.parametrize("record", [f"0 1 1 {DIGEST}", f"1 1 1 {DIGEST}", f"3 2 1 {DIGEST}", f"3 1 3 {DIGEST}"])
 async def test_records_of_which_none_is_usable_ask_for_encryption_alone(record: str) -> None:
     async with publishing(record) as harness:
@@ -118,12 +107,6 @@ async def test_of_many_records_some_are_kept_and_dane_still_applies() -> None:
     assert found.mode is tls_policy.Mode.DANE
     assert len(found.tlsa) == 16
     assert all(record.is_usable for record in found.tlsa)
-
-
-async def test_of_many_unusable_records_some_are_kept_for_reports() -> None:
-    async with publishing(*(f"1 1 1 {number:064x}" for number in range(20))) as harness:
-        found = await only(harness)
-    assert (found.mode, len(found.tlsa)) == (tls_policy.Mode.REQUIRED, 16)
 
 
 @pytest.mark.parametrize("missing", [True, False])

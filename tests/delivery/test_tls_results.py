@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import structlog
 import trustme
 
 from postroad import config, context
@@ -18,7 +17,7 @@ from postroad.roles import composition
 from postroad.storage.mail import tls_policies
 from tests import contexts, dns_server, smtp_peers
 from tests.contexts import clock, database_url
-from tests.delivery import engine_harness
+from tests.delivery import engine_harness, parts
 from tests.storage import samples
 
 __all__ = ["clock", "database_url"]
@@ -55,14 +54,13 @@ async def ctx(database_url: str, clock: contexts.Clock) -> AsyncIterator[context
 
 
 @pytest.fixture
-def log() -> structlog.testing.LogCapture:
-    return structlog.testing.LogCapture()
+def log() -> tuple[Any, list[Any]]:
+    return parts.logger()
 
 
 @pytest.fixture
-def counted(ctx: context.Context, log: structlog.testing.LogCapture) -> tls_results.TlsResults:
-    wrapper = structlog.make_filtering_bound_logger("info")
-    return tls_results.TlsResults(ctx, structlog.wrap_logger(None, processors=[log], wrapper_class=wrapper))
+def counted(ctx: context.Context, log: tuple[Any, list[Any]]) -> tls_results.TlsResults:
+    return tls_results.TlsResults(ctx, log[0])
 
 
 async def test_sessions_are_added_up_and_stored_together(
@@ -130,12 +128,12 @@ async def test_a_domain_with_ever_new_hosts_fills_neither_memory_nor_store(
 
 
 async def test_a_database_outage_loses_counts_and_nothing_else(
-    ctx: context.Context, counted: tls_results.TlsResults, log: structlog.testing.LogCapture
+    ctx: context.Context, counted: tls_results.TlsResults, log: tuple[Any, list[Any]]
 ) -> None:
     counted.add(DOMAIN, tls_report.Result(NONE))
     await ctx.store.close()
     await counted.flush()
-    assert [entry["event"] for entry in log.entries] == ["tls_results_lost"]
+    assert [entry["event"] for entry in log[1]] == ["tls_results_lost"]
 
 
 async def test_a_failure_that_says_nothing_about_tls_is_not_counted(counted: tls_results.TlsResults) -> None:

@@ -43,10 +43,7 @@ async def is_queued(harness: engine_harness.EngineHarness) -> bool:
 
 
 async def test_a_code_is_retried_after_seconds_and_other_mail_after_a_minute(url: str) -> None:
-    async with (
-        smtp_peers.serving({"RCPT": "451 4.3.0 not today"}) as peer,
-        engine_harness.running_engine(url, port=peer.port) as harness,
-    ):
+    async with engine_harness.delivering_to(url, {"RCPT": "451 4.3.0 not today"}) as (_, harness):
         code, letter = await harness.send(expires_in=300), await harness.send("bob@example.net", expires_in=3600)
         for message_id, seconds in ((code, 5), (letter, 60)):
             await harness.settle(message_id)

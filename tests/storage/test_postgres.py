@@ -197,7 +197,7 @@ async def test_a_statement_that_takes_too_long_is_a_temporary_failure(
             await tx.fetch("test.sleep")
 
     with monkeypatch.context() as patch:
-        patch.setattr(postgres, "COMMAND_SECONDS", 1)
+        patch.setattr(postgres, "COMMAND_SECONDS", 0.2)
         for kind in ("transaction", "reading", "looking_up"):
             with pytest.raises(errors.TemporaryFailure):
                 await sleep(kind)
@@ -245,7 +245,7 @@ async def test_a_lock_that_does_not_come_is_a_temporary_failure(
     async with store.transaction() as holder:
         await accounts.lock(holder, ["acc_1"])
         with monkeypatch.context() as patch:
-            patch.setattr(postgres, "COMMAND_SECONDS", 1)
+            patch.setattr(postgres, "COMMAND_SECONDS", 0.2)
             with pytest.raises(errors.TemporaryFailure):
                 await lock()
     await lock()

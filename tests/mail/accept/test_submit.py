@@ -342,6 +342,18 @@ async def test_an_account_without_credentials_is_the_scope_of_its_users(shop: Sh
     assert (await shop.send()).message_id != first.message_id
 
 
+async def test_a_key_lives_for_a_day(shop: Shop) -> None:
+    first = await shop.send()
+    shop.clock.pass_seconds(DAY_SECONDS - 1)
+    assert (await shop.send()).replayed
+    shop.clock.pass_seconds(1)
+    second = await shop.send(msgspec.structs.replace(REQUEST, text="A new day"))
+    assert not second.replayed
+    assert second.message_id != first.message_id
+    shop.clock.pass_seconds(DAY_SECONDS - 1)
+    assert await shop.refusal() == "idempotency_conflict"
+
+
 async def test_a_key_that_has_expired_is_not_replayed_by_a_refusal_either(shop: Shop) -> None:
     await shop.send()
     shop.clock.pass_seconds(DAY_SECONDS)
