@@ -173,11 +173,6 @@ def test_a_provider_keeps_what_is_not_mentioned_in_any_layer(tmp_path: Path) -> 
         ("PROVIDERS__LYCOS", "{ connections = 1 }", "providers.lycos: unknown setting (in environment); known: "),
         ("DELIVERY__RETRY_SECONDS", "5,soon", "delivery.retry_seconds: 'soon' is not a whole number"),
         ("DELIVERY__RETRY_SECONDS", "", "delivery.retry_seconds: empty; set at least one delay in seconds"),
-        (
-            "DELIVERY__SIGNATURE_DAYS",
-            "5",
-            "delivery.signature_days: mail could arrive after its signature has expired; set at least 6, which is",
-        ),
         ("DELIVERY__RETRY_SECONDS", "0", "delivery.retry_seconds[0]: must be 1 or more"),
         ("DELIVERY__RETRY_SECONDS", ",".join(["1"] * 101), "delivery.retry_seconds: must have at most 100 entries"),
         ("DELIVERY__TLS", "sometimes", "delivery.tls: 'sometimes' is not one of opportunistic, required, off"),
@@ -330,6 +325,16 @@ def test_a_strong_key_is_taken_from_the_setting_or_from_the_file_without_its_lin
     assert config.secret_key(security(secret_key_file=str(file))) == STRONG_KEY.encode()
 
 
+def test_a_variable_overrides_another_way_in_the_file(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text(STRONG_KEY)
+    file = written(tmp_path, '[database]\nurl_file = "absent"\n[security]\nsecret_key = "weak"\n')
+    variables = {"POSTROAD_DATABASE__URL": "sqlite:///x.db", "POSTROAD_SECURITY__SECRET_KEY_FILE": str(key)}
+    settings = load(file, environment=variables)
+    assert settings.database.url == "sqlite:///x.db"
+    assert config.secret_key(settings.security) == STRONG_KEY.encode()
+
+
 @pytest.mark.parametrize(
     "key", ["", "hunter2", "x" * 64, "changeme" * 4, STRONG_KEY[:31], "0101" * 32, " " * 40], ids=lambda key: key[:8]
 )
@@ -387,6 +392,18 @@ def test_a_setting_of_an_earlier_build_is_refused_with_what_became_of_it(tmp_pat
         with pytest.raises(config.ConfigError) as refused:
             config.load(None if variables else file, environment=variables)
         assert str(refused.value) == f"delivery.idle_seconds: is fixed at 5 seconds; remove it (in {source})"
+
+
+def test_a_former_field_of_a_table_in_a_list_is_refused_too(tmp_path: Path) -> None:
+    file = tmp_path / "postroad.toml"
+    file.write_text('[[upstreams]]\nname = "ses"\nhost = "a.example"\npassword_command = ["pass"]\n')
+    for variables, source in (({}, str(file)), ({"POSTROAD_UPSTREAMS__SES__PASSWORD_COMMAND": "x"}, "environment")):
+        with pytest.raises(config.ConfigError) as refused:
+            config.load(None if variables else file, environment=variables)
+        assert str(refused.value) == (
+            "upstreams.password_command: commands are no longer run; write the secret to a file and name it in "
+            f"password_file (in {source})"
+        )
 
 
 def test_no_setting_is_former_and_every_new_name_exists() -> None:

@@ -91,7 +91,6 @@ def test_a_file_of_authorities_has_to_be_there(tmp_path: Path) -> None:
         ({"port": 0}, "upstreams.ses.port: must be 1 or more"),
         ({"tls": "ssl"}, "upstreams.ses.tls: 'ssl' is not one of starttls, tls, off"),
         ({"host": 7}, "upstreams.ses.host: must be a string in quotes"),
-        ({"password_command": "pass ses"}, "upstreams.ses.password_command: must be a list in brackets"),
         ({"user": "x"}, "upstreams.ses.user: unknown setting"),
         ({"username": ""}, "upstreams.ses.username: empty, but there is a password"),
         ({"password": ""}, "upstreams.ses.password: empty, but there is a username"),

@@ -10,7 +10,7 @@ from postroad.dashboard.framework import live
 from postroad.dashboard.mail import find, suppressions
 from postroad.model.people import callers
 from postroad.model.search import search_query
-from postroad.services import audit_log
+from postroad.services import audit_log, usage_limits
 from postroad.services.messages import dev_inbox, previews
 from postroad.services.messages import lookup as messages
 from postroad.services.operations import cleanup
@@ -115,16 +115,16 @@ def test_the_times_are_those_of_the_settings_and_the_links() -> None:
     assert (kept.audit_log_days, "It is kept for a year (`dashboard.audit_log_days`)" in PAGE) == (365, True)
     assert f"works once, for {password_links.INVITATION_HOURS} hours" in PAGE
     assert f"A password reset link works for {password_links.RESET_HOURS} hours" in PAGE
-    assert (SETTINGS.security.token_seconds, "after an hour at the latest (`security.token_seconds`)" in PAGE) == (
-        3600,
-        True,
-    )
+    assert (sessions.TOKEN_SECONDS, "after an hour at the latest" in PAGE) == (3600, True)
 
 
 def test_the_limits_are_those_of_the_code() -> None:
     streams, mebibyte = live.STREAMS, 1024 * 1024
     assert f"A search examines {messages.MAX_EXAMINED:,} entries at a time" in PAGE
     assert limit_of("users of an account") == f"{SETTINGS.quotas.users} (`quotas.users`)"
+    assert limit_of("sender domains of an account") == f"{SETTINGS.quotas.domains} (`quotas.domains`)"
+    for kind, quota in usage_limits.QUOTAS.items():
+        assert limit_of(f"{usage_limits.QUOTA_NAMES[kind][1]} of an account").partition(";")[0] == f"{quota:,}"
     assert f"{streams.per_account} of an account, {streams.per_process} of a process" in PAGE
     assert f"A count is exact up to {messages.MAX_COUNT:,} messages" in PAGE
     most = (search_query.MAX_CHARACTERS, search_query.MAX_TERMS, search_query.MAX_WORDS)

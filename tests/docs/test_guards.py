@@ -8,7 +8,7 @@ import httpx
 import msgspec
 
 from postroad import config
-from postroad.mail.accept import send_limits, transaction
+from postroad.mail.accept import queue_limit, send_limits, transaction
 from postroad.mail.results import complaints
 from postroad.model.bounces import bounce_guard
 from postroad.model.delivery import throttle
@@ -133,10 +133,10 @@ def test_retention_is_the_default() -> None:
     kept = SETTINGS.retention
     assert f"is kept for {kept.body_days} days" in PAGE
     assert f"attempts, tags and metadata for {kept.message_days} " in PAGE
-    assert f"are deleted after {kept.test_days} days (`retention.test_days`)" in PAGE
+    assert f"are deleted after {queue_limit.TEST_MAIL_DAYS} days" in PAGE
 
 
 def test_the_storage_quotas_are_the_defaults() -> None:
     quotas = SETTINGS.quotas
     assert f"uses at most {quotas.stored_megabytes // 1024} GiB of storage (`quotas.stored_megabytes`)" in PAGE
-    assert f"its test mail {quotas.test_megabytes} MiB (`quotas.test_megabytes`)" in PAGE
+    assert f"its test mail {queue_limit.TEST_MEGABYTES} MiB" in PAGE

@@ -209,19 +209,6 @@ def test_an_ed25519_signature_covers_the_same_as_an_rsa_signature(tmp_path: Path
     assert not dkim_verifiers.opendkim_accepts(message.replace(b"Ada", b"Eve"), published, tmp_path)
 
 
-def test_a_signature_may_expire(key: rsa.RSAPrivateKey, records: dict[str, str]) -> None:
-    def expiring(expires_at: int) -> bytes:
-        unsigned = dkim.prepare(
-            dkim.cover(MESSAGE), domain="example.com", selector="pr1", signed_at=SIGNED_AT, expires_at=expires_at
-        )
-        value = key.sign(unsigned.digest, padding.PKCS1v15(), utils.Prehashed(hashes.SHA256()))
-        return dkim.finish(unsigned, value) + MESSAGE
-
-    assert b" x=4000000000; d=example.com; s=pr1;\r\n" in expiring(4_000_000_000)
-    assert dkim_verifiers.dkimpy_accepts(expiring(4_000_000_000), records)
-    assert not dkim_verifiers.dkimpy_accepts(expiring(SIGNED_AT + 1), records)
-
-
 def test_lines_of_the_field_are_short_and_folded_only_where_that_is_allowed(key: rsa.RSAPrivateKey) -> None:
     many = b"From: shop@example.com\r\n" + b"References: <1@a>\r\n" * 100
     field = signed(key, many + b"\r\n").removesuffix(many + b"\r\n")

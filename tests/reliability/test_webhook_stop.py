@@ -9,7 +9,7 @@ from tests.webhook_server import OK, ReceivedRequest
 
 # The first ones give the endpoint all the places that there are for it.
 FIRST = 60
-IN_FLIGHT = 10
+IN_FLIGHT = 20
 UNTOUCHED = 30
 HANGING = IN_FLIGHT // 2
 
@@ -22,7 +22,7 @@ async def warmed_up(scene: webhook_processes.WebhookScenario) -> list[str]:
 
 
 async def test_a_stop_lets_attempts_under_way_finish_and_begins_no_more(url: str, tmp_path: Path) -> None:
-    async with webhook_processes.running_scenario(tmp_path, url, connections_per_account=IN_FLIGHT) as scene:
+    async with webhook_processes.running_scenario(tmp_path, url) as scene:
         desk, receiver, service = scene.open_harness, scene.receiver, scene.service
         written = await warmed_up(scene)
         receiver.answer = gate = webhook_processes.Gate()
@@ -51,9 +51,7 @@ async def test_a_stop_does_not_wait_for_endpoints_that_hang_and_they_are_tried_l
     def answer_every_other(_: ReceivedRequest) -> bytes | None:
         return OK if next(numbers) % 2 else None
 
-    async with webhook_processes.running_scenario(
-        tmp_path, url, connections_per_account=IN_FLIGHT, grace_seconds=1
-    ) as scene:
+    async with webhook_processes.running_scenario(tmp_path, url, grace_seconds=1) as scene:
         desk, receiver, service = scene.open_harness, scene.receiver, scene.service
         written = await warmed_up(scene)
         receiver.answer = answer_every_other

@@ -19,11 +19,11 @@ from tests.webhooks import webhook_harness
 
 # The first ones give the endpoint all the places that there are for it.
 FIRST = 60
-IN_FLIGHT = 10
+IN_FLIGHT = 20
 LATER = 60
 # The lease is longer than the store is away.
-LONG = webhook_processes.sections(lease_seconds=600, connections_per_account=IN_FLIGHT)
-SHORT = webhook_processes.sections(connections_per_account=IN_FLIGHT)
+LONG = webhook_processes.sections(lease_seconds=600)
+SHORT = webhook_processes.sections()
 RetryingCommits = group_commit.RetryingCommits[engine.CompletedAttempt, bool]
 SQLITE = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 

@@ -19,10 +19,10 @@ from postroad.services.templates import templates
 from postroad.storage.mail import suppressions as stored_suppressions
 from postroad.storage.people import accounts as stored_accounts
 from postroad.storage.people import users
-from tests import contexts
 from tests.services.audit_entries import as_user
 
 Create = Callable[[context.Context, str, int], Awaitable[object]]
+SetQuota = Callable[[str, int], None]
 
 
 async def new_key(ctx: context.Context, account_id: str, number: int) -> str:
@@ -48,8 +48,18 @@ CREATE: Mapping[str, Create] = {
 }
 
 
-def with_quota(ctx: context.Context, kind: str, quota: int) -> context.Context:
-    return contexts.with_settings(ctx, "quotas", **{kind: quota})
+@pytest.fixture
+def set_quota(ctx: context.Context, monkeypatch: pytest.MonkeyPatch) -> SetQuota:
+    """Changes a quota of every account, be it a setting or a constant."""
+
+    def change(kind: str, quota: int) -> None:
+        if kind in usage_limits.QUOTAS:
+            monkeypatch.setattr(usage_limits, "QUOTAS", {**usage_limits.QUOTAS, kind: quota})
+        else:
+            quotas = msgspec.structs.replace(ctx.settings.quotas, **{kind: quota})
+            msgspec.structs.force_setattr(ctx.settings, "quotas", quotas)
+
+    return change
 
 
 @pytest.fixture
@@ -61,13 +71,13 @@ async def person(ctx: context.Context, account: stored_accounts.Account, owner: 
 
 @pytest.mark.parametrize("kind", CREATE)
 async def test_parallel_requests_do_not_pass_a_quota_together(
-    person: context.Context, account: stored_accounts.Account, kind: str
+    person: context.Context, account: stored_accounts.Account, kind: str, set_quota: SetQuota
 ) -> None:
     # Of credentials and users there is one already.
     quota = 3 if kind in {"credentials", "users"} else 2
-    limited = with_quota(person, kind, quota)
+    set_quota(kind, quota)
     results = await asyncio.gather(
-        *(CREATE[kind](limited, account.id, number) for number in range(6)), return_exceptions=True
+        *(CREATE[kind](person, account.id, number) for number in range(6)), return_exceptions=True
     )
     refused = [result for result in results if isinstance(result, BaseException)]
     verb = "revoke" if kind in {"credentials", "api_keys"} else "remove"
@@ -76,7 +86,9 @@ async def test_parallel_requests_do_not_pass_a_quota_together(
     assert len(refused) == 4
 
 
-async def test_a_quota_binds_api_keys_too(ctx: context.Context, account: stored_accounts.Account) -> None:
+async def test_a_quota_binds_api_keys_too(
+    ctx: context.Context, account: stored_accounts.Account, set_quota: SetQuota
+) -> None:
     await credentials.create(ctx, account.id, "main")
     who = callers.Caller(
         account_id=account.id,
@@ -85,7 +97,8 @@ async def test_a_quota_binds_api_keys_too(ctx: context.Context, account: stored_
         permissions=frozenset(),
         key=callers.ApiKey("key_1", "deploy", callers.SCOPES),
     )
-    limited = with_quota(context.acting_as(ctx, who, request_id="", client_address=""), "templates", 1)
+    set_quota("templates", 1)
+    limited = context.acting_as(ctx, who, request_id="", client_address="")
     await CREATE["templates"](limited, account.id, 1)
     with pytest.raises(errors.Conflict, match=r"^the quota of this account is 1 template;"):
         await CREATE["templates"](limited, account.id, 2)
@@ -93,49 +106,59 @@ async def test_a_quota_binds_api_keys_too(ctx: context.Context, account: stored_
 
 @pytest.mark.parametrize("kind", CREATE)
 async def test_an_operator_is_not_limited(
-    ctx: context.Context, person: context.Context, account: stored_accounts.Account, kind: str
+    ctx: context.Context,
+    person: context.Context,
+    account: stored_accounts.Account,
+    kind: str,
+    set_quota: SetQuota,
 ) -> None:
+    set_quota(kind, 1)
     for number in range(3):
-        await CREATE[kind](with_quota(ctx, kind, 1), account.id, number)
+        await CREATE[kind](ctx, account.id, number)
 
 
 async def test_a_template_can_be_saved_again_at_the_quota(
-    person: context.Context, account: stored_accounts.Account
+    person: context.Context, account: stored_accounts.Account, set_quota: SetQuota
 ) -> None:
-    limited = with_quota(person, "templates", 1)
+    set_quota("templates", 1)
     for _ in range(2):
-        await CREATE["templates"](limited, account.id, 1)
-    await templates.remove(limited, account.id, "t1")
-    await CREATE["templates"](limited, account.id, 2)
+        await CREATE["templates"](person, account.id, 1)
+    await templates.remove(person, account.id, "t1")
+    await CREATE["templates"](person, account.id, 2)
 
 
 async def test_ten_revoked_credentials_or_keys_count_as_one(
-    person: context.Context, account: stored_accounts.Account
+    person: context.Context, account: stored_accounts.Account, set_quota: SetQuota
 ) -> None:
-    limited = with_quota(with_quota(person, "credentials", 2), "api_keys", 1)
+    set_quota("credentials", 2)
+    set_quota("api_keys", 1)
     for number in range(10):
-        await api_keys.revoke(limited, account.id, await new_key(limited, account.id, number))
-        await credentials.revoke(limited, account.id, await new_credential(limited, account.id, number))
+        await api_keys.revoke(person, account.id, await new_key(person, account.id, number))
+        await credentials.revoke(person, account.id, await new_credential(person, account.id, number))
     for create in (new_key, new_credential):
         with pytest.raises(errors.Conflict):
-            await create(limited, account.id, 11)
+            await create(person, account.id, 11)
 
 
 async def test_a_full_suppression_list_takes_no_more_from_users_and_all_from_the_service(
-    ctx: context.Context, person: context.Context, account: stored_accounts.Account
+    ctx: context.Context,
+    person: context.Context,
+    account: stored_accounts.Account,
+    set_quota: SetQuota,
 ) -> None:
-    limited, own = with_quota(person, "suppressions", 2), stored_suppressions.Source.ACCOUNT
-    await suppression_csv.import_csv(limited, account.id, b"a@example.net\nb@example.net\n")
+    own = stored_suppressions.Source.ACCOUNT
+    set_quota("suppressions", 2)
+    await suppression_csv.import_csv(person, account.id, b"a@example.net\nb@example.net\n")
     with pytest.raises(errors.Conflict, match="2 suppressed addresses"):
-        await suppressions.add(limited, account.id, "c@example.net", reason="asked", source=own)
+        await suppressions.add(person, account.id, "c@example.net", reason="asked", source=own)
     with pytest.raises(errors.Conflict, match="2 suppressed addresses"):
-        await suppression_csv.import_csv(limited, account.id, b"c@example.net\n")
-    await suppressions.add(with_quota(ctx, "suppressions", 2), account.id, "c@example.net", reason="asked", source=own)
+        await suppression_csv.import_csv(person, account.id, b"c@example.net\n")
+    await suppressions.add(ctx, account.id, "c@example.net", reason="asked", source=own)
     assert len(await suppressions.page(ctx, account.id, after="", limit=9)) == 3
 
 
 def test_every_quota_has_a_name_and_a_generous_default(settings: config.Settings) -> None:
-    assert msgspec.structs.asdict(settings.quotas) == {
+    assert {**usage_limits.QUOTAS, **msgspec.structs.asdict(settings.quotas)} == {
         "domains": 500,
         "credentials": 500,
         "api_keys": 1_000,
@@ -143,11 +166,9 @@ def test_every_quota_has_a_name_and_a_generous_default(settings: config.Settings
         "webhooks": 10,
         "users": 200,
         "suppressions": 1_000_000,
-        "stored_megabytes": 10_240,
-        "test_megabytes": 256,
+        "stored_megabytes": 10_240,  # mail/accept/test_queue_limit.py
     }
-    of_mail = {"stored_megabytes", "test_megabytes"}  # services/acceptance/test_queue_limit.py
-    assert usage_limits.QUOTA_NAMES.keys() | of_mail == msgspec.structs.asdict(settings.quotas).keys()
+    assert usage_limits.QUOTA_NAMES.keys() == {*usage_limits.QUOTAS, "domains", "users"}
 
 
 # Costly work takes turns, within an account and within a process.

@@ -95,7 +95,7 @@ async def test_a_new_endpoint_is_served_while_all_others_hang_on_more_endpoints_
 
 
 async def test_ten_endpoints_of_an_account_share_the_slots_of_one(url: str) -> None:
-    async with webhook_harness.opened(url, connections=20, connections_per_account=4) as harness:
+    async with webhook_harness.opened(url) as harness:
         first = await harness.endpoint(NOWHERE)
         others = [await webhook_endpoints.subscribe_another(harness.ctx, first.account_id) for _ in range(9)]
         alone = await harness.endpoint(NOWHERE)

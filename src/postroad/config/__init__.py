@@ -97,29 +97,22 @@ def secret_key(settings: Security) -> bytes:
     text = settings.secret_key
     if settings.secret_key_file:
         text = sources.read_file(settings.secret_key_file, name="security.secret_key_file").strip()
-    elif settings.secret_key_command:
-        text = sources.run_command(settings.secret_key_command, name="security.secret_key_command").strip()
     key = text.encode()
     if len(key) < SECRET_KEY_BYTES or len(set(key)) < SECRET_KEY_BYTES // 4:
         raise ConfigError(
             f"security.secret_key: missing or too weak; set at least {SECRET_KEY_BYTES} random bytes, "
             "for example from 'openssl rand -base64 48', in the file, as POSTROAD_SECURITY__SECRET_KEY, "
-            "in the file named by security.secret_key_file, or with security.secret_key_command"
+            "or in the file named by security.secret_key_file"
         )
     return key
 
 
 def _with_database_url(settings: Settings) -> Settings:
-    """The same with the URL from a file or a command, if one is named."""
+    """The same with the URL from a file, if one is named."""
     given = settings.database
-    if not (given.url_file or given.url_command):
+    if not given.url_file:
         return settings
     is_set = given.url != defaults()["database"]["url"]
-    sources.check_single_source(
-        "database", {"url": is_set, "url_file": given.url_file, "url_command": given.url_command}
-    )
-    if given.url_file:
-        url = sources.read_file(given.url_file, name="database.url_file")
-    else:
-        url = sources.run_command(given.url_command, name="database.url_command")
-    return msgspec.structs.replace(settings, database=msgspec.structs.replace(given, url=url.strip()))
+    sources.check_single_source("database", {"url": is_set, "url_file": given.url_file})
+    url = sources.read_file(given.url_file, name="database.url_file").strip()
+    return msgspec.structs.replace(settings, database=msgspec.structs.replace(given, url=url))

@@ -100,7 +100,6 @@ class Upstream(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     username: str = ""
     password: str = ""
     password_file: str = ""
-    password_command: tuple[str, ...] = ()
     connections: _Limit = 20
     messages_per_second: _Limit = 10_000
     messages_per_connection: _Limit = 10_000
@@ -143,9 +142,6 @@ def upstream_credentials(upstream: Upstream) -> authentication.Credentials | Non
     if upstream.password_file:
         place, source = f"{place}.password_file", f"{upstream.password_file} has to contain"
         password = sources.read_file(upstream.password_file, name=place).rstrip("\r\n")
-    elif upstream.password_command:
-        place, source = f"{place}.password_command", f"{upstream.password_command[0]} has to print"
-        password = sources.run_command(upstream.password_command, name=place).rstrip("\r\n")
     if not _SECRET.fullmatch(password):
         raise ConfigError(f"{place}: {source} the password, in one line")
     return authentication.Credentials(upstream.username, password)
@@ -190,15 +186,13 @@ def _check_upstream(upstream: Upstream) -> None:
 
 def _check_login(upstream: Upstream) -> None:
     name = upstream.name
-    passwords = {one: getattr(upstream, one) for one in ("password", "password_file", "password_command")}
+    passwords = {one: getattr(upstream, one) for one in ("password", "password_file")}
     sources.check_single_source(f"upstreams.{name}", passwords)
     has_password = any(passwords.values())
     if has_password and not upstream.username:
         raise ConfigError(f"upstreams.{name}.username: empty, but there is a password; set both or neither")
     if upstream.username and not has_password:
-        raise ConfigError(
-            f"upstreams.{name}.password: empty, but there is a username; set it, password_file or password_command"
-        )
+        raise ConfigError(f"upstreams.{name}.password: empty, but there is a username; set it or password_file")
     for key, text in (("username", upstream.username), ("password", upstream.password)):
         if text and not _SECRET.fullmatch(text):
             raise ConfigError(f"upstreams.{name}.{key}: has control characters or more than 1000 characters")

@@ -8,6 +8,7 @@ from typing import Final
 
 # Most were never changed by anybody: a constant with its reason stands in the module that uses it.
 _TESTING: Final = "is only for tests now; remove it, or write testing.{}"
+_COMMAND: Final = "commands are no longer run; write the secret to a file and name it in {}"
 SENTENCES: Final[Mapping[str, str]] = {
     "dashboard.session_days": "is fixed at 14 days; remove it",
     "delivery.connect_seconds": "is fixed at 30 seconds; remove it",
@@ -42,4 +43,19 @@ SENTENCES: Final[Mapping[str, str]] = {
     "inbound.grace_seconds": "is shutdown.grace_seconds now, for all; rename it",
     "submission.grace_seconds": "is shutdown.grace_seconds now, for all; rename it",
     "webhooks.grace_seconds": "is shutdown.grace_seconds now, for all; rename it",
+    "database.url_command": _COMMAND.format("database.url_file"),
+    "security.secret_key_command": _COMMAND.format("security.secret_key_file"),
+    "upstreams.password_command": _COMMAND.format("password_file"),
+    "delivery.signature_days": "is fixed: signatures do not expire; remove it",
+    "notices.queue_minutes": "is fixed at 30 minutes; remove it",
+    "quotas.api_keys": "is fixed at 1000; remove it",
+    "quotas.credentials": "is fixed at 500; remove it",
+    "quotas.suppressions": "is fixed at 1000000; remove it",
+    "quotas.templates": "is fixed at 1000; remove it",
+    "quotas.webhooks": "is fixed at 10; remove it",
+    "quotas.test_megabytes": "is fixed at 256 MiB; remove it",
+    "retention.test_days": "is fixed at 3 days; remove it",
+    "security.token_seconds": "is fixed at 3600 seconds; remove it",
+    "tls_reports.organization": "is the domain of tls_reports.from now; remove it",
+    "webhooks.connections_per_account": "is a tenth of webhooks.connections now, and at least 20; remove it",
 }

@@ -128,7 +128,7 @@ def secret_files(settings: Settings) -> list[tuple[str, Path]]:
 
 def _has_secrets(settings: Settings) -> bool:
     chosen = settings.database
-    has_password = not (chosen.url_file or chosen.url_command) and _PASSWORD.search(chosen.url) is not None
+    has_password = not chosen.url_file and _PASSWORD.search(chosen.url) is not None
     has_password = has_password or any(upstream.password for upstream in settings.upstreams)
     has_password = has_password or bool(settings.sso.client_secret)
     return bool(settings.security.secret_key or settings.metrics.token or settings.notices.webhook_url or has_password)

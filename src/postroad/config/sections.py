@@ -4,7 +4,6 @@
 """
 
 import ipaddress
-import math
 import re
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -99,7 +98,6 @@ class Notices(Section, frozen=True):
     """Notices to operators and owners."""
 
     webhook_url: str
-    queue_minutes: Annotated[int, msgspec.Meta(ge=0, le=100_000)]
 
     def check(self) -> None:
         if self.webhook_url and not self.webhook_url.startswith(("https://", "http://")):
@@ -220,8 +218,6 @@ def _is_this_host(host: str) -> bool:
 
 DATABASE_SCHEMES: Final = ("sqlite:///", "postgresql://", "postgres://")
 MAX_INTEGER: Final = 1_000_000_000
-# How long the hosts behind the next hop may keep mail (RFC 5321 section 4.5.4.1).
-MAX_RELAY_DAYS: Final = 5
 Positive = Annotated[int, msgspec.Meta(ge=1, le=MAX_INTEGER)]
 Percent = Annotated[float, msgspec.Meta(gt=0, le=100)]
 Port = Annotated[int, msgspec.Meta(ge=1, le=65_535)]
@@ -248,12 +244,11 @@ class Database(Section, frozen=True):
 
     url: str
     url_file: str
-    url_command: tuple[str, ...]
     connections: Positive
     migrate_at_start: bool
 
     def check(self) -> None:
-        source = "url_file" if self.url_file else "url_command" if self.url_command else "url"
+        source = "url_file" if self.url_file else "url"
         if not self.url.startswith("sqlite:") and not _is_url(self.url):
             raise ConfigError(
                 f"database.{source}: not a URL; in a password, write [ as %5B and ] as %5D, and a port from 1 to 65535"
@@ -323,13 +318,11 @@ class Security(Section, frozen=True):
 
     secret_key: str
     secret_key_file: str
-    secret_key_command: tuple[str, ...]
-    token_seconds: Positive
     operator_second_factor: bool
     confirmation_minutes: Annotated[int, msgspec.Meta(ge=1, le=20_160)]
 
     def check(self) -> None:
-        given = {name: getattr(self, name) for name in ("secret_key", "secret_key_file", "secret_key_command")}
+        given = {name: getattr(self, name) for name in ("secret_key", "secret_key_file")}
         config_sources.check_single_source("security", given)
 
 
@@ -374,7 +367,6 @@ class Delivery(Section, frozen=True):
     mta_sts: bool
     dane: bool
     return_path_domain: str
-    signature_days: Annotated[int, msgspec.Meta(ge=0, le=3650)]
     retry_seconds: Annotated[tuple[Positive, ...], msgspec.Meta(max_length=100)]
     connections: Positive
 
@@ -382,12 +374,6 @@ class Delivery(Section, frozen=True):
         self._check_names()
         if not self.retry_seconds:
             raise ConfigError("delivery.retry_seconds: empty; set at least one delay in seconds")
-        min_days = math.ceil(sum(self.retry_seconds) / 86_400) + MAX_RELAY_DAYS
-        if 0 < self.signature_days < min_days:
-            raise ConfigError(
-                f"delivery.signature_days: mail could arrive after its signature has expired; set at least {min_days}, "
-                "which is the length of delivery.retry_seconds and five days for relays, or 0"
-            )
 
     def _check_names(self) -> None:
         for resolver in self.resolvers:
@@ -441,7 +427,11 @@ class Webhooks(Section, frozen=True):
     ca_file: str
     retry_seconds: Annotated[tuple[Positive, ...], msgspec.Meta(max_length=6)]
     connections: Positive
-    connections_per_account: Positive
+
+    @property
+    def connections_per_account(self) -> int:
+        """As many as one endpoint needs for hundreds of events a second, and enough for others to have a share."""
+        return max(20, self.connections // 10)
 
     def check(self) -> None:
         addresses.check_networks(
@@ -464,17 +454,11 @@ class Limits(Section, frozen=True):
 
 
 class Quotas(Section, frozen=True):
-    """How many objects an account may have, and how much space its mail may take."""
+    """What an account may have; quotas that nobody changes are constants of `usage_limits`."""
 
     domains: Positive
-    credentials: Positive
-    api_keys: Positive
-    templates: Positive
-    webhooks: Positive
     users: Positive
-    suppressions: Positive
     stored_megabytes: Positive
-    test_megabytes: Positive
 
 
 class Warmup(Section, frozen=True):
@@ -523,7 +507,6 @@ class Retention(Section, frozen=True):
     body_days: Annotated[int, msgspec.Meta(ge=1, le=36_500)]
     # Longer than the lifetime of an idempotency key, because a replay needs the message.
     message_days: Annotated[int, msgspec.Meta(ge=2, le=36_500)]
-    test_days: Annotated[int, msgspec.Meta(ge=2, le=36_500)]
 
     def check(self) -> None:
         if self.body_days > self.message_days:
@@ -534,7 +517,6 @@ class TlsReports(Section, frozen=True):
     """Reports of TLS results to recipient domains."""
 
     sender: str = msgspec.field(name="from")
-    organization: str
 
     def check(self) -> None:
         addresses.check_mailbox(self.sender, name="tls_reports.from", example="tls-reports@example.org")

@@ -4,15 +4,9 @@ Values are untyped tables here. An unknown section or key is an error that names
 """
 
 import contextlib
-import functools
-import os
 import re
-import signal
-import stat
-import subprocess
-import threading
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,8 +16,6 @@ from postroad.config import former_names
 
 PREFIX: Final = "POSTROAD_"
 ENVIRONMENT: Final = "environment"
-ROOT: Final = 0
-_COMMAND: Final = "_command"
 # What `tomllib` says.
 _TWICE: Final = re.compile(r"Cannot declare \((?P<names>.+)\) twice \(at line (?P<line>\d+)")
 
@@ -36,7 +28,7 @@ def read(file: Path) -> dict[str, Any]:
     """The tables of a file."""
     try:
         with file.open("rb") as opened:
-            tables, state = tomllib.load(opened), os.fstat(opened.fileno())
+            return tomllib.load(opened)
     except PermissionError:
         raise ConfigError(
             f"{file}: cannot be read by this user. "
@@ -46,32 +38,6 @@ def read(file: Path) -> dict[str, Any]:
         raise ConfigError(f"{file}: cannot be read: {problem.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise ConfigError(f"{file}: {_reason(problem)}") from None
-    if os.geteuid() == ROOT:
-        _refuse_commands(file, tables, state)
-    return tables
-
-
-def _refuse_commands(file: Path, tables: Mapping[str, Any], state: os.stat_result) -> None:
-    """Raise ConfigError if root would run what another user wrote: the user of the service must not become root."""
-    name = next(_commands(tables), None)
-    if name is None:
-        return
-    if state.st_uid != ROOT:
-        who = _owner(file)
-        advice = f"Run the command as the user of the service: runuser -u {who} -- postroad …"
-    elif state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        who, advice = "others", f"Run chmod go-w {file}"
-    else:
-        return
-    raise ConfigError(f"{file}: root runs no command of a file that {who} can change ({name}). {advice}")
-
-
-def _commands(tables: Mapping[str, Any]) -> Iterator[str]:
-    """The names of the settings that are commands."""
-    for section, values in tables.items():
-        for table in values if isinstance(values, list) else [values]:
-            if isinstance(table, Mapping):
-                yield from (f"{section}.{key}" for key, value in table.items() if key.endswith(_COMMAND) and value)
 
 
 def _reason(problem: ValueError) -> str:
@@ -170,6 +136,8 @@ def merge(tables: dict[str, Any], changes: Mapping[str, Any], *, source: str) ->
             raise ConfigError(f"{section}: unknown section (in {source}); known: {', '.join(tables)}")
         if isinstance(tables[section], list):
             tables[section] = _merged_entries(tables[section], values, name=section, source=source)
+            for entry in tables[section]:
+                _refuse_former(section, entry, source=source)
             continue
         if not isinstance(values, Mapping):
             raise ConfigError(
@@ -186,20 +154,10 @@ def merge(tables: dict[str, Any], changes: Mapping[str, Any], *, source: str) ->
             tables[section][key] = {**before, **value} if both else value
 
 
-# Secrets that are not in the settings themselves: in a file, or printed by a command.
-#
-# A command is a list of arguments, and no shell reads it. It runs once in a process, before frontends are forked, which
-# inherit what it printed. Errors name the setting and the program: arguments and output may be secret, and what the
-# program writes to its standard error may repeat them.
-
-# A secret store on a network answers within seconds; a prompt for a password never does.
-COMMAND_SECONDS: Final = 30.0
-# Many times the longest key or URL.
-MAX_OUTPUT_BYTES: Final = 65_536
 # The ways of giving each secret of a section; those of an upstream are in its entry.
 WAYS: Final = (
-    ("security", ("secret_key", "secret_key_file", "secret_key_command")),
-    ("database", ("url", "url_file", "url_command")),
+    ("security", ("secret_key", "secret_key_file")),
+    ("database", ("url", "url_file")),
 )
 
 
@@ -228,59 +186,3 @@ def read_file(file: str, *, name: str) -> str:
         raise ConfigError(f"{name}: {file} cannot be read: {problem.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{name}: {file} is not text") from None
-
-
-@functools.cache
-def run_command(arguments: tuple[str, ...], *, name: str) -> str:
-    """What a command prints. A failure is not remembered."""
-    program = arguments[0]
-    try:
-        process = subprocess.Popen(  # noqa: S603 - what the operator has named
-            arguments,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # its children end with it
-        )
-    except (OSError, ValueError) as problem:
-        reason = problem.strerror if isinstance(problem, OSError) else "an argument contains a NUL character"
-        raise ConfigError(f"{name}: {program} cannot be started: {reason}") from None
-    is_late = threading.Event()
-
-    def stop() -> None:
-        is_late.set()
-        _kill(process)
-
-    timer = threading.Timer(COMMAND_SECONDS, stop)
-    timer.start()
-    try:
-        with process:
-            output = process.stdout.read(MAX_OUTPUT_BYTES + 1) if process.stdout else b""
-            if len(output) > MAX_OUTPUT_BYTES:
-                _kill(process)
-    finally:
-        timer.cancel()
-        timer.join()  # a process with threads should not be forked
-    if is_late.is_set():
-        raise ConfigError(f"{name}: {program} did not finish within {COMMAND_SECONDS:.0f} seconds, and was stopped")
-    return _text(output, process.returncode, place=f"{name}: {program}")
-
-
-def _text(output: bytes, exit_code: int, *, place: str) -> str:
-    if len(output) > MAX_OUTPUT_BYTES:
-        raise ConfigError(f"{place} printed more than {MAX_OUTPUT_BYTES} bytes, the limit for a secret")
-    if exit_code:
-        ended = f"ended with exit code {exit_code}" if exit_code > 0 else f"was ended by signal {-exit_code}"
-        raise ConfigError(f"{place} {ended}; run it by hand as the user of the service to see why")
-    try:
-        text = output.decode()
-    except UnicodeDecodeError:
-        raise ConfigError(f"{place} printed something that is not text") from None
-    if not text.strip():
-        raise ConfigError(f"{place} printed nothing; it must print the secret to standard output")
-    return text
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)

@@ -16,7 +16,17 @@ from postroad.storage.engine import store
 from postroad.storage.mail import domains, suppressions, templates, webhooks
 from postroad.storage.people import credentials, rates
 
-# The settings of [quotas], and what they limit: one, and several.
+# Nobody has to change these: far more than an account needs, and operators are not bound by them. The others are
+# settings, in [quotas].
+QUOTAS: Final[Mapping[str, int]] = {
+    "credentials": 500,
+    "api_keys": 1_000,
+    "templates": 1_000,
+    # Every event is sent to each of them.
+    "webhooks": 10,
+    "suppressions": 1_000_000,
+}
+# What the quotas limit: one, and several.
 QUOTA_NAMES: Final[Mapping[str, tuple[str, str]]] = {
     "domains": ("domain", "domains"),
     "credentials": ("SMTP credential", "SMTP credentials"),
@@ -55,7 +65,7 @@ async def check_suppression_quota(ctx: context.Context, account_id: str) -> None
 
 
 def refuse_beyond_quota(ctx: context.Context, kind: str, count: int) -> None:
-    quota: int = getattr(ctx.settings.quotas, kind)
+    quota: int = QUOTAS[kind] if kind in QUOTAS else getattr(ctx.settings.quotas, kind)
     if _binds(ctx) and count >= quota:
         limited = f"{quota} {QUOTA_NAMES[kind][0 if quota == 1 else 1]}"
         verb = "revoke" if kind in _REVOKED else "remove"

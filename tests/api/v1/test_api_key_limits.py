@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from postroad import config, context
-from postroad.services.people import credentials
+from postroad.services.people import credentials, sessions
 from tests import accepted_mail, contexts
 from tests.api.management import AccountClients
 
@@ -20,11 +20,10 @@ SECONDS_TO_MIDNIGHT = 16 * 3600
 
 
 @pytest.fixture
-def settings(settings: config.Settings) -> config.Settings:
+def settings(settings: config.Settings, monkeypatch: pytest.MonkeyPatch) -> config.Settings:
     """Days pass in these tests; the owner stays logged in and confirmed."""
-    security = msgspec.structs.replace(
-        settings.security, token_seconds=30 * 24 * 3600, confirmation_minutes=30 * 24 * 60
-    )
+    monkeypatch.setattr(sessions, "TOKEN_SECONDS", 30 * 24 * 3600)
+    security = msgspec.structs.replace(settings.security, confirmation_minutes=30 * 24 * 60)
     return msgspec.structs.replace(settings, security=security)
 
 

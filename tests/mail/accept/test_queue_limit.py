@@ -114,8 +114,7 @@ MEGABYTE = "x" * 1_000_000
 
 
 TEST_MAIL_FULL = (
-    "test mail of this account uses 4.8 of 5 MiB; it is deleted 3 days after its final status, "
-    "or ask the operator for more; nothing was accepted"
+    "test mail of this account uses 4.8 of 5 MiB; it is deleted 3 days after its final status; nothing was accepted"
 )
 QUEUED_MAIL_FULL = (
     "queued and scheduled mail of this account uses 2.9 of 3 MiB; cancel scheduled messages, or wait for delivery; "
@@ -136,10 +135,14 @@ async def flood(ctx: context.Context, account_id: str, *, is_test: bool) -> tupl
 
 
 async def test_a_test_key_cannot_fill_the_disk_with_scheduled_mail(
-    ctx: context.Context, account: accounts.Account, settings: config.Settings, clock: Clock
+    ctx: context.Context,
+    account: accounts.Account,
+    settings: config.Settings,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
-    change(ctx, "quotas", test_megabytes=5)
+    monkeypatch.setattr(queue_limit, "TEST_MEGABYTES", 5)
     await looked(ctx.queue_limit)
     accepted, refusal = await flood(ctx, account.id, is_test=True)
     assert len(accepted) == 5  # each is 1,000,000 bytes and 1 KiB for its recipient, of 5,242,880
@@ -158,7 +161,6 @@ async def test_a_test_key_cannot_fill_the_disk_with_scheduled_mail(
     ctx.queue_limit.check("acc_other", 5_000_000, is_test=True)
     # Another process knows as soon as it has read.
     async with composition.open_context(settings, clock=clock) as second:
-        change(second, "quotas", test_megabytes=5)
         await looked(second.queue_limit)
         assert (await flood(second, account.id, is_test=True))[0] == []
 
@@ -189,19 +191,21 @@ async def test_queued_mail_has_a_quota_until_it_is_delivered_or_canceled(
 
 
 async def test_a_message_that_never_fits_is_not_to_be_tried_again(
-    ctx: context.Context, account: accounts.Account
+    ctx: context.Context, account: accounts.Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
-    change(ctx, "quotas", test_megabytes=1)
+    monkeypatch.setattr(queue_limit, "TEST_MEGABYTES", 1)
     with pytest.raises(errors.PayloadTooLarge) as refusal:
         await accepted_mail.accept(ctx, account.id, text=MEGABYTE + MEGABYTE, is_test=True)
     assert refusal.value.message == "the message is larger than the storage quota of 1 MiB"
     await accepted_mail.accept(ctx, account.id, text=MEGABYTE, is_test=True)
 
 
-async def test_a_batch_stops_at_the_quota(ctx: context.Context, account: accounts.Account) -> None:
+async def test_a_batch_stops_at_the_quota(
+    ctx: context.Context, account: accounts.Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await accepted_mail.allow_sending(ctx, account.id)
-    change(ctx, "quotas", test_megabytes=2)
+    monkeypatch.setattr(queue_limit, "TEST_MEGABYTES", 2)
     await looked(ctx.queue_limit)
     item = {"from": "shop@example.com", "to": "ada@example.net", "subject": "Your order", "text": MEGABYTE}
     request = msgspec.convert({"emails": [item] * 4}, send_request.BatchRequest)

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-import msgspec
 import pytest
 import pytest_asyncio
 
@@ -215,19 +214,6 @@ async def test_the_signature_carries_domain_key_and_time(
     key = await domain_keys.signing_key(ctx, account.id, "example.com")
     assert key is not None
     assert field == dkim.finish(expected, signer_worker.load(key.private_key)(expected.digest))
-
-
-async def test_signatures_expire_after_the_configured_days(
-    account: stored_accounts.Account, settings: config.Settings, clock: contexts.Clock
-) -> None:
-    delivery = msgspec.structs.replace(settings.delivery, signature_days=6)
-    async with composition.open_context(msgspec.structs.replace(settings, delivery=delivery), clock=clock) as here:
-        await accepted_mail.allow_sending(here, account.id)
-        made = signer_pool.DkimSigner(here)
-        field = await made.signature(account.id, "example.com", "em_1", CONTENT)
-        await made.close()
-    signed_at = clock.now // contexts.SECOND
-    assert b"t=%d;\r\n x=%d; d=example.com;" % (signed_at, signed_at + 518_400) in field
 
 
 async def test_old_signatures_make_room_for_new_ones(

@@ -10,6 +10,7 @@ import pytest
 import trustme
 
 from postroad import build_version, context, errors
+from postroad.mail.accept import queue_limit
 from postroad.services.operations import gauges
 from postroad.storage.engine import store
 from postroad.storage.mail import queue
@@ -43,13 +44,16 @@ async def test_the_size_of_the_database_is_shown_and_that_of_its_disk_where_it_i
         assert 0 < shown.disk_free_bytes.values[()] < shown.disk_bytes.values[()]
 
 
-async def test_the_space_of_waiting_mail_is_shown(ctx: context.Context, shop: str) -> None:
+async def test_the_space_of_waiting_mail_is_shown(
+    ctx: context.Context, shop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await gauges.Gauges().refresh(ctx)
     shown = ctx.metrics
     assert (shown.stored_bytes.values, shown.near_quota.values) == ({("live",): 0, ("test",): 0}, {(): 0})
     for is_test in (False, True):
         await accepted_mail.accept(ctx, shop, text="x" * 900_000, is_test=is_test)
-    await gauges.Gauges().refresh(contexts.with_settings(ctx, "quotas", stored_megabytes=1, test_megabytes=1))
+    monkeypatch.setattr(queue_limit, "TEST_MEGABYTES", 1)
+    await gauges.Gauges().refresh(contexts.with_settings(ctx, "quotas", stored_megabytes=1))
     assert {labels: value // 100_000 for labels, value in shown.stored_bytes.values.items()} == {
         ("live",): 9,
         ("test",): 9,

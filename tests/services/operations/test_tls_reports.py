@@ -29,7 +29,7 @@ DOMAIN = "example.net"
 RECORD = f"_smtp._tls.{DOMAIN}"
 SUCCESS = tls_report.Result(tls_report.Policy(tls_report.PolicyType.NONE, DOMAIN))
 REPORT = {
-    "organization-name": "Shop",
+    "organization-name": "example.com",
     "date-range": {"start-datetime": "2027-01-16T00:00:00Z", "end-datetime": "2027-01-16T23:59:59Z"},
     "contact-info": "tls-reports@example.com",
     "report-id": "2027-01-16.example.net@example.com",
@@ -112,7 +112,7 @@ async def host(database_url: str, clock: contexts.Clock, endpoint: webhook_serve
                 "security": {"secret_key": contexts.SECRET_KEY},
                 "delivery": {"resolvers": [dns.address]},
                 "webhooks": {"allow_private": ["127.0.0.2/31"], "ca_file": endpoint.ca_file},
-                "tls_reports": {"from": "tls-reports@example.com", "organization": "Shop"},
+                "tls_reports": {"from": "tls-reports@example.com"},
                 "warmup": {"enabled": False},
             },
         )
@@ -334,7 +334,7 @@ async def test_many_domains_cannot_flood_one_web_host(
 async def test_a_sender_that_nobody_has_verified_sends_no_mail_and_the_log_says_so(
     host: Host, endpoint: webhook_server.WebhookServer
 ) -> None:
-    changed = {"from": "tls-reports@unknown.example", "organization": ""}
+    changed = {"from": "tls-reports@unknown.example"}
     settings = config.load(
         environment={},
         overrides={

@@ -3,12 +3,12 @@
 import dataclasses
 from typing import Any
 
-import msgspec
 import pytest
 
 from postroad import context, errors
 from postroad.model.mail import limits
 from postroad.model.people import callers
+from postroad.services import usage_limits
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.templates import template_drafts, templates
 from postroad.storage.mail import templates as stored
@@ -125,9 +125,8 @@ async def test_a_copy_is_saved_once_and_the_quota_is_named(
     for _ in range(3):
         await template_drafts.duplicate(ctx, account.id, long)
     assert [alias.lstrip("a") for alias in saves] == ["-copy", "-copy-2", "-copy-3"]
-    quotas = msgspec.structs.replace(ctx.settings.quotas, templates=4)
-    settings = msgspec.structs.replace(ctx.settings, quotas=quotas)
-    full = dataclasses.replace(ctx, settings=settings, actor=callers.Actor(callers.ActorKind.PERSON))
+    monkeypatch.setattr(usage_limits, "QUOTAS", {"templates": 4})
+    full = dataclasses.replace(ctx, actor=callers.Actor(callers.ActorKind.PERSON))
     with pytest.raises(errors.Conflict, match="the quota of this account is 4 templates"):
         await template_drafts.duplicate(full, account.id, long)
     assert len(saves) == 4

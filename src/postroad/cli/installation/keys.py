@@ -94,7 +94,7 @@ async def rotate(settings: config.Settings, new_key: Path | None) -> output.Repo
     if not settings.security.secret_key_file:
         raise config.ConfigError(
             "security.secret_key_file: must name the file of the installation key, which is replaced; write the key of "
-            "security.secret_key or security.secret_key_command into a file first"
+            "security.secret_key into a file first"
         )
     file = KeyFile(Path(settings.security.secret_key_file))
     if file.new.exists() and await _fits(settings, file.new):

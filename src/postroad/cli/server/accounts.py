@@ -80,10 +80,9 @@ def _balances(settings: config.Settings, account: accounts.Account) -> dict[str,
 
 
 def _storage(settings: config.Settings, used: queue_limit.AccountUsage) -> str:
-    quotas = settings.quotas
     return (
-        f"{used.live / queue_limit.MEBIBYTE:,.1f} of {quotas.stored_megabytes:,} MiB, "
-        f"test mail {used.test / queue_limit.MEBIBYTE:,.1f} of {quotas.test_megabytes:,} MiB"
+        f"{used.live / queue_limit.MEBIBYTE:,.1f} of {settings.quotas.stored_megabytes:,} MiB, "
+        f"test mail {used.test / queue_limit.MEBIBYTE:,.1f} of {queue_limit.TEST_MEGABYTES:,} MiB"
     )
 
 

@@ -32,6 +32,10 @@ from postroad.storage.operations import space
 from postroad.telemetry import logs
 
 MEBIBYTE: Final = 1024 * 1024
+# Test mail costs nothing, so it is small and short-lived: enough for the runs of a test suite over a long weekend.
+TEST_MEGABYTES: Final = 256
+# Longer than the lifetime of an idempotency key, because a replay needs the message.
+TEST_MAIL_DAYS: Final = 3
 # Near a quota: the processes of a host can store so much in a few seconds.
 NEAR_BYTES: Final = 256 * MEBIBYTE
 # Owners get a notice, and the metric counts the account, from this share of a quota on.
@@ -135,7 +139,7 @@ async def read_kept(database: store.Store, settings: config.Settings, *, now: in
 
 
 def near_quota(usage: Usage, settings: config.Settings) -> Sequence[NearQuota]:
-    quotas = ((usage.live, settings.quotas.stored_megabytes, False), (usage.test, settings.quotas.test_megabytes, True))
+    quotas = ((usage.live, settings.quotas.stored_megabytes, False), (usage.test, TEST_MEGABYTES, True))
     return [
         NearQuota(account_id, used, megabytes * MEBIBYTE, is_test)
         for sizes, megabytes, is_test in quotas
@@ -218,8 +222,8 @@ class QueueLimit:
         Raises QuotaExceeded if it is too much for its account, PayloadTooLarge if it always would be, and
         ServiceUnavailable while the queue or the disk, or the account's share of it, is full.
         """
-        quotas = self._settings.quotas
-        known, quota = (self._test, quotas.test_megabytes) if is_test else (self._live, quotas.stored_megabytes)
+        quota = TEST_MEGABYTES if is_test else self._settings.quotas.stored_megabytes
+        known = self._test if is_test else self._live
         added = known.added.get(account_id, 0) + size
         left = quota * MEBIBYTE - known.stored.get(account_id, 0) - added
         is_near = left < min(NEAR_BYTES, quota * MEBIBYTE // 5) or self._disk is not None
@@ -254,8 +258,7 @@ class QueueLimit:
     def _quota_exceeded(self, used: int, quota: int, *, is_test: bool) -> QuotaExceeded:
         kind, advice, seconds = "queued and scheduled", "cancel scheduled messages, or wait for delivery", RETRY_SECONDS
         if is_test:
-            days = self._settings.retention.test_days
-            advice = f"it is deleted {days} days after its final status, or ask the operator for more"
+            advice = f"it is deleted {TEST_MAIL_DAYS} days after its final status"
             kind, seconds = "test", TEST_RETRY_SECONDS
         msg = f"{kind} mail of this account uses {used / MEBIBYTE:.1f} of {quota} MiB; {advice}"
         return QuotaExceeded(f"{msg}; nothing was accepted", retry_after=seconds)

@@ -269,7 +269,6 @@ class DkimSigner:
 
     def __init__(self, ctx: context.Context) -> None:
         self._ctx = ctx
-        self._lifetime_seconds = ctx.settings.delivery.signature_days * times.DAY // times.SECOND
         self._signers = SignerPool(MAX_WORKERS)
         self._signatures: caches.LruCache[tuple[str, str], bytes] = caches.LruCache(MAX_SIGNATURES)
         self._flights = caches.SingleFlight(MAX_WAITING, what="signatures")
@@ -315,14 +314,8 @@ class DkimSigner:
     async def _sign(self, name: tuple[str, str], key: domain_keys.SigningKey, domain: str, content: bytes) -> bytes:
         is_large = len(content) > LARGE_BYTES
         coverage = await asyncio.to_thread(dkim.cover, content) if is_large else dkim.cover(content)
-        now = self._ctx.clock() // times.SECOND
-        prepare = functools.partial(
-            dkim.prepare,
-            coverage,
-            domain=domain,
-            signed_at=now,
-            expires_at=now + self._lifetime_seconds if self._lifetime_seconds else None,
-        )
+        # Without an expiry (x=): relays may hold mail for days, and what a receiver stores is verified later too.
+        prepare = functools.partial(dkim.prepare, coverage, domain=domain, signed_at=self._ctx.clock() // times.SECOND)
         unsigned = prepare(selector=key.selector)
         # RSA first: a receiver that reads only one signature supports it.
         fields = dkim.finish(unsigned, await self._signers.sign(key, unsigned.digest))

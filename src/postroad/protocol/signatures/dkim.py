@@ -57,17 +57,15 @@ def prepare(
     domain: str,
     selector: str,
     signed_at: int,
-    expires_at: int | None = None,
     algorithm: Literal["rsa-sha256", "ed25519-sha256"] = "rsa-sha256",
 ) -> UnsignedField:
     """Everything but the work of the key. Times are in seconds since 1970; `domain` is in A-labels.
 
     An RSA key signs the digest as the SHA-256 of PKCS #1 v1.5, an Ed25519 key as its message (RFC 8463 section 3).
     """
-    expiry = "" if expires_at is None else f"x={expires_at}; "
     field = (
         f"DKIM-Signature: v=1; a={algorithm}; c=relaxed/relaxed; t={signed_at};\r\n"
-        f" {expiry}d={domain}; s={selector};\r\n"
+        f" d={domain}; s={selector};\r\n"
         f" bh={coverage.body_hash};\r\n h={coverage.names};\r\n b="
     ).encode()
     # The field itself comes last, with an empty `b=` and no line end (section 3.7).

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 import msgspec
 
 from postroad import context
-from postroad.mail.accept import approval_limit
+from postroad.mail.accept import approval_limit, queue_limit
 from postroad.model.bounces import bounce_guard
 from postroad.model.delivery import retry, throttle
 from postroad.model.units import identifiers, times
@@ -71,7 +71,7 @@ async def remove_messages(ctx: context.Context, *, now: int) -> RemovalResult:
 
 async def remove_test_mail(ctx: context.Context, *, now: int) -> RemovalResult:
     """Remove expired test messages with their content. Their partition, if they have one, stays much longer."""
-    before = now - ctx.settings.retention.test_days * times.DAY
+    before = now - queue_limit.TEST_MAIL_DAYS * times.DAY
 
     async def batch(tx: store.Transaction) -> int:
         return await retention.remove_test_messages(tx, ended_before=before)

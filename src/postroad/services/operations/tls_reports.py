@@ -144,8 +144,8 @@ class Reporter:
         async with self._ctx.store.reading() as tx:
             sessions = await stored_reports.sessions(tx, due)
         sender = self._settings.sender
-        organization = self._settings.organization or sender.rpartition("@")[2]
-        report = tls_report.Report(organization, sender, due.domain, due.day, sessions)
+        # The domain names the organization: programs read the reports.
+        report = tls_report.Report(sender.rpartition("@")[2], sender, due.domain, due.day, sessions)
         before = due.sent.split("\n")
         is_last = next_try_at(due.attempt_count, now=0) is None
         done = [uri for uri in uris if uri in before]

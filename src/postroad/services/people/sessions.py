@@ -20,6 +20,8 @@ from postroad.storage.people import credentials, sessions, users
 HOUR_SECONDS = 3_600
 # Even an active session ends after this long: nobody stays logged in on a computer that they have left for good.
 MAX_SESSION_DAYS: Final = 14
+# Of a token without a name: a script that runs longer uses a named one, or an API key.
+TOKEN_SECONDS: Final = 3_600
 # A session is renewed when it has used this part of its time, not with every request.
 RENEWED_PARTS = 8
 
@@ -63,7 +65,7 @@ async def begin(
     now = ctx.clock()
     is_browser = kind is sessions.Kind.BROWSER
     if seconds is None:
-        seconds = _idle_seconds(ctx) if is_browser else ctx.settings.security.token_seconds
+        seconds = _idle_seconds(ctx) if is_browser else TOKEN_SECONDS
     claims = tokens.claims_for(user, now=now, seconds=seconds, token_id=ctx.new_id(identifiers.TOKEN, now=now))
     row = sessions.Session(
         id=claims.jti,
@@ -269,7 +271,7 @@ async def make_token(
         if not now < expires_at <= now + MAX_TOKEN_DAYS * times.DAY:
             raise errors.InvalidRequest("last_day: must be in the future, at most a year from now")
     # The session may be renewed, or not: until its present end it lives in any case, unless somebody ends it.
-    ending = min(session.expires_at, now + ctx.settings.security.token_seconds * times.SECOND)
+    ending = min(session.expires_at, now + TOKEN_SECONDS * times.SECOND)
     async with ctx.store.transaction() as tx:
         await credentials.bump_access_version(tx)
         await refuse_ended(tx, session.row.id)
