@@ -51,4 +51,4 @@ def test_measured_rates_are_those_of_the_results() -> None:
         f"server used {delivered['Postroad, PostgreSQL, signed'][4]} µs",
     ):
         assert sentence in SCALING
-    assert f"measured rates, {signed[0]} and {signed[1]} a second" in CAPACITY
+    assert f"the load as a share of {signed[0]} messages a second" in CAPACITY

@@ -218,7 +218,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
     defaults = smtp_server.ListenerLimits()
     for said in (
         f"up to {limits.UNIQUE_RECIPIENTS}, each address once",
-        f"The {limits.UNIQUE_RECIPIENTS + 1}st recipient gets `452 4.5.3`",
+        f"The {limits.UNIQUE_RECIPIENTS + 1}st recipient of a transaction.",
         f"At most {limits.SUBJECT_CHARACTERS} characters",
         f"may have {limits.ATTACHMENTS} attachments, with file names of up to {limits.FILENAME_CHARACTERS} characters",
         f"{limits.CUSTOM_HEADERS} custom fields, with names of up to {limits.HEADER_NAME_CHARACTERS} characters",
