@@ -5,7 +5,7 @@ second process: `composition.open_context(settings, clock=clock)`.
 """
 
 import dataclasses
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -57,18 +57,18 @@ def database_url(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue(f"clean_{request.param}_url"))
 
 
+def load(url: str, **sections: Mapping[str, object]) -> config.Settings:
+    """Settings for a store, with the key of the tests; those of a section may be given."""
+    return config.load(
+        environment={},
+        overrides={"database": {"url": url}, "security": {"secret_key": SECRET_KEY}, **sections},
+    )
+
+
 @pytest.fixture
 def settings(database_url: str) -> config.Settings:
     """The defaults, but for warm-up and free space: tests that are not about them send as much as they like."""
-    return config.load(
-        environment={},
-        overrides={
-            "database": {"url": database_url},
-            "security": {"secret_key": SECRET_KEY},
-            "warmup": {"enabled": False},
-            "limits": {"min_free_megabytes": 0},
-        },
-    )
+    return load(database_url, warmup={"enabled": False}, limits={"min_free_megabytes": 0})
 
 
 async def begin_session(ctx: context.Context, user: users.User, *, methods: str = "password") -> sessions.Session:

@@ -14,10 +14,10 @@ from postroad import config, context
 from postroad.roles import composition, service
 from postroad.services.operations import certificates as acme_certificate
 from postroad.storage.operations import certificates
-from tests import pebble_server
+from tests import contexts, pebble_server
 from tests.api import app_server
 from tests.browser import skip_report
-from tests.roles.test_supervisor import SECRET_KEY, TIMEOUT_SECONDS, events
+from tests.roles.test_supervisor import TIMEOUT_SECONDS, events
 
 NAME = "mail.postroad.test"
 NAMES = f"{NAME},mx.postroad.test"
@@ -46,21 +46,17 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def settings(clean_sqlite_url: str, pebble: pebble_server.Pebble) -> config.Settings:
-    return config.load(
-        environment={},
-        overrides={
-            "database": {"url": clean_sqlite_url},
-            "security": {"secret_key": SECRET_KEY},
-            "http": {"listen": f"127.0.0.1:{pebble.tls_port}", "redirect_listen": f"127.0.0.1:{pebble.http_port}"},
-            "submission": {"tls_listen": "127.0.0.1:0"},
-            "inbound": {"listen": "127.0.0.1:0"},
-            "delivery": {"hostname": NAME},
-            "acme": {
-                "names": [NAME, "mx.postroad.test"],
-                "email": "operator@postroad.test",
-                "directory": pebble.directory,
-                "ca_file": str(pebble.ca_file),
-            },
+    return contexts.load(
+        clean_sqlite_url,
+        http={"listen": f"127.0.0.1:{pebble.tls_port}", "redirect_listen": f"127.0.0.1:{pebble.http_port}"},
+        submission={"tls_listen": "127.0.0.1:0"},
+        inbound={"listen": "127.0.0.1:0"},
+        delivery={"hostname": NAME},
+        acme={
+            "names": [NAME, "mx.postroad.test"],
+            "email": "operator@postroad.test",
+            "directory": pebble.directory,
+            "ca_file": str(pebble.ca_file),
         },
     )
 

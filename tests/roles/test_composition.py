@@ -10,11 +10,7 @@ from tests import accepted_mail, contexts
 
 @pytest.fixture
 def settings(clean_sqlite_url: str) -> config.Settings:
-    overrides: dict[str, dict[str, object]] = {
-        "database": {"url": clean_sqlite_url},
-        "security": {"secret_key": contexts.SECRET_KEY},
-    }
-    return config.load(environment={}, overrides=overrides)
+    return contexts.load(clean_sqlite_url)
 
 
 async def test_delivery_is_woken_in_the_process_that_commits_and_in_no_other(settings: config.Settings) -> None:

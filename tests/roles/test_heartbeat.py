@@ -3,7 +3,6 @@
 import asyncio
 import json
 
-from postroad import config
 from postroad.roles import background, composition, role
 from postroad.storage.operations import processes
 from tests import contexts
@@ -13,14 +12,13 @@ TIMEOUT_SECONDS = 600
 
 
 async def test_a_process_is_in_the_store_while_it_runs(clean_sqlite_url: str) -> None:
-    overrides = {"database": {"url": clean_sqlite_url}, "security": {"secret_key": contexts.SECRET_KEY}}
     clock = contexts.Clock()
     dead = processes.Process("old:1", "old", 1, ("api",), "0.1.0", 5, 5)
 
     async def no_metrics() -> bytes:
         return b""
 
-    async with composition.open_context(config.load(environment={}, overrides=overrides), clock=clock) as ctx:
+    async with composition.open_context(contexts.load(clean_sqlite_url), clock=clock) as ctx:
 
         async def seen() -> list[processes.Process]:
             async with ctx.store.reading() as tx:

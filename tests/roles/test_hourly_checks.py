@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
@@ -15,14 +14,12 @@ TIMEOUT_SECONDS = 600
 
 
 def settings(url: str, *, resolvers: Sequence[str] = (), **testing: object) -> config.Settings:
-    overrides: dict[str, dict[str, Any]] = {
-        "database": {"url": url},
-        "security": {"secret_key": contexts.SECRET_KEY},
-        "delivery": {"hostname": "mail.example.org", "resolvers": resolvers},
-        "doctor": {"probe_host": ""},
-        "testing": testing,
-    }
-    return config.load(environment={}, overrides=overrides)
+    return contexts.load(
+        url,
+        delivery={"hostname": "mail.example.org", "resolvers": resolvers},
+        doctor={"probe_host": ""},
+        testing=testing,
+    )
 
 
 async def test_a_process_exports_what_the_checks_of_its_host_found(

@@ -9,9 +9,10 @@ import pytest
 
 from postroad import config, roles
 from postroad.web import application
+from tests import contexts
 from tests.api import app_server
 from tests.roles.test_smtp_listeners import certificate
-from tests.roles.test_supervisor import SECRET_KEY, run, with_role
+from tests.roles.test_supervisor import run, with_role
 
 # Every form of a credential, of our own API, of the compatible ones, and of the dashboard.
 CREDENTIALS = (
@@ -24,12 +25,9 @@ CREDENTIALS = (
 
 
 def settings(folder: Path, **http: object) -> config.Settings:
-    overrides: dict[str, dict[str, object]] = {
-        "database": {"url": f"sqlite:///{folder}/postroad.db"},
-        "security": {"secret_key": SECRET_KEY},
-        "http": {"listen": "127.0.0.1:0", **certificate(folder), **http},
-    }
-    return config.load(environment={}, overrides=overrides)
+    return contexts.load(
+        f"sqlite:///{folder}/postroad.db", http={"listen": "127.0.0.1:0", **certificate(folder), **http}
+    )
 
 
 def untrusting() -> ssl.SSLContext:

@@ -25,14 +25,14 @@ async def opened(clean_sqlite_url: str) -> AsyncIterator[Callable[[str], Any]]:
     async with dns_server.running({}) as dns:
 
         def open_with(sender: str) -> Any:  # noqa: ANN401 - a context manager
-            overrides: dict[str, dict[str, Any]] = {
-                "database": {"url": clean_sqlite_url},
-                "security": {"secret_key": contexts.SECRET_KEY},
-                "delivery": {"resolvers": [dns.address]},
-                "domains": {"check_hours": 0},
-                "tls_reports": {"from": sender},
-            }
-            return composition.open_context(config.load(environment={}, overrides=overrides))
+            return composition.open_context(
+                contexts.load(
+                    clean_sqlite_url,
+                    delivery={"resolvers": [dns.address]},
+                    domains={"check_hours": 0},
+                    tls_reports={"from": sender},
+                )
+            )
 
         yield open_with
 

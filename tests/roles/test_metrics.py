@@ -7,18 +7,13 @@ import httpx
 import pytest
 
 from postroad import config, roles
+from tests import contexts
 from tests.api import app_server
-from tests.roles.test_supervisor import SECRET_KEY, run, with_role
+from tests.roles.test_supervisor import run, with_role
 
 
 def settings(folder: Path, *, listen: str) -> config.Settings:
-    overrides = {
-        "database": {"url": f"sqlite:///{folder}/postroad.db"},
-        "security": {"secret_key": SECRET_KEY},
-        "http": {"listen": "127.0.0.1:0"},
-        "metrics": {"listen": listen},
-    }
-    return config.load(environment={}, overrides=overrides)
+    return contexts.load(f"sqlite:///{folder}/postroad.db", http={"listen": "127.0.0.1:0"}, metrics={"listen": listen})
 
 
 async def asked(

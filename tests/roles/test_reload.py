@@ -17,13 +17,13 @@ from postroad.services.operations import operator_mail
 from postroad.storage.mail import queue_views
 from tests import accepted_mail, contexts
 from tests.api import app_server
-from tests.roles.test_supervisor import SECRET_KEY, run, with_role
+from tests.roles.test_supervisor import run, with_role
 
 
 def load(folder: Path, **sections: dict[str, object]) -> config.Settings:
     given: dict[str, dict[str, object]] = {
         "database": {"url": f"sqlite:///{folder}/postroad.db"},
-        "security": {"secret_key": SECRET_KEY},
+        "security": {"secret_key": contexts.SECRET_KEY},
         "http": {"listen": "127.0.0.1:0", "drain_seconds": 0},
     }
     for name, chosen in sections.items():

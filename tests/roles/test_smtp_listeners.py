@@ -10,20 +10,15 @@ import pytest
 import trustme
 
 from postroad import config, roles
+from tests import contexts
 from tests.api import app_server
-from tests.roles.test_supervisor import SECRET_KEY, events, run, with_role
+from tests.roles.test_supervisor import events, run, with_role
 
 ROLES = ["submission", "inbound"]
 
 
 def settings(folder: Path, role: str, **values: object) -> config.Settings:
-    overrides: dict[str, dict[str, object]] = {
-        "database": {"url": f"sqlite:///{folder}/postroad.db"},
-        "security": {"secret_key": SECRET_KEY},
-        "delivery": {"hostname": "mail.example.com"},
-        role: values,
-    }
-    return config.load(environment={}, overrides=overrides)
+    return contexts.load(f"sqlite:///{folder}/postroad.db", delivery={"hostname": "mail.example.com"}, **{role: values})
 
 
 def certificate(folder: Path) -> dict[str, object]:

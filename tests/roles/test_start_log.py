@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from postroad import build_version, config, errors, roles
+from postroad import build_version, errors, roles
 from postroad.storage.engine import migrations, open_store
-from tests import next_migration
+from tests import contexts, next_migration
 from tests.api import app_server
-from tests.roles.test_supervisor import SECRET_KEY, run, with_role
+from tests.roles.test_supervisor import run, with_role
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -33,11 +33,7 @@ async def test_a_start_that_migrates_logs_the_schema_before_and_after_and_the_ti
         return lines.kept
 
     with_role(monkeypatch, stop)
-    overrides: dict[str, dict[str, object]] = {
-        "database": {"url": old_database_url},
-        "security": {"secret_key": SECRET_KEY},
-    }
-    settings = config.load(environment={}, overrides=overrides)
+    settings = contexts.load(old_database_url)
     before = migrations.known("sqlite")[-1].version
     await (await open_store.open_current(old_database_url, migrate=True)).close()
     next_migration.add(monkeypatch, next_migration.NOTHING)
@@ -60,15 +56,10 @@ async def test_a_start_below_the_minimum_of_free_space_refuses_the_first_message
             refused.append(refusal.message)
         role_context.stopping.set()
 
-    overrides: dict[str, dict[str, object]] = {
-        "database": {"url": f"sqlite:///{tmp_path}/postroad.db"},
-        "security": {"secret_key": SECRET_KEY},
-        "limits": {"min_free_megabytes": 1024},
-    }
     monkeypatch.setattr(shutil, "disk_usage", lambda _folder: shutil._ntuple_diskusage(10**9, 10**9 - 10**7, 10**7))
     lines = app_server.CapturedLog()
     with_role(monkeypatch, send)
-    await run(config.load(environment={}, overrides=overrides), ["test"], lines)
+    await run(contexts.load(f"sqlite:///{tmp_path}/postroad.db", limits={"min_free_megabytes": 1024}), ["test"], lines)
     assert refused == ["the disk of this service is almost full; nothing was accepted"]
     told = [line["event"] for line in lines.kept]
     assert told.index("disk_full") < told.index("started")

@@ -4,21 +4,18 @@ from postroad import config, context
 from postroad.mail.signing import domain_keys
 from postroad.model.domains.domain_records import RecordPurpose
 from postroad.storage.mail import domains
-from tests import dns_server
-from tests.contexts import SECRET_KEY
+from tests import contexts, dns_server
 
 DOMAIN = "example.com"
 
 
 def settings(url: str, server: dns_server.DnsServer) -> config.Settings:
     """An installation that sends from mail.example.net."""
-    overrides: dict[str, dict[str, object]] = {
-        "database": {"url": url},
-        "security": {"secret_key": SECRET_KEY},
-        "domains": {"spf": "include:spf.example.net"},
-        "delivery": {"hostname": "mail.example.net", "resolvers": [server.address]},
-    }
-    return config.load(environment={}, overrides=overrides)
+    return contexts.load(
+        url,
+        domains={"spf": "include:spf.example.net"},
+        delivery={"hostname": "mail.example.net", "resolvers": [server.address]},
+    )
 
 
 async def publish_key(ctx: context.Context, server: dns_server.DnsServer, domain: domains.Domain) -> str:

@@ -34,19 +34,15 @@ def certificate(authority: trustme.CA, tmp_path: Path) -> submission_server.File
 
 @pytest.fixture
 def settings(clean_sqlite_url: str, certificate: submission_server.Files) -> config.Settings:
-    return config.load(
-        environment={},
-        overrides={
-            "database": {"url": clean_sqlite_url},
-            "security": {"secret_key": contexts.SECRET_KEY},
-            "warmup": {"enabled": False},
-            "submission": {
-                "listen": "127.0.0.1:0",
-                "tls_listen": "127.0.0.1:0",
-                "tls_certificate": str(certificate.chain),
-                "tls_key": str(certificate.key),
-                "auth_without_tls": True,
-            },
+    return contexts.load(
+        clean_sqlite_url,
+        warmup={"enabled": False},
+        submission={
+            "listen": "127.0.0.1:0",
+            "tls_listen": "127.0.0.1:0",
+            "tls_certificate": str(certificate.chain),
+            "tls_key": str(certificate.key),
+            "auth_without_tls": True,
         },
     )
 

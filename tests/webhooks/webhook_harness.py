@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from postroad import config, context
+from postroad import context
 from postroad.model.events import events, webhook_schedule
 from postroad.model.units import identifiers
 from postroad.roles import composition
@@ -216,15 +216,7 @@ async def until(is_so: Callable[[], bool | Awaitable[bool]]) -> None:
 @contextlib.asynccontextmanager
 async def opened(url: str, *, clock: contexts.Clock | None = None, **settings: Any) -> AsyncIterator[WebhookHarness]:
     """A harness on the store at `url`; `settings` are those of webhooks."""
-    chosen = config.load(
-        environment={},
-        overrides={
-            "database": {"url": url},
-            "security": {"secret_key": contexts.SECRET_KEY},
-            **sections.spread("webhooks", {**QUICK, **settings}),
-            "warmup": {"enabled": False},
-        },
-    )
+    chosen = contexts.load(url, **sections.spread("webhooks", {**QUICK, **settings}), warmup={"enabled": False})
     clock = clock or contexts.Clock()
     async with composition.open_context(chosen, clock=clock) as ctx:
         yield WebhookHarness(ctx, clock)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from postroad import config, context
+from postroad import context
 from postroad.api import authentication, monitoring
 from postroad.api import routes as api_routes
 from postroad.model.people import callers
@@ -89,14 +89,8 @@ def with_service(check: Whole) -> Callable[[], target.Opened]:
 
 @contextlib.asynccontextmanager
 async def _open(folder: Path) -> AsyncIterator[WholeService]:
-    settings = config.load(
-        environment={},
-        overrides={
-            "database": {"url": f"sqlite:///{folder}/fuzz.sqlite"},
-            "security": {"secret_key": contexts.SECRET_KEY},
-            "warmup": {"enabled": False},
-            "submission": {"auth_without_tls": True},
-        },
+    settings = contexts.load(
+        f"sqlite:///{folder}/fuzz.sqlite", warmup={"enabled": False}, submission={"auth_without_tls": True}
     )
     clock, lines = contexts.Clock(), app_server.CapturedLog()
     async with composition.open_context(settings, clock=clock) as ctx:

@@ -39,6 +39,11 @@ async def key_of(
     return callers.Caller(account_id, credential.id, callers.Scheme.API_KEY, permissions, key=known)
 
 
+@pytest.fixture
+async def who(ctx: context.Context, account: accounts.Account) -> callers.Caller:
+    return await key_of(ctx, account.id)
+
+
 def batch(*names: str) -> msgspec.Struct:
     recipients = [{"to": f"{name}@example.net", "variables": {"name": name}} for name in names]
     wire = {"from": "shop@example.com", "template": "welcome", "recipients": recipients}
@@ -67,26 +72,25 @@ async def actions(ctx: context.Context, account_id: str) -> list[str]:
 
 
 async def test_a_send_above_the_limit_waits_and_is_done_once_when_approved(
-    ctx: context.Context, account: accounts.Account
+    ctx: context.Context, who: callers.Caller
 ) -> None:
-    who = await key_of(ctx, account.id)
     assert len(await ask(ctx, who, "ada", key="small")) == 1
     one = await waiting(ctx, who, "ada", "grace")
     assert (one.recipients, one.state) == (2, "pending")
     assert (await waiting(ctx, who, "ada", "grace")).id == one.id
-    assert len(await approvals.latest(ctx, account.id)) == 1
-    assert await sent(ctx, account.id) == 1
+    assert len(await approvals.latest(ctx, who.account_id)) == 1
+    assert await sent(ctx, who.account_id) == 1
     # Two people click at the same time.
-    clicks = [approvals.approve(ctx, account.id, one.id) for _ in range(2)]
+    clicks = [approvals.approve(ctx, who.account_id, one.id) for _ in range(2)]
     done = await asyncio.gather(*clicks, return_exceptions=True)
     assert any(isinstance(result, stored.Approval) for result in done)
-    assert await sent(ctx, account.id) == 3
+    assert await sent(ctx, who.account_id) == 3
     # Repeating the request gives the response of the send.
     assert len(await ask(ctx, who, "ada", "grace")) == 2
-    assert await sent(ctx, account.id) == 3
-    assert await actions(ctx, account.id) == ["approval.approved"]
+    assert await sent(ctx, who.account_id) == 3
+    assert await actions(ctx, who.account_id) == ["approval.approved"]
     with pytest.raises(errors.Conflict):
-        await approvals.reject(ctx, account.id, one.id)
+        await approvals.reject(ctx, who.account_id, one.id)
 
 
 async def test_a_single_message_waits_too(ctx: context.Context, account: accounts.Account) -> None:
@@ -105,68 +109,63 @@ async def test_a_single_message_waits_too(ctx: context.Context, account: account
         await submit.submit(ctx, who, request, request_id=REQUEST, source=statuses.Source.API, key=None)
 
 
-async def test_nobody_is_asked_about_what_the_key_may_not_send(ctx: context.Context, account: accounts.Account) -> None:
-    who = await key_of(ctx, account.id)
+async def test_nobody_is_asked_about_what_the_key_may_not_send(ctx: context.Context, who: callers.Caller) -> None:
     to = ("ada@example.net", "bob@example.net")
     request = send_request.SendRequest(sender="shop@example.com", to=to, subject="Hello", text="Not the template")
     with pytest.raises(errors.Forbidden, match="may only send the templates welcome"):
         await submit.submit(ctx, who, request, request_id=REQUEST, source=statuses.Source.API, key="k")
-    assert await approvals.latest(ctx, account.id) == []
+    assert await approvals.latest(ctx, who.account_id) == []
 
 
-async def test_a_rejected_send_is_refused_for_good(ctx: context.Context, account: accounts.Account) -> None:
-    who = await key_of(ctx, account.id)
+async def test_a_rejected_send_is_refused_for_good(ctx: context.Context, who: callers.Caller) -> None:
     one = await waiting(ctx, who, "ada", "grace")
-    await approvals.reject(ctx, account.id, one.id)
+    await approvals.reject(ctx, who.account_id, one.id)
     with pytest.raises(errors.Forbidden, match="was rejected"):
         await ask(ctx, who, "ada", "grace")
     for decide in (approvals.approve, approvals.reject):
         with pytest.raises(errors.Conflict, match="already approved or rejected"):
-            await decide(ctx, account.id, one.id)
-    assert await sent(ctx, account.id) == 0
-    assert await actions(ctx, account.id) == ["approval.rejected"]
+            await decide(ctx, who.account_id, one.id)
+    assert await sent(ctx, who.account_id) == 0
+    assert await actions(ctx, who.account_id) == ["approval.rejected"]
 
 
 async def test_after_a_day_it_is_too_late_and_after_a_month_forgotten(
-    ctx: context.Context, account: accounts.Account, clock: contexts.Clock
+    ctx: context.Context, who: callers.Caller, clock: contexts.Clock
 ) -> None:
-    who = await key_of(ctx, account.id)
     one = await waiting(ctx, who, "ada", "grace")
     clock.pass_seconds(24 * 3600)
     with pytest.raises(errors.Conflict, match="has expired"):
-        await approvals.approve(ctx, account.id, one.id)
+        await approvals.approve(ctx, who.account_id, one.id)
     with pytest.raises(errors.Forbidden, match="not approved in time"):
         await ask(ctx, who, "ada", "grace")
     clock.pass_seconds(30 * 24 * 3600)
     assert (await cleanup.sweep(ctx)).approvals == 1
-    assert await approvals.latest(ctx, account.id) == []
+    assert await approvals.latest(ctx, who.account_id) == []
 
 
-async def test_another_body_is_not_what_was_approved(ctx: context.Context, account: accounts.Account) -> None:
-    who = await key_of(ctx, account.id)
+async def test_another_body_is_not_what_was_approved(ctx: context.Context, who: callers.Caller) -> None:
     one = await waiting(ctx, who, "ada", "grace")
     with pytest.raises(errors.IdempotencyConflict):
         await ask(ctx, who, "eve", "mallory")
-    await approvals.approve(ctx, account.id, one.id)
+    await approvals.approve(ctx, who.account_id, one.id)
     with pytest.raises(errors.IdempotencyConflict):
         await ask(ctx, who, "eve", "mallory")
-    assert await sent(ctx, account.id) == 2
+    assert await sent(ctx, who.account_id) == 2
 
 
-async def test_approving_checks_what_holds_then(ctx: context.Context, account: accounts.Account) -> None:
-    who = await key_of(ctx, account.id)
+async def test_approving_checks_what_holds_then(ctx: context.Context, who: callers.Caller) -> None:
     one = await waiting(ctx, who, "ada", "grace")
     assert who.key is not None
-    await api_keys.change(ctx, account.id, who.key.id, limits={"recipients_per_day": 1})
-    await approvals.approve(ctx, account.id, one.id)  # one of the two is refused, as without approval
-    assert await sent(ctx, account.id) == 1
+    await api_keys.change(ctx, who.account_id, who.key.id, limits={"recipients_per_day": 1})
+    await approvals.approve(ctx, who.account_id, one.id)  # one of the two is refused, as without approval
+    assert await sent(ctx, who.account_id) == 1
     with pytest.raises(approval_limit.ApprovalRequired):
         await ask(ctx, who, "ada", "grace", key="second")
-    (second,) = [each for each in await approvals.latest(ctx, account.id) if each.idempotency_key == "second"]
-    await api_keys.revoke(ctx, account.id, who.key.id)
+    (second,) = [each for each in await approvals.latest(ctx, who.account_id) if each.idempotency_key == "second"]
+    await api_keys.revoke(ctx, who.account_id, who.key.id)
     with pytest.raises(errors.Conflict, match="was revoked"):
-        await approvals.approve(ctx, account.id, second.id)
-    await approvals.reject(ctx, account.id, second.id)
+        await approvals.approve(ctx, who.account_id, second.id)
+    await approvals.reject(ctx, who.account_id, second.id)
 
 
 async def crash(ctx: context.Context, account_id: str, approval_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,19 +181,17 @@ async def crash(ctx: context.Context, account_id: str, approval_id: str, monkeyp
 
 
 async def test_what_a_crash_left_is_continued(
-    ctx: context.Context, account: accounts.Account, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, who: callers.Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    who = await key_of(ctx, account.id)
     one = await waiting(ctx, who, "ada", "grace")
-    await crash(ctx, account.id, one.id, monkeypatch)
+    await crash(ctx, who.account_id, one.id, monkeypatch)
     with pytest.raises(errors.Conflict):
-        await approvals.reject(ctx, account.id, one.id)
-    await approvals.approve(ctx, account.id, one.id)
-    assert await sent(ctx, account.id) == 2
+        await approvals.reject(ctx, who.account_id, one.id)
+    await approvals.approve(ctx, who.account_id, one.id)
+    assert await sent(ctx, who.account_id) == 2
 
 
-async def test_new_requests_that_need_approval_have_a_rate(ctx: context.Context, account: accounts.Account) -> None:
-    who = await key_of(ctx, account.id)
+async def test_new_requests_that_need_approval_have_a_rate(ctx: context.Context, who: callers.Caller) -> None:
     ctx.rate_limiter.policy = throttle.RateLimit(rate=1, burst=2)
     for key in ("first", "second"):
         with pytest.raises(approval_limit.ApprovalRequired):
@@ -207,14 +204,13 @@ async def test_new_requests_that_need_approval_have_a_rate(ctx: context.Context,
 
 
 async def test_decided_sends_leave_no_room_for_more_waiting_ones(
-    ctx: context.Context, account: accounts.Account, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, who: callers.Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    who = await key_of(ctx, account.id)
     monkeypatch.setattr(approval_limit, "MAX_PENDING", 2)
     for key in ("first", "second"):
         with pytest.raises(approval_limit.ApprovalRequired):
             await ask(ctx, who, "ada", "grace", key=key)
-    await approvals.reject(ctx, account.id, (await approvals.latest(ctx, account.id))[0].id)
+    await approvals.reject(ctx, who.account_id, (await approvals.latest(ctx, who.account_id))[0].id)
     with pytest.raises(approval_limit.ApprovalRequired):
         await ask(ctx, who, "ada", "grace", key="third")
     # The latest two are one that waits and one that is decided; but two wait.
@@ -226,9 +222,8 @@ async def test_decided_sends_leave_no_room_for_more_waiting_ones(
 
 
 async def test_a_key_leaves_room_for_others(
-    ctx: context.Context, account: accounts.Account, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, who: callers.Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    who = await key_of(ctx, account.id)
     assert who.key is not None
     other = dataclasses.replace(who, key=callers.ApiKey("key_other", "x", who.key.scopes, who.key.limits))
     monkeypatch.setattr(approval_limit, "MAX_PENDING_OF_KEY", 1)
@@ -239,12 +234,11 @@ async def test_a_key_leaves_room_for_others(
         await ask(ctx, other, "ada", "grace", key="second")
 
 
-async def test_counting_and_listing_read_no_content(ctx: context.Context, account: accounts.Account) -> None:
+async def test_counting_and_listing_read_no_content(ctx: context.Context, who: callers.Caller) -> None:
     """A hundred bodies of a megabyte took a quarter of a second of every refused request, in a writing transaction."""
-    who = await key_of(ctx, account.id)
     one = await waiting(ctx, who, "ada", "grace")
     assert one.body == b""
-    assert (await approvals.content(ctx, account.id, one.id))["template"] == "welcome"
+    assert (await approvals.content(ctx, who.account_id, one.id))["template"] == "welcome"
 
 
 async def test_a_click_that_is_refused_does_not_let_go_of_what_another_is_sending(
@@ -276,16 +270,15 @@ async def test_a_click_that_is_refused_does_not_let_go_of_what_another_is_sendin
 
 
 async def test_what_a_crash_left_is_not_sent_twice_when_its_idempotency_key_is_gone(
-    ctx: context.Context, account: accounts.Account, clock: contexts.Clock, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, who: callers.Caller, clock: contexts.Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    who = await key_of(ctx, account.id)
     one = await waiting(ctx, who, "ada", "grace")
-    await crash(ctx, account.id, one.id, monkeypatch)
+    await crash(ctx, who.account_id, one.id, monkeypatch)
     clock.pass_seconds(25 * 3600)
     await cleanup.sweep(ctx)
     with pytest.raises(errors.Conflict, match="has expired"):
-        await approvals.approve(ctx, account.id, one.id)
-    assert await sent(ctx, account.id) == 2
+        await approvals.approve(ctx, who.account_id, one.id)
+    assert await sent(ctx, who.account_id) == 2
 
 
 async def test_a_template_that_was_changed_after_the_request_is_not_what_was_approved(
@@ -301,23 +294,22 @@ async def test_a_template_that_was_changed_after_the_request_is_not_what_was_app
 
 
 async def test_what_was_asked_for_is_kept_until_the_decision_only(
-    ctx: context.Context, account: accounts.Account, clock: contexts.Clock
+    ctx: context.Context, who: callers.Caller, clock: contexts.Clock
 ) -> None:
     """A rejected send may hold a stranger's secrets, and rejected ones without end would fill the disk."""
-    who = await key_of(ctx, account.id)
     for decide in (approvals.approve, approvals.reject):
         with pytest.raises(approval_limit.ApprovalRequired):
             await ask(ctx, who, "ada", "grace", key=decide.__name__)
-        (one,) = [one for one in await approvals.latest(ctx, account.id) if one.state == "pending"]
-        assert await approvals.content(ctx, account.id, one.id) != {}
-        await decide(ctx, account.id, one.id)
-        assert await approvals.content(ctx, account.id, one.id) == {}
+        (one,) = [one for one in await approvals.latest(ctx, who.account_id) if one.state == "pending"]
+        assert await approvals.content(ctx, who.account_id, one.id) != {}
+        await decide(ctx, who.account_id, one.id)
+        assert await approvals.content(ctx, who.account_id, one.id) == {}
     await waiting(ctx, who, "ada", "grace")
-    (one,) = [one for one in await approvals.latest(ctx, account.id) if one.state == "pending"]
+    (one,) = [one for one in await approvals.latest(ctx, who.account_id) if one.state == "pending"]
     assert (await cleanup.sweep(ctx)).approval_bodies == 0
     clock.pass_seconds(24 * 3600 + 1)
     assert (await cleanup.sweep(ctx)).approval_bodies == 1
-    assert await approvals.content(ctx, account.id, one.id) == {}
+    assert await approvals.content(ctx, who.account_id, one.id) == {}
     with pytest.raises(errors.Forbidden, match="not approved in time"):
         await ask(ctx, who, "ada", "grace")
     assert (await cleanup.sweep(ctx)).approval_bodies == 0

@@ -22,12 +22,9 @@ SVG = b"<svg xmlns='http://www.w3.org/2000/svg'/>"
 @pytest.fixture
 def settings(clean_sqlite_url: str) -> config.Settings:
     """One address of loopback is public, without TLS."""
-    overrides = {
-        "database": {"url": clean_sqlite_url},
-        "security": {"secret_key": contexts.SECRET_KEY},
-        "webhooks": {"allow_private": [f"{webhook_server.PUBLIC}/32"], "allow_insecure": True},
-    }
-    return config.load(environment={}, overrides=overrides)
+    return contexts.load(
+        clean_sqlite_url, webhooks={"allow_private": [f"{webhook_server.PUBLIC}/32"], "allow_insecure": True}
+    )
 
 
 @pytest_asyncio.fixture
@@ -121,8 +118,7 @@ async def test_what_cannot_be_fetched_is_left_out(ctx: context.Context, images: 
 
 
 async def test_a_private_address_is_never_asked(clean_sqlite_url: str, clock: contexts.Clock) -> None:
-    overrides = {"database": {"url": clean_sqlite_url}, "security": {"secret_key": contexts.SECRET_KEY}}
-    settings = config.load(environment={}, overrides=overrides)
+    settings = contexts.load(clean_sqlite_url)
     async with webhook_server.running() as server, composition.open_context(settings, clock=clock) as ctx:
         urls = [server.at("127.0.0.2"), server.at("localhost"), server.at("[::1]"), "http://192.0.2.1/x.png"]
         assert await previews.fetch_images(ctx, "acc_1", urls) == {}

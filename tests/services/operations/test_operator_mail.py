@@ -11,7 +11,6 @@ from postroad.services.operations import operator_mail
 from postroad.storage.mail import messages, queue_views
 from postroad.storage.people import accounts
 from tests import accepted_mail, contexts
-from tests.contexts import SECRET_KEY
 
 ForwardResult = operator_mail.ForwardResult
 REPORT = b"From: eve@example.org\r\nSubject: spam\r\n\r\nYou sent me this.\r\n"
@@ -19,13 +18,11 @@ REPORT = b"From: eve@example.org\r\nSubject: spam\r\n\r\nYou sent me this.\r\n"
 
 @pytest.fixture
 def settings(database_url: str) -> config.Settings:
-    overrides: dict[str, dict[str, object]] = {
-        "database": {"url": database_url},
-        "security": {"secret_key": SECRET_KEY},
-        "delivery": {"return_path_domain": "Returns.example.org"},
-        "operator": {"email": "ops@example.net", "from": "postmaster@example.com"},
-    }
-    return config.load(environment={}, overrides=overrides)
+    return contexts.load(
+        database_url,
+        delivery={"return_path_domain": "Returns.example.org"},
+        operator={"email": "ops@example.net", "from": "postmaster@example.com"},
+    )
 
 
 @pytest.fixture

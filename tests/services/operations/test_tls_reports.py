@@ -105,16 +105,12 @@ async def host(database_url: str, clock: contexts.Clock, endpoint: webhook_serve
         "private.example.org": {"A": ["127.0.0.1"]},
     }
     async with dns_server.running(zones) as dns:
-        settings = config.load(
-            environment={},
-            overrides={
-                "database": {"url": database_url},
-                "security": {"secret_key": contexts.SECRET_KEY},
-                "delivery": {"resolvers": [dns.address]},
-                "webhooks": {"allow_private": ["127.0.0.2/31"], "ca_file": endpoint.ca_file},
-                "tls_reports": {"from": "tls-reports@example.com"},
-                "warmup": {"enabled": False},
-            },
+        settings = contexts.load(
+            database_url,
+            delivery={"resolvers": [dns.address]},
+            webhooks={"allow_private": ["127.0.0.2/31"], "ca_file": endpoint.ca_file},
+            tls_reports={"from": "tls-reports@example.com"},
+            warmup={"enabled": False},
         )
         async with composition.open_context(settings, clock=clock) as ctx:
             account = await accounts.create(ctx, "Shop")
@@ -227,18 +223,6 @@ async def test_a_url_that_fails_is_tried_for_a_day_and_then_dropped(
     assert (counts["https", "retried"], counts["https", "failed"], counts["https", "sent"]) == (6, 1, 0)
 
 
-async def test_a_domain_whose_name_server_is_down_is_asked_again(
-    host: Host, endpoint: webhook_server.WebhookServer
-) -> None:
-    host.dns.zones[RECORD] = dns_server.Fault.SERVFAIL
-    await host.count()
-    await host.reporter.report_due()
-    host.publish(endpoint.url)
-    host.clock.pass_seconds(15 * 60)
-    await host.reporter.report_due()
-    assert len(endpoint.requests) == 1
-
-
 async def test_a_name_server_that_never_answers_is_asked_three_times(host: Host) -> None:
     host.dns.zones[RECORD] = dns_server.Fault.SERVFAIL
     await host.count()
@@ -278,7 +262,7 @@ async def test_a_slow_receiver_delays_no_other(
     assert sorted(begun) == names
 
 
-@pytest.mark.parametrize("status, requests", [(400, 1), (404, 1), (410, 1), (408, 2), (429, 2), (500, 2)])
+@pytest.mark.parametrize("status, requests", [(404, 1), (408, 2), (429, 2), (500, 2)])
 async def test_a_url_that_refuses_a_report_is_not_asked_again(
     host: Host, endpoint: webhook_server.WebhookServer, status: int, requests: int
 ) -> None:
@@ -334,22 +318,11 @@ async def test_many_domains_cannot_flood_one_web_host(
 async def test_a_sender_that_nobody_has_verified_sends_no_mail_and_the_log_says_so(
     host: Host, endpoint: webhook_server.WebhookServer
 ) -> None:
-    changed = {"from": "tls-reports@unknown.example"}
-    settings = config.load(
-        environment={},
-        overrides={
-            "database": {"url": host.settings.database.url},
-            "security": {"secret_key": contexts.SECRET_KEY},
-            "delivery": {"resolvers": [host.dns.address]},
-            "webhooks": {"allow_private": ["127.0.0.2/31"], "ca_file": endpoint.ca_file},
-            "tls_reports": changed,
-        },
-    )
     host.publish("mailto:reports@example.net", endpoint.url)
     await host.count()
-    async with composition.open_context(settings, clock=host.clock) as ctx:
-        other = make(ctx, host.dns, host.clock)
-        await other.reporter.report_due()
+    strange = contexts.with_settings(host.ctx, "tls_reports", sender="tls-reports@unknown.example")
+    other = make(strange, host.dns, host.clock)
+    await other.reporter.report_due()
     assert await host.queued() == []
     assert other.log[0]["error"] == "tls_reports.from: unknown.example is not a verified domain of an account"
     (request,) = endpoint.requests

@@ -15,12 +15,7 @@ from tests.services.operations.checks import setups
 
 
 def settings(url: str) -> config.Settings:
-    overrides = {
-        "database": {"url": url},
-        "security": {"secret_key": contexts.SECRET_KEY},
-        "delivery": {"hostname": setups.NAME},
-    }
-    return config.load(environment={}, overrides=overrides)
+    return contexts.load(url, delivery={"hostname": setups.NAME})
 
 
 async def told(url: str) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 import dataclasses
 
 import msgspec
+import pytest
 import structlog
 
 from postroad import context
@@ -21,10 +22,11 @@ from tests.services.operations.notices.told_mail import home, settings
 __all__ = ["home", "settings"]
 
 LOG = structlog.get_logger()
+pytestmark = pytest.mark.usefixtures("home")
 
 
 async def test_an_invitation_is_mailed_and_its_link_is_forgotten(
-    ctx: context.Context, home: accounts.Account, account: accounts.Account
+    ctx: context.Context, account: accounts.Account
 ) -> None:
     invited = await users.invite(ctx, account.id, email="new@example.net", role=callers.Role.DEVELOPER)
     assert invited.link_token not in await told_mail.contents(ctx)
@@ -40,7 +42,7 @@ async def test_an_invitation_is_mailed_and_its_link_is_forgotten(
 
 
 async def test_a_password_link_is_mailed_with_the_key_that_sealed_it(
-    ctx: context.Context, home: accounts.Account, account: accounts.Account, owner: stored_users.User
+    ctx: context.Context, account: accounts.Account, owner: stored_users.User
 ) -> None:
     made = await users.create_password_link(ctx, account.id, owner.id)
     other = installation_keys.Keys.derive(b"another key")
@@ -56,7 +58,7 @@ async def test_a_password_link_is_mailed_with_the_key_that_sealed_it(
 
 
 async def test_an_account_invites_only_so_many_by_mail_in_a_day(
-    ctx: context.Context, home: accounts.Account, account: accounts.Account, clock: Clock
+    ctx: context.Context, account: accounts.Account, clock: Clock
 ) -> None:
     for number in range(21):
         await users.invite(ctx, account.id, email=f"{number}@example.net", role=callers.Role.DEVELOPER)
@@ -80,7 +82,7 @@ async def test_an_address_is_not_invited_again_and_again(
 
 
 async def test_a_login_from_a_new_network_is_told_to_the_user(
-    ctx: context.Context, home: accounts.Account, owner: stored_users.User, clock: Clock
+    ctx: context.Context, owner: stored_users.User, clock: Clock
 ) -> None:
     for address in ("192.0.2.1", "192.0.2.9", "198.51.100.7", "198.51.100.8"):
         clock.pass_seconds(1)
@@ -93,7 +95,7 @@ async def test_a_login_from_a_new_network_is_told_to_the_user(
 
 
 async def test_logins_of_one_user_do_not_hide_those_of_another(
-    ctx: context.Context, home: accounts.Account, account: accounts.Account, owner: stored_users.User, clock: Clock
+    ctx: context.Context, account: accounts.Account, owner: stored_users.User, clock: Clock
 ) -> None:
     other, _ = await users.create(
         ctx, account.id, email="other@example.net", password=PASSWORD, role=callers.Role.DEVELOPER

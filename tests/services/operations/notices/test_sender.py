@@ -27,6 +27,7 @@ from tests.services.operations.notices.told_mail import BASE_URL, home, queued, 
 __all__ = ["home", "settings"]
 
 LOG = structlog.get_logger()
+pytestmark = pytest.mark.usefixtures("home")
 
 
 async def person(
@@ -95,7 +96,7 @@ async def test_the_account_of_the_domain_pays(
 
 
 async def test_the_same_subject_is_told_once_in_the_interval_of_its_kind(
-    ctx: context.Context, home: accounts.Account, account: accounts.Account, owner: stored_users.User, clock: Clock
+    ctx: context.Context, account: accounts.Account, owner: stored_users.User, clock: Clock
 ) -> None:
     for _ in range(2):
         await tell(ctx, failing(account.id), failing(account.id, 2))
@@ -106,7 +107,7 @@ async def test_the_same_subject_is_told_once_in_the_interval_of_its_kind(
 
 
 async def test_events_of_an_account_are_told_with_them(
-    ctx: context.Context, home: accounts.Account, account: accounts.Account, owner: stored_users.User
+    ctx: context.Context, account: accounts.Account, owner: stored_users.User
 ) -> None:
     warned = events.WarnedAccountData(cause="bounces", recipients=200, bounces=20, complaints=0)
     verified = events.DomainData(domain_id="dom_1", domain="d.example", verified_by="dns")
@@ -125,9 +126,7 @@ async def test_events_of_an_account_are_told_with_them(
     ]
 
 
-async def test_of_many_owners_the_first_ones_are_told(
-    ctx: context.Context, home: accounts.Account, account: accounts.Account
-) -> None:
+async def test_of_many_owners_the_first_ones_are_told(ctx: context.Context, account: accounts.Account) -> None:
     for place in range(sender.MAX_OWNERS + 1):
         await person(ctx, account.id, f"{place}@example.net")
     await tell(ctx, failing(account.id))
@@ -135,7 +134,7 @@ async def test_of_many_owners_the_first_ones_are_told(
 
 
 async def test_what_a_person_has_switched_off_or_wants_in_the_digest(
-    ctx: context.Context, home: accounts.Account, account: accounts.Account, owner: stored_users.User, clock: Clock
+    ctx: context.Context, account: accounts.Account, owner: stored_users.User, clock: Clock
 ) -> None:
     other = await person(ctx, account.id, "other@example.net")
     third = await person(ctx, account.id, "third@example.net")
@@ -149,20 +148,16 @@ async def test_what_a_person_has_switched_off_or_wants_in_the_digest(
     clock.now += 1
     assert await sender.send_due(ctx, log=LOG) == 1
     assert await sender.send_due(ctx, log=LOG) == 0
+    # A digest is sent at an hour of the day, and never twice in it.
+    digests = [sender.next_digest(hour * times.HOUR, hour=6) for hour in (0, 6, 7)]
+    assert digests == [6 * times.HOUR, 30 * times.HOUR, 30 * times.HOUR]
     (digest,) = [one for to, one in await queued(ctx) if to == other.email]
     assert digest["Subject"] == "Digest of notices: 2"
     assert "* The DKIM record of d1.example is gone\n\n* The DKIM record of d2.example is gone\n" in text_of(digest)
 
 
-@pytest.mark.parametrize(
-    "now, expected", [(0, 6 * times.HOUR), (6 * times.HOUR, 30 * times.HOUR), (7 * times.HOUR, 30 * times.HOUR)]
-)
-def test_digests_are_sent_at_an_hour(now: int, expected: int) -> None:
-    assert sender.next_digest(now, hour=6) == expected
-
-
 async def test_beyond_a_number_in_an_hour_notices_go_into_the_digest(
-    ctx: context.Context, home: accounts.Account, account: accounts.Account, owner: stored_users.User, clock: Clock
+    ctx: context.Context, account: accounts.Account, owner: stored_users.User, clock: Clock
 ) -> None:
     await tell(ctx, *(failing(account.id, number) for number in range(13)))
     assert await sender.send_due(ctx, log=LOG) == sender.MAX_PER_HOUR
@@ -172,7 +167,7 @@ async def test_beyond_a_number_in_an_hour_notices_go_into_the_digest(
 
 
 async def test_a_flood_of_one_kind_does_not_delay_the_others(
-    ctx: context.Context, home: accounts.Account, account: accounts.Account, owner: stored_users.User
+    ctx: context.Context, account: accounts.Account, owner: stored_users.User
 ) -> None:
     await tell(ctx, *(failing(account.id, number) for number in range(13)))
     await sender.send_due(ctx, log=LOG)
@@ -182,7 +177,7 @@ async def test_a_flood_of_one_kind_does_not_delay_the_others(
 
 
 async def test_a_crash_between_acceptance_and_its_record_sends_nothing_twice(
-    ctx: context.Context, home: accounts.Account, account: accounts.Account, owner: stored_users.User
+    ctx: context.Context, account: accounts.Account, owner: stored_users.User
 ) -> None:
     await tell(ctx, failing(account.id))
     await sender.send_due(ctx, log=LOG)
@@ -193,7 +188,7 @@ async def test_a_crash_between_acceptance_and_its_record_sends_nothing_twice(
 
 
 async def test_two_processes_send_a_notice_once(
-    ctx: context.Context, settings: config.Settings, home: accounts.Account, account: accounts.Account, clock: Clock
+    ctx: context.Context, settings: config.Settings, account: accounts.Account, clock: Clock
 ) -> None:
     await person(ctx, account.id, "owner@example.net")
     await tell(ctx, *(failing(account.id, number) for number in range(5)))
@@ -207,8 +202,10 @@ async def test_two_processes_send_a_notice_once(
 
 
 async def test_what_cannot_be_accepted_is_tried_again_for_a_day(
-    ctx: context.Context, account: accounts.Account, owner: stored_users.User, clock: Clock
+    ctx: context.Context, home: accounts.Account, account: accounts.Account, owner: stored_users.User, clock: Clock
 ) -> None:
+    (domain,) = await domains.of_account(ctx, home.id)
+    await domains.remove(ctx, home.id, domain.id)
     await tell(ctx, failing(account.id), failing(account.id, 2))
     assert await sender.send_due(ctx, log=LOG) == 0  # nobody has verified the domain
     await accepted_mail.allow_sending(ctx, account.id)
@@ -227,7 +224,7 @@ async def test_what_cannot_be_accepted_is_tried_again_for_a_day(
 
 
 async def test_without_a_sender_nothing_is_kept_for_later(
-    ctx: context.Context, home: accounts.Account, account: accounts.Account, owner: stored_users.User
+    ctx: context.Context, account: accounts.Account, owner: stored_users.User
 ) -> None:
     silent = contexts.with_settings(ctx, "operator", sender="")
     await tell(ctx, failing(account.id))
@@ -236,7 +233,7 @@ async def test_without_a_sender_nothing_is_kept_for_later(
 
 
 async def test_a_removed_or_disabled_person_gets_nothing(
-    ctx: context.Context, home: accounts.Account, account: accounts.Account, owner: stored_users.User, clock: Clock
+    ctx: context.Context, account: accounts.Account, owner: stored_users.User, clock: Clock
 ) -> None:
     gone = await person(ctx, account.id, "gone@example.net")
     disabled = await person(ctx, account.id, "disabled@example.net")

@@ -18,15 +18,13 @@ BASE_URL = "https://mail.example.org"
 
 @pytest.fixture
 def settings(database_url: str) -> config.Settings:
-    overrides: dict[str, dict[str, object]] = {
-        "database": {"url": database_url},
-        "security": {"secret_key": contexts.SECRET_KEY},
-        "http": {"base_url": BASE_URL},
-        "warmup": {"enabled": False},
-        "webhooks": {"allow_insecure": True, "allow_private": [webhook_server.PUBLIC]},
-        "operator": {"from": f"postmaster@{accepted_mail.DOMAIN}"},
-    }
-    return config.load(environment={}, overrides=overrides)
+    return contexts.load(
+        database_url,
+        http={"base_url": BASE_URL},
+        warmup={"enabled": False},
+        webhooks={"allow_insecure": True, "allow_private": [webhook_server.PUBLIC]},
+        operator={"from": f"postmaster@{accepted_mail.DOMAIN}"},
+    )
 
 
 @pytest.fixture
