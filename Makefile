@@ -28,6 +28,8 @@ NEWEST_VENV := .venv-newest
 MADE := $(shell sed -n 's/^version *= *\([0-9]*\.[0-9]*\).*/\1/p' $(VENV)/pyvenv.cfg 2>/dev/null)
 RUNTIME := $(VENV)/.runtime-installed
 DEVELOPMENT := $(VENV)/.development-installed
+# Five workers that begin together would each rewrite the assertions of every file.
+COMPILED := $(VENV)/.tests-compiled
 # What browser tests need and Python cannot bring. Without it they are left out, and the end of the run says so.
 CHROMIUM := $(VENV)/.headless-chromium-looked-for
 AXE := tests/browser/node_modules/axe-core/axe.min.js
@@ -89,7 +91,7 @@ help: ## Print this list
 run: $(RUNTIME) ## Start the service for development on this machine; needs nothing but Python
 	@$(BIN)/postroad dev $(ARGS)
 
-test: $(DEVELOPMENT) $(CHROMIUM) $(PEBBLE) $(PGBOUNCER) $(LANGUAGES) $(AXE) $(TYPESCRIPT) $(COMPAT) ## Run the tests in parallel, on SQLite, on a temporary PostgreSQL server and in a real browser
+test: $(DEVELOPMENT) $(COMPILED) $(CHROMIUM) $(PEBBLE) $(PGBOUNCER) $(LANGUAGES) $(AXE) $(TYPESCRIPT) $(COMPAT) ## Run the tests in parallel, on SQLite, on a temporary PostgreSQL server and in a real browser
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 test-fast: $(DEVELOPMENT) ## Run the unit tests of the pure packages, in about a minute
@@ -101,7 +103,7 @@ test-newest: $(if $(filter $(NEWEST),$(MADE)),,$(NEWEST_PYTHON)) ## Run the test
 	[ -x $(NEWEST_PYTHON) ] || { echo "NOT PROVEN on Python $(NEWEST). Where you have it: make test PYTHON=python$(NEWEST)" >&2; exit 0; }; \
 	$(MAKE) --no-print-directory test-fast VENV=$(NEWEST_VENV) PYTHON=$(CURDIR)/$(NEWEST_PYTHON) FAST="$(ON_NEWEST) -k 'not postgres'"
 
-test-all: $(DEVELOPMENT) $(CHROMIUM) $(PEBBLE) $(PGBOUNCER) $(LANGUAGES) $(AXE) $(TYPESCRIPT) $(COMPAT) ## Run every test on both engines and at full size, with SCALE=10 times the examples
+test-all: $(DEVELOPMENT) $(COMPILED) $(CHROMIUM) $(PEBBLE) $(PGBOUNCER) $(LANGUAGES) $(AXE) $(TYPESCRIPT) $(COMPAT) ## Run every test on both engines and at full size, with SCALE=10 times the examples
 	@TEST_SCALE=$(SCALE) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -o faulthandler_timeout=0 $(ARGS)
 
 coverage: $(DEVELOPMENT) ## Measure the branch coverage of protocol and model by their own tests
@@ -267,6 +269,11 @@ $(DEVELOPMENT): requirements/development.txt pyproject.toml $(EXTENSIONS:=/pypro
 	@$(INSTALL_LOCKED) --no-binary dkimpy --no-build-isolation -r requirements/development.txt
 	@$(INSTALL_SELF)
 	@touch $@ $(RUNTIME)
+
+# What cannot be collected is reported by the run that follows.
+$(COMPILED): | $(DEVELOPMENT)
+	@echo "Compiling the tests"
+	@ls -d tests/*/ extensions | xargs -n 6 -P 2 $(BIN)/python -m pytest -qq --collect-only -p no:cacheprovider >$@ 2>&1 || :
 
 $(DOCS_INSTALLED): requirements/docs.txt | $(BIN)/python
 	@echo "Installing what builds the documentation"
