@@ -7,6 +7,7 @@ own on it, new and empty or with the schema in it. A test that stops and restart
 
 import contextlib
 import gc
+import logging
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ from types import FrameType
 
 import hypothesis
 import pytest
+import structlog
 
 # What is imported and collected stays, so the garbage collector is off until collection ends (collection.py).
 gc.disable()
@@ -88,11 +90,15 @@ def _keep_bytecode() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _same_environment_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def _same_environment_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(server_command, "CONFIG_FILE", Path("/nowhere/postroad.toml"))
     for name in list(os.environ):
         if name.startswith(FOREIGN_PREFIXES) or name.lower() in FOREIGN_NAMES:
             monkeypatch.delenv(name)
+    yield
+    if structlog.is_configured():  # by a command or role in this process; its stream may be closed already
+        structlog.reset_defaults()
+        logging.basicConfig(handlers=[logging.NullHandler()], force=True)
 
 
 @pytest.fixture(scope="session")
