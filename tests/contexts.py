@@ -90,6 +90,15 @@ def with_settings(ctx: context.Context, section: str, **values: object) -> conte
 
 
 @pytest_asyncio.fixture
+async def other_process(
+    ctx: context.Context, settings: config.Settings, clock: Clock
+) -> AsyncIterator[context.Context]:
+    """A second process on the same store."""
+    async with composition.open_context(settings, clock=clock) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture
 async def account(ctx: context.Context) -> stored_accounts.Account:
     return await accounts.create(ctx, "Shop")
 

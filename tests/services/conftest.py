@@ -5,9 +5,9 @@ import pytest
 from postroad import context
 from postroad.storage.people import accounts
 from tests import accepted_mail
-from tests.contexts import account, clock, ctx, database_url, owner, settings
+from tests.contexts import account, clock, ctx, database_url, other_process, owner, settings
 
-__all__ = ["account", "clock", "ctx", "database_url", "owner", "settings"]
+__all__ = ["account", "clock", "ctx", "database_url", "other_process", "owner", "settings"]
 
 
 @pytest.fixture

@@ -18,34 +18,28 @@ SEND_AND_READ = SEND | {callers.Permission.READ}
 
 
 async def make(
-    ctx: context.Context,
-    account_id: str,
-    *,
-    credential_id: str | None = None,
-    scopes: frozenset[str] = SEND,
+    ctx: context.Context, account_id: str, *, credential_id: str | None = None, scopes: frozenset[str] = SEND
 ) -> tuple[access_version.ApiKey, str]:
     return await api_keys.create(ctx, account_id, credential_id=credential_id, name="Shop", scopes=scopes)
 
 
-async def test_a_new_key_sends_and_only_its_hash_is_stored(
-    ctx: context.Context, account: stored_accounts.Account
+async def who_is(ctx: context.Context, secret: str) -> callers.Caller:
+    return await authentication.authenticate(ctx, f"Bearer {secret}", client_address="127.0.0.1")
+
+
+@pytest.mark.parametrize("scopes", [SEND, SEND_AND_READ])
+async def test_a_new_key_has_its_scopes_and_only_its_hash_is_stored(
+    ctx: context.Context, account: stored_accounts.Account, scopes: frozenset[callers.Permission]
 ) -> None:
     credential, _ = await credentials.create(ctx, account.id, "Web shop")
-    key, secret = await make(ctx, account.id)
+    key, secret = await make(ctx, account.id, scopes=scopes)
     assert installation_keys.is_api_key(secret)
     assert secret not in repr(key)
     assert secret.startswith(key.hint.removesuffix("…"))
     assert len(key.hint) < len(secret) / 2
     assert await api_keys.of_account(ctx, account.id) == [key]
-    who = await authentication.authenticate(ctx, f"Bearer {secret}", client_address="127.0.0.1")
-    assert (who.account_id, who.credential_id, who.permissions) == (account.id, credential.id, SEND)
-
-
-async def test_a_key_may_read_as_well(ctx: context.Context, account: stored_accounts.Account) -> None:
-    await credentials.create(ctx, account.id, "Web shop")
-    _, secret = await make(ctx, account.id, scopes=SEND_AND_READ)
-    who = await authentication.authenticate(ctx, f"Bearer {secret}", client_address="127.0.0.1")
-    assert who.permissions == SEND_AND_READ
+    who = await who_is(ctx, secret)
+    assert (who.account_id, who.credential_id, who.permissions) == (account.id, credential.id, scopes)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +76,7 @@ async def test_the_first_key_of_an_account_creates_its_credential(
     (credential,) = await credentials.of_account(ctx, account.id)
     assert {key.credential_id, again.credential_id} == {credential.id}
     assert credential.name == "API keys"
-    who = await authentication.authenticate(ctx, f"Bearer {secret}", client_address="127.0.0.1")
+    who = await who_is(ctx, secret)
     assert (who.account_id, who.credential_id, who.permissions) == (account.id, credential.id, SEND)
     assert await ctx.passwords.find("", [credential.password_hash]) is None
     logged = [entry.action for entry in await audit_log.page(ctx, account.id, before=None, limit=10)]
@@ -117,52 +111,35 @@ async def test_a_credential_that_is_revoked_unknown_or_of_another_account_is_not
     assert len(messages) == 1
 
 
-async def test_a_revoked_key_stops_at_once_and_cannot_be_revoked_again(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+@pytest.mark.parametrize("with_credential", [False, True])
+async def test_a_key_stops_at_once_when_it_or_its_credential_is_revoked(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock, *, with_credential: bool
 ) -> None:
-    await credentials.create(ctx, account.id, "Web shop")
+    credential, _ = await credentials.create(ctx, account.id, "Web shop")
     key, secret = await make(ctx, account.id)
-    await authentication.authenticate(ctx, f"Bearer {secret}", client_address="127.0.0.1")
-    await api_keys.revoke(ctx, account.id, key.id)
+    await who_is(ctx, secret)
+    if with_credential:
+        await credentials.revoke(ctx, account.id, credential.id)
+    else:
+        await api_keys.revoke(ctx, account.id, key.id)
+        with pytest.raises(errors.NotFound):
+            await api_keys.revoke(ctx, account.id, key.id)
     with pytest.raises(errors.Unauthorized):
-        await authentication.authenticate(ctx, f"Bearer {secret}", client_address="127.0.0.1")
+        await who_is(ctx, secret)
     (listed,) = await api_keys.of_account(ctx, account.id)
     assert listed.revoked_at == clock.now
-    with pytest.raises(errors.NotFound):
-        await api_keys.revoke(ctx, account.id, key.id)
 
 
-async def test_a_key_ends_with_its_credential(ctx: context.Context, account: stored_accounts.Account) -> None:
-    credential, _ = await credentials.create(ctx, account.id, "Web shop")
-    _, secret = await make(ctx, account.id)
-    await authentication.authenticate(ctx, f"Bearer {secret}", client_address="127.0.0.1")
-    await credentials.revoke(ctx, account.id, credential.id)
-    with pytest.raises(errors.Unauthorized):
-        await authentication.authenticate(ctx, f"Bearer {secret}", client_address="127.0.0.1")
-    (listed,) = await api_keys.of_account(ctx, account.id)
-    assert listed.revoked_at is not None
-
-
-@pytest.mark.parametrize("key_id", ["key_" + "0" * 28, "", "key_\0", "cred_" + "0" * 28])
-async def test_an_unknown_key_is_not_found(ctx: context.Context, account: stored_accounts.Account, key_id: str) -> None:
-    with pytest.raises(errors.NotFound):
-        await api_keys.revoke(ctx, account.id, key_id)
-
-
-async def test_a_key_of_another_account_does_not_exist(ctx: context.Context, account: stored_accounts.Account) -> None:
-    other = await accounts.create(ctx, "Other")
-    await credentials.create(ctx, other.id, "Theirs")
-    foreign, secret = await make(ctx, other.id)
-    with pytest.raises(errors.NotFound):
-        await api_keys.revoke(ctx, account.id, foreign.id)
-    assert await api_keys.of_account(ctx, account.id) == []
-    await authentication.authenticate(ctx, f"Bearer {secret}", client_address="127.0.0.1")
-
-
-async def test_the_list_comes_in_parts_oldest_first(
+async def test_an_account_sees_its_own_keys_oldest_first_and_revokes_no_others(
     ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
 ) -> None:
-    await credentials.create(ctx, account.id, "Web shop")
+    other = await accounts.create(ctx, "Other")
+    foreign, secret = await make(ctx, other.id)
+    for key_id in (foreign.id, "key_" + "0" * 28, "", "key_\0", "cred_" + "0" * 28):
+        with pytest.raises(errors.NotFound):
+            await api_keys.revoke(ctx, account.id, key_id)
+    assert await api_keys.of_account(ctx, account.id) == []
+    await who_is(ctx, secret)
     made = []
     for _ in range(3):
         clock.pass_seconds(1)

@@ -1,9 +1,8 @@
-"""Access: what is cached and for how long, who may do what, and the life of a session."""
+"""Access: what is cached and for how long, who may do what, the life of a session, and listeners without HTTP."""
 
 import asyncio
 import base64
 import contextlib
-from collections.abc import AsyncIterator
 
 import argon2
 import jwt
@@ -24,15 +23,6 @@ from tests.contexts import PASSWORD, SECOND, Clock
 from tests.services.people.test_schemes import HERE, basic, bearer, who_is
 
 NEW_PASSWORD = "an even better horse"
-
-
-@pytest_asyncio.fixture
-async def other_process(
-    settings: config.Settings, clock: Clock, ctx: context.Context
-) -> AsyncIterator[context.Context]:
-    """A second process on the same store."""
-    async with composition.open_context(settings, clock=clock) as opened:
-        yield opened
 
 
 class Watch:
@@ -75,15 +65,21 @@ async def test_the_key_of_another_service_is_not_called_an_expired_token(
             await who_is(ctx, f"Bearer {key}")
 
 
-async def test_on_the_hot_path_neither_argon2_nor_the_store_is_asked(
+async def test_on_the_hot_path_neither_argon2_nor_the_store_is_asked_and_no_secret_is_kept(
     ctx: context.Context, account: stored_accounts.Account, argon: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     credential, password = await credentials.create(ctx, account.id, "main")
-    first = await who_is(ctx, basic(credential.username, password))
+    field = basic(credential.username, password)
+    found = await asyncio.gather(*(who_is(ctx, field) for _ in range(64)))
+    assert {caller.credential_id for caller in found} == {credential.id}
+    first = await who_is(ctx, field)
     monkeypatch.delattr(type(ctx.store), "reading")
     for _ in range(10):
-        assert await who_is(ctx, basic(credential.username, password)) is first
+        assert await who_is(ctx, field) is first
     assert argon.count == 1
+    kept = repr(await ctx.access_cache.refresh(ctx.clock())) + repr(vars(ctx.access_cache))
+    assert password not in kept
+    assert base64.b64encode(password.encode()).decode()[:20] not in kept
 
 
 async def test_argon2_does_not_run_again_when_the_memory_was_emptied(
@@ -95,23 +91,6 @@ async def test_argon2_does_not_run_again_when_the_memory_was_emptied(
         await accounts.suspend(ctx, account.id, "for a moment")
         clock.pass_seconds(1)
     assert argon.count == 1
-
-
-async def test_many_connections_at_once_with_a_new_secret_all_pass(
-    ctx: context.Context, account: stored_accounts.Account, argon: Watch
-) -> None:
-    credential, password = await credentials.create(ctx, account.id, "main")
-    found = await asyncio.gather(*(who_is(ctx, basic(credential.username, password)) for _ in range(64)))
-    assert {one.credential_id for one in found} == {credential.id}
-    assert argon.count == 1
-
-
-async def test_a_remembered_secret_is_not_in_memory(ctx: context.Context, account: stored_accounts.Account) -> None:
-    credential, password = await credentials.create(ctx, account.id, "main")
-    await who_is(ctx, basic(credential.username, password))
-    kept = repr(await ctx.access_cache.refresh(ctx.clock())) + repr(vars(ctx.access_cache))
-    assert password not in kept
-    assert base64.b64encode(password.encode()).decode()[:20] not in kept
 
 
 @pytest.mark.parametrize("kind", ["credential", "api key", "log-out", "disabled", "password"])
@@ -174,10 +153,7 @@ async def test_a_credential_revoked_while_its_password_is_checked_is_refused(
         await who_is(ctx, basic(credential.username, password))
 
 
-async def test_a_remembered_token_ends_when_it_expires(
-    ctx: context.Context, account: stored_accounts.Account, owner: users.User, clock: Clock
-) -> None:
-    await credentials.create(ctx, account.id, "main")
+async def test_a_remembered_token_ends_when_it_expires(ctx: context.Context, owner: users.User, clock: Clock) -> None:
     session = await log_in(ctx)
     await who_is(ctx, bearer(session.token))
     clock.now = session.expires_at - 1
@@ -193,22 +169,13 @@ KEY_CALLER = callers.Caller("acc", "cred", callers.Scheme.API_KEY, frozenset({ca
 
 
 @pytest.mark.parametrize(
-    "who, permission",
-    [
-        (TOKEN_CALLER, callers.Permission.READ),
-        (TOKEN_CALLER, callers.Permission.VIEW),
-        (PASSWORD_CALLER, callers.Permission.SEND),
-        (PASSWORD_CALLER, callers.Permission.READ),
-        (KEY_CALLER, callers.Permission.SEND),
-    ],
-)
-def test_a_right_is_a_right(who: callers.Caller, permission: callers.Permission) -> None:
-    authentication.require(who, permission)
-
-
-@pytest.mark.parametrize(
     "who, permission, refusal, hint",
     [
+        (TOKEN_CALLER, callers.Permission.READ, None, ""),
+        (TOKEN_CALLER, callers.Permission.VIEW, None, ""),
+        (PASSWORD_CALLER, callers.Permission.SEND, None, ""),
+        (PASSWORD_CALLER, callers.Permission.READ, None, ""),
+        (KEY_CALLER, callers.Permission.SEND, None, ""),
         (TOKEN_CALLER, callers.Permission.SEND, errors.Forbidden, "role"),
         (TOKEN_CALLER, callers.Permission.CHANGE, errors.Forbidden, "role"),
         (PASSWORD_CALLER, callers.Permission.VIEW, errors.Unauthorized, "requires a login token"),
@@ -217,10 +184,10 @@ def test_a_right_is_a_right(who: callers.Caller, permission: callers.Permission)
         (KEY_CALLER, callers.Permission.READ, errors.Unauthorized, "scope 'read'"),
     ],
 )
-def test_a_wrong_kind_is_unauthorized_and_a_small_role_forbidden(
-    who: callers.Caller, permission: callers.Permission, refusal: type[errors.PostroadError], hint: str
+def test_a_right_is_a_right_a_wrong_kind_is_unauthorized_and_a_small_role_forbidden(
+    who: callers.Caller, permission: callers.Permission, refusal: type[errors.PostroadError] | None, hint: str
 ) -> None:
-    with pytest.raises(refusal, match=hint):
+    with pytest.raises(refusal, match=hint) if refusal else contextlib.nullcontext():
         authentication.require(who, permission)
 
 
@@ -307,11 +274,6 @@ async def test_a_log_out_ends_one_session_and_leaves_the_others(ctx: context.Con
     assert (await who_is(ctx, bearer(second.token))).user_id == owner.id
 
 
-async def test_only_a_token_can_be_logged_out(ctx: context.Context) -> None:
-    with pytest.raises(errors.Unauthorized):
-        await logins.log_out(ctx, PASSWORD_CALLER)
-
-
 async def change(ctx: context.Context, session: logins.LoggedIn, current: str, new: str) -> logins.LoggedIn:
     who = await who_is(ctx, bearer(session.token))
     return await logins.change_password(ctx, who, current_password=current, new_password=new)
@@ -386,7 +348,9 @@ async def test_of_two_changes_at_once_one_wins(
     assert (await log_in(ctx, f"new password {winner}")).user.id == owner.id
 
 
-async def test_only_a_user_has_a_password_to_change(ctx: context.Context) -> None:
+async def test_only_a_user_logs_out_or_has_a_password_to_change(ctx: context.Context) -> None:
+    with pytest.raises(errors.Unauthorized):
+        await logins.log_out(ctx, PASSWORD_CALLER)
     with pytest.raises(errors.Unauthorized, match="requires a login token"):
         await logins.change_password(ctx, PASSWORD_CALLER, current_password=PASSWORD, new_password=NEW_PASSWORD)
 
@@ -443,3 +407,77 @@ def test_a_caller_without_the_permission_is_refused_first(rate: authentication.M
         with pytest.raises(errors.Unauthorized):
             rate.require(key, callers.Permission.VIEW)
     assert allowed(rate, user("usr_1"), callers.Permission.VIEW) == 50
+
+
+# Listeners that get a username and a password: throttled as over HTTP, and revoked with the credential.
+
+WRONG = "not the password"
+
+
+@pytest_asyncio.fixture
+async def pair(ctx: context.Context, account: stored_accounts.Account) -> tuple[str, str]:
+    """The username and password of a credential."""
+    credential, password = await credentials.create(ctx, account.id, "main")
+    return credential.username, password
+
+
+async def connect(ctx: context.Context, username: str, password: str) -> callers.Caller:
+    return await authentication.authenticate_password(ctx, username, password, client_address=HERE)
+
+
+async def test_a_known_pair_is_the_caller_of_http_and_needs_no_store(
+    ctx: context.Context, pair: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    who = await connect(ctx, *pair)
+    assert who == await who_is(ctx, basic(*pair))
+    assert await authentication.renew(ctx, who) == who
+    username, password = pair
+    with pytest.raises(errors.Unauthorized):  # part of the password in the name does not help
+        await connect(ctx, f"{username}:{password[:4]}", password[4:])
+    monkeypatch.delattr(type(ctx.store), "reading")
+    assert await connect(ctx, *pair) is who
+    assert await authentication.renew(ctx, who) == who
+
+
+async def test_an_unknown_name_is_answered_like_a_wrong_password(ctx: context.Context, pair: tuple[str, str]) -> None:
+    reported = set()
+    for name in (pair[0], "nobody", "x" * 5000, "", "a\0b", "smtp_\n"):
+        with pytest.raises(errors.Unauthorized) as refused:
+            await connect(ctx, name, WRONG)
+        reported.add(refused.value.message)
+    (message,) = reported
+    assert "Authorization" not in message
+
+
+@pytest.mark.parametrize("is_over_http", [True, False])
+async def test_failures_count_for_both_and_a_password_that_nobody_checked_is_not_called_wrong(
+    ctx: context.Context, pair: tuple[str, str], clock: Clock, *, is_over_http: bool
+) -> None:
+    username, _ = pair
+    for _ in range(5):
+        with pytest.raises(errors.Unauthorized):
+            await (who_is(ctx, basic(username, WRONG)) if is_over_http else connect(ctx, username, WRONG))
+    with pytest.raises(errors.RateLimited) as slowed:
+        await connect(ctx, *pair)
+    assert slowed.value.retry_after == 60
+    with pytest.raises(errors.Unauthorized, match="wait a minute"):
+        await who_is(ctx, basic(*pair))
+    clock.pass_seconds(60)
+    assert await connect(ctx, *pair) == await who_is(ctx, basic(*pair))
+
+
+async def test_a_session_ends_within_a_second_of_its_revocation_in_every_process(
+    ctx: context.Context, other_process: context.Context, pair: tuple[str, str], clock: Clock
+) -> None:
+    who = await connect(ctx, *pair)
+    await authentication.renew(ctx, who)
+    await credentials.revoke(other_process, who.account_id, who.credential_id or "")
+    with pytest.raises(errors.Unauthorized, match="revoked"):
+        await authentication.renew(other_process, who)
+    clock.pass_seconds(1)
+    with pytest.raises(errors.Unauthorized, match="revoked"):
+        await authentication.renew(ctx, who)
+    with pytest.raises(errors.Unauthorized):
+        await connect(ctx, *pair)
+    with pytest.raises(errors.Unauthorized):  # nor has a caller without a credential a session
+        await authentication.renew(ctx, callers.Caller("acc_x", None, callers.Scheme.TOKEN, callers.EVERYTHING))

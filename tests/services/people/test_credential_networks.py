@@ -87,12 +87,19 @@ async def test_guessing_stays_bounded_on_a_known_network(
     assert checks == 200
 
 
-async def test_a_network_is_recorded_at_the_first_login_and_once_a_day(
-    ctx: context.Context, account: stored_accounts.Account, clock: Clock
+async def test_a_network_is_recorded_at_the_first_login_and_once_a_day_until_the_credential_is_revoked(
+    ctx: context.Context, account: stored_accounts.Account, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     credential, password = await credentials.create(ctx, account.id, "main")
+
+    async def refuse(*_args: object, **_named: object) -> None:
+        raise errors.TemporaryFailure("read-only")
+
     with pytest.raises(errors.Unauthorized):
         await connect(ctx, credential.username, "wrong", ELSEWHERE)
+    with monkeypatch.context() as read_only:
+        read_only.setattr(rates, "put_network", refuse)
+        await connect(ctx, credential.username, password, ELSEWHERE)
     assert await last_login(ctx, credential.id, ELSEWHERE) is None
     first = ctx.clock()
     await connect(ctx, credential.username, password, ELSEWHERE)
@@ -102,24 +109,5 @@ async def test_a_network_is_recorded_at_the_first_login_and_once_a_day(
     clock.pass_seconds(authentication.NETWORK_RENEWAL / 1_000_000)
     await connect(ctx, credential.username, password, ELSEWHERE)
     assert await last_login(ctx, credential.id, ELSEWHERE) == ctx.clock()
-
-
-async def test_the_networks_of_a_credential_go_when_it_is_revoked(
-    ctx: context.Context, account: stored_accounts.Account
-) -> None:
-    credential, password = await credentials.create(ctx, account.id, "main")
-    await connect(ctx, credential.username, password, ELSEWHERE)
     await credentials.revoke(ctx, account.id, credential.id)
     assert await last_login(ctx, credential.id, ELSEWHERE) is None
-
-
-async def test_a_credential_works_while_its_network_cannot_be_recorded(
-    ctx: context.Context, account: stored_accounts.Account, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    credential, password = await credentials.create(ctx, account.id, "main")
-
-    async def refuse(*_args: object, **_named: object) -> None:
-        raise errors.TemporaryFailure("read-only")
-
-    monkeypatch.setattr(rates, "put_network", refuse)
-    await connect(ctx, credential.username, password, ELSEWHERE)

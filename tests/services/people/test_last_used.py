@@ -8,14 +8,14 @@ import pytest
 
 from postroad import context, errors
 from postroad.model.people import callers
-from postroad.services.people import access_cache, api_keys, authentication, credentials
+from postroad.services.people import access_cache, api_keys, credentials
 from postroad.services.people import access_cache as auth_last_used
 from postroad.storage.engine import store
 from postroad.storage.people import accounts
 from postroad.storage.people import credentials as stored
 from tests import contexts
 from tests.contexts import SECOND, Clock
-from tests.services.people.test_schemes import basic, bearer
+from tests.services.people.test_schemes import basic, bearer, who_is
 
 
 class RefusingStore:
@@ -50,10 +50,16 @@ async def test_a_use_is_written_in_the_background(
     ctx: context.Context, account: accounts.Account, clock: Clock
 ) -> None:
     credential, password = await credentials.create(ctx, account.id, "main")
-    await authentication.authenticate(ctx, basic(credential.username, password), client_address="192.0.2.1")
+    _, secret = await api_keys.create(
+        ctx, account.id, credential_id=credential.id, name="key", scopes=frozenset({callers.Permission.SEND})
+    )
+    for field in (basic(credential.username, password), bearer(secret)):
+        await who_is(ctx, field)
     assert await last_used(ctx, credential) is None
     await contexts.concrete(ctx.access_cache, access_cache.AccessCache).close()
     assert await last_used(ctx, credential) == clock.now
+    (key,) = await api_keys.of_account(ctx, account.id)
+    assert key.last_used_at == clock.now
 
 
 async def test_a_use_is_written_by_itself_after_a_moment(
@@ -94,40 +100,18 @@ async def test_uses_of_a_second_are_written_together(monkeypatch: pytest.MonkeyP
     assert asked == [1.0]
 
 
-async def test_the_use_of_an_api_key_is_written(ctx: context.Context, account: accounts.Account, clock: Clock) -> None:
-    credential, _ = await credentials.create(ctx, account.id, "main")
-    _, secret = await api_keys.create(
-        ctx, account.id, credential_id=credential.id, name="key", scopes=frozenset({callers.Permission.SEND})
-    )
-    await authentication.authenticate(ctx, bearer(secret), client_address="192.0.2.1")
-    await ctx.access_cache.last_used.flush()
-    (key,) = await api_keys.of_account(ctx, account.id)
-    assert key.last_used_at == clock.now
-
-
-async def test_a_busy_secret_is_written_once_a_minute(
+async def test_a_busy_secret_is_written_once_a_minute_and_when_the_clock_was_set_back(
     ctx: context.Context, account: accounts.Account, clock: Clock
 ) -> None:
     credential, _ = await credentials.create(ctx, account.id, "main")
-    used, first = (auth_last_used.USED_CREDENTIAL, credential.id), clock.now
-    for seconds in (0, 1, 59.9):
-        ctx.access_cache.last_used.note(used, now=first + int(seconds * SECOND))
-        await ctx.access_cache.last_used.flush()
-    assert await last_used(ctx, credential) == first
-    ctx.access_cache.last_used.note(used, now=first + 60 * SECOND)
-    await ctx.access_cache.last_used.flush()
-    assert await last_used(ctx, credential) == first + 60 * SECOND
 
-
-async def test_a_use_is_written_when_the_clock_was_set_back(
-    ctx: context.Context, account: accounts.Account, clock: Clock
-) -> None:
-    credential, _ = await credentials.create(ctx, account.id, "main")
-    used, earlier = (auth_last_used.USED_CREDENTIAL, credential.id), clock.now - 3600 * SECOND
-    for now in (clock.now, earlier):
-        ctx.access_cache.last_used.note(used, now=now)
+    async def use(seconds: float) -> float:
+        now = clock.now + int(seconds * SECOND)
+        ctx.access_cache.last_used.note((auth_last_used.USED_CREDENTIAL, credential.id), now=now)
         await ctx.access_cache.last_used.flush()
-    assert await last_used(ctx, credential) == earlier
+        return ((await last_used(ctx, credential) or 0) - clock.now) / SECOND
+
+    assert [await use(seconds) for seconds in (0, 1, 59.9, 60, -3600)] == [0, 0, 0, 60, -3600]
 
 
 async def test_more_uses_than_one_transaction_takes_are_all_written(

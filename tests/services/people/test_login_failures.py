@@ -1,18 +1,14 @@
 """Failures: counted for all processes, in parallel as in a row, forgiven, and kept in memory when the store is away."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
 
-from postroad import config, context, errors
+from postroad import context, errors
 from postroad.model.people import login_rules
 from postroad.model.units import times
-from postroad.roles import composition
 from postroad.services.people import access_cache
 from tests import contexts
-from tests.contexts import Clock
 from tests.storage import samples
 
 NOW = 1_000_000 * times.SECOND
@@ -24,17 +20,14 @@ def of_user(name: str, address: str = HERE) -> login_rules.Counters:
     return login_rules.of_user(name, address, is_known=False)
 
 
-@pytest_asyncio.fixture
-async def counted(ctx: context.Context) -> access_cache.LoginFailures:
+@pytest.fixture
+def counted(ctx: context.Context) -> access_cache.LoginFailures:
     return contexts.concrete(ctx.access_cache.login_failures, access_cache.LoginFailures)
 
 
-@pytest_asyncio.fixture
-async def other_process(
-    settings: config.Settings, clock: Clock, ctx: context.Context
-) -> AsyncIterator[access_cache.LoginFailures]:
-    async with composition.open_context(settings, clock=clock) as opened:
-        yield contexts.concrete(opened.access_cache.login_failures, access_cache.LoginFailures)
+@pytest.fixture
+def elsewhere(other_process: context.Context) -> access_cache.LoginFailures:
+    return contexts.concrete(other_process.access_cache.login_failures, access_cache.LoginFailures)
 
 
 async def fail(
@@ -44,48 +37,41 @@ async def fail(
         assert await counted.attempt(of_user(name, address), now=now) == 0
 
 
-async def test_a_name_is_slowed_after_its_free_failures_and_the_wait_is_in_whole_seconds(
-    counted: access_cache.LoginFailures,
-) -> None:
-    await fail(counted, 5)
-    assert await counted.attempt(of_user("jo"), now=NOW) == 60
-    assert await counted.attempt(of_user("jo"), now=NOW + 59 * times.SECOND + 1) == 1
-    assert await counted.attempt(of_user("jo"), now=NOW + 60 * times.SECOND) == 0
-
-
-async def test_the_same_name_elsewhere_and_another_name_here_are_not_slowed(
-    counted: access_cache.LoginFailures,
+async def test_a_name_is_slowed_here_after_its_free_failures_and_costs_the_store_nothing_then(
+    ctx: context.Context, counted: access_cache.LoginFailures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fail(counted, 5)
     await fail(counted, 1, address=ELSEWHERE)
     await fail(counted, 1, name="al")
 
+    def refuse() -> None:
+        raise AssertionError("a transaction")
 
-async def test_processes_count_together_and_a_restart_forgets_nothing(
-    counted: access_cache.LoginFailures, other_process: access_cache.LoginFailures
-) -> None:
-    await fail(counted, 3)
-    await fail(other_process, 2)
-    assert await counted.attempt(of_user("jo"), now=NOW) == 60
-    assert await other_process.attempt(of_user("jo"), now=NOW) == 60
+    with monkeypatch.context() as without:
+        without.setattr(ctx.store, "transaction", refuse)
+        assert await counted.attempt(of_user("jo"), now=NOW) == 60
+        assert await counted.attempt(of_user("jo"), now=NOW + 59 * times.SECOND + 1) == 1
+    assert await counted.attempt(of_user("jo"), now=NOW + 60 * times.SECOND) == 0
 
 
 async def test_parallel_attempts_in_two_processes_are_throttled_like_sequential_ones(
-    counted: access_cache.LoginFailures, other_process: access_cache.LoginFailures
+    counted: access_cache.LoginFailures, elsewhere: access_cache.LoginFailures
 ) -> None:
-    attempts = (process.attempt(of_user("jo"), now=NOW) for process in (counted, other_process) for _ in range(20))
+    attempts = (process.attempt(of_user("jo"), now=NOW) for process in (counted, elsewhere) for _ in range(20))
     assert sorted(await asyncio.gather(*attempts)) == [0] * 5 + [60] * 35
+    for process in (counted, elsewhere):
+        assert await process.attempt(of_user("jo"), now=NOW) == 60
 
 
 async def test_a_success_forgives_the_name_here_and_leaves_the_others_their_failures(
-    counted: access_cache.LoginFailures, other_process: access_cache.LoginFailures
+    counted: access_cache.LoginFailures, elsewhere: access_cache.LoginFailures
 ) -> None:
     for number in range(98):
         await fail(counted, 1, name=f"name{number}")
     await fail(counted, 2)
     await counted.forgive(of_user("jo"), now=NOW)
-    await fail(other_process, 1)
-    assert await other_process.attempt(of_user("al"), now=NOW) == 3
+    await fail(elsewhere, 1)
+    assert await elsewhere.attempt(of_user("al"), now=NOW) == 3
 
 
 async def test_an_attempt_that_was_never_checked_is_taken_off(counted: access_cache.LoginFailures) -> None:
@@ -94,18 +80,6 @@ async def test_an_attempt_that_was_never_checked_is_taken_off(counted: access_ca
     await fail(counted, 1)
     await counted.withdraw(of_user("nobody", ELSEWHERE), now=NOW)
     await fail(counted, 5, address=ELSEWHERE, name="nobody")
-
-
-async def test_a_throttled_attempt_costs_the_store_nothing(
-    ctx: context.Context, counted: access_cache.LoginFailures, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await fail(counted, 5)
-
-    def refuse() -> None:
-        raise AssertionError("a transaction")
-
-    monkeypatch.setattr(ctx.store, "transaction", refuse)
-    assert await counted.attempt(of_user("jo"), now=NOW) == 60
 
 
 async def test_while_the_store_cannot_be_written_this_process_counts_alone(

@@ -6,7 +6,6 @@ import pytest
 
 from postroad import context, errors
 from postroad.model.people import callers
-from postroad.roles import composition
 from postroad.services import audit_log
 from postroad.services.people import passkeys, second_factors, sessions, step_up
 from postroad.storage.people import sessions as stored_sessions
@@ -42,32 +41,23 @@ async def test_a_login_counts_for_fifteen_minutes(ctx: context.Context, token: s
     assert refusal.value.headers == (("Confirmation", "required"),)
 
 
-async def test_the_password_confirms_a_session_in_every_process(
-    ctx: context.Context, owner: users.User, token: str, clock: Clock
-) -> None:
-    async with composition.open_context(ctx.settings, clock=clock) as elsewhere:
-        clock.pass_seconds(3_600)
-        who = await session_of(elsewhere, token)
-        await step_up.confirm_by_password(acting(ctx, who), who, PASSWORD)
-        clock.pass_seconds(60)
-        step_up.refuse_unconfirmed(elsewhere, await session_of(elsewhere, token))
-        clock.pass_seconds(14 * 60)
-        with pytest.raises(errors.ConfirmationRequired):
-            step_up.refuse_unconfirmed(elsewhere, await session_of(elsewhere, token))
-    found = await audit_log.search(ctx, owner.account_id, audit_log.Filters(), before=None, limit=1)
-    (entry,) = found.rows
-    assert (entry.action, entry.subject, entry.detail) == ("user.confirmed", owner.email, "by password")
-
-
-async def test_another_session_of_the_same_person_stays_as_it_was(
-    ctx: context.Context, owner: users.User, token: str, clock: Clock
+async def test_the_password_confirms_a_session_in_every_process_and_no_other_session(
+    ctx: context.Context, other_process: context.Context, owner: users.User, token: str, clock: Clock
 ) -> None:
     other = (await begin_session(ctx, owner)).token
     clock.pass_seconds(3_600)
-    who = await session_of(ctx, token)
+    who = await session_of(other_process, token)
     await step_up.confirm_by_password(acting(ctx, who), who, PASSWORD)
     with pytest.raises(errors.ConfirmationRequired):
         step_up.refuse_unconfirmed(ctx, await session_of(ctx, other))
+    clock.pass_seconds(60)
+    step_up.refuse_unconfirmed(other_process, await session_of(other_process, token))
+    clock.pass_seconds(14 * 60)
+    with pytest.raises(errors.ConfirmationRequired):
+        step_up.refuse_unconfirmed(other_process, await session_of(other_process, token))
+    found = await audit_log.search(ctx, owner.account_id, audit_log.Filters(), before=None, limit=1)
+    (entry,) = found.rows
+    assert (entry.action, entry.subject, entry.detail) == ("user.confirmed", owner.email, "by password")
 
 
 async def test_a_wrong_password_confirms_nothing_and_is_throttled(

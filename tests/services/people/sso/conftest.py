@@ -5,8 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from postroad import config
+from postroad import config, context
+from postroad.storage.people import accounts
 from tests import contexts, oidc_provider
+from tests.services.people.sso import sso_setup
 
 
 @pytest.fixture
@@ -23,6 +25,15 @@ def settings(database_url: str) -> config.Settings:
 
 
 @pytest_asyncio.fixture
-async def provider(clock: contexts.Clock) -> AsyncIterator[oidc_provider.Provider]:
-    async with oidc_provider.running(now=lambda: clock() / contexts.SECOND) as running:
-        yield running
+async def unconnected(
+    ctx: context.Context, account: accounts.Account, clock: contexts.Clock
+) -> AsyncIterator[sso_setup.Sso]:
+    async with oidc_provider.running(now=lambda: clock() / contexts.SECOND) as provider:
+        yield sso_setup.Sso(ctx, account.id, provider)
+
+
+@pytest_asyncio.fixture
+async def sso(unconnected: sso_setup.Sso) -> sso_setup.Sso:
+    """The account is connected with the provider."""
+    await unconnected.connect()
+    return unconnected

@@ -53,6 +53,7 @@ def unsigned(header: dict[str, Any], claims: dict[str, Any]) -> str:
 def test_an_honest_token_tells_who_it_is() -> None:
     person = read(token({"groups": ["staff", "mail"]}))
     assert person == login_rules.Person(ISSUER, "7", "jo@corp.example", has_email=True, groups=("staff", "mail"))
+    assert read(token({"aud": ["postroad", "another"], "azp": "postroad"})).subject == "7"
 
 
 @pytest.mark.parametrize(
@@ -92,15 +93,12 @@ def test_every_algorithm_of_the_list_works(algorithm: str, key: object) -> None:
         ({"sub": "x" * 256}, "sub"),
         ({"sub": 7}, "claim"),
         ({"exp": "tomorrow"}, "claim"),
+        ({"email_verified": "true"}, "claim"),
     ],
 )
 def test_a_token_about_something_else_is_refused(claims: dict[str, Any], why: str) -> None:
     with pytest.raises(sso_providers.TokenRefused, match=why):
         read(token(claims))
-
-
-def test_several_audiences_need_the_authorized_party() -> None:
-    assert read(token({"aud": ["postroad", "another"], "azp": "postroad"})).subject == "7"
 
 
 def test_an_unsigned_token_is_refused() -> None:
@@ -121,49 +119,35 @@ def test_the_public_key_is_no_shared_secret() -> None:
         read(token({}, key=b"x" * 64, alg="HS256"), shared)
 
 
-def test_a_key_that_the_token_brings_is_not_read() -> None:
+def test_neither_a_key_that_the_token_brings_nor_a_changed_payload_passes() -> None:
     theirs = oidc_provider.jwk(oidc_provider.OTHER_RSA_KEY, kid="one")
-    with pytest.raises(sso_providers.TokenRefused, match="signature"):
-        read(token({}, key=oidc_provider.OTHER_RSA_KEY, jwk=theirs, jku="https://evil.example/keys"))
-
-
-def test_a_changed_token_is_refused() -> None:
     head, _, signature = token({}).split(".")
     payload = base64.urlsafe_b64encode(json.dumps(HONEST | {"sub": "8"}).encode()).decode().rstrip("=")
-    with pytest.raises(sso_providers.TokenRefused, match="signature"):
-        read(f"{head}.{payload}.{signature}")
+    for text in (
+        token({}, key=oidc_provider.OTHER_RSA_KEY, jwk=theirs, jku="https://evil.example/keys"),
+        f"{head}.{payload}.{signature}",
+    ):
+        with pytest.raises(sso_providers.TokenRefused, match="signature"):
+            read(text)
 
 
-def test_critical_extensions_are_refused() -> None:
-    with pytest.raises(sso_providers.TokenRefused):
-        read(token({}, crit=["b64"], b64=True))
+def test_what_is_no_token_and_critical_extensions_are_refused() -> None:
+    for text in ("", "x", "a.b.c", "....", "e30.e30.", "\x00", "ä.ä.ä", token({}, crit=["b64"], b64=True)):
+        with pytest.raises(sso_providers.TokenRefused):
+            read(text)
 
 
-@pytest.mark.parametrize("text", ["", "x", "a.b.c", "....", "e30.e30.", "\x00", "ä.ä.ä"])
-def test_what_is_no_token_is_refused(text: str) -> None:
-    with pytest.raises(sso_providers.TokenRefused):
-        read(text)
-
-
-def test_a_key_of_another_kind_or_use_does_not_fit() -> None:
-    encryption = KEYS[0] | {"use": "enc"}
-    other = KEYS[0] | {"alg": "PS256"}
-    lost = KEYS[0] | {"d": "AQAB"}
-    for keys in (
-        [encryption],
-        [other],
-        [lost],
-        [oidc_provider.jwk(oidc_provider.EC_KEY, kid="one", algorithm="ES256")],
+def test_a_key_of_another_kind_or_use_and_an_unknown_or_ambiguous_one_do_not_fit() -> None:
+    for change in ({"use": "enc"}, {"alg": "PS256"}, {"d": "AQAB"}):
+        with pytest.raises(sso_providers.UnknownKey):
+            read(token({}), [KEYS[0] | change])
+    for kid, keys in (
+        ("one", [oidc_provider.jwk(oidc_provider.EC_KEY, kid="one", algorithm="ES256")]),
+        ("one", [*KEYS, *KEYS]),
+        ("two", KEYS),
     ):
         with pytest.raises(sso_providers.UnknownKey):
-            read(token({}), keys)
-
-
-def test_an_unknown_key_id_and_an_ambiguous_one_are_told_apart_from_a_wrong_signature() -> None:
-    with pytest.raises(sso_providers.UnknownKey):
-        read(token({}, kid="two"))
-    with pytest.raises(sso_providers.UnknownKey):
-        read(token({}), [*KEYS, *KEYS])
+            read(token({}, kid=kid), keys)
 
 
 def test_a_short_rsa_key_is_refused() -> None:
@@ -187,11 +171,6 @@ def test_a_short_rsa_key_is_refused() -> None:
 )
 def test_an_email_counts_only_if_it_is_verified(claims: dict[str, Any], email: str | None) -> None:
     assert read(token(claims)).email == email
-
-
-def test_the_word_true_is_not_true() -> None:
-    with pytest.raises(sso_providers.TokenRefused):
-        read(token({"email_verified": "true"}))
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,13 @@ import pytest
 
 from postroad import context, errors
 from postroad.model.people import callers
-from postroad.services.accounts import account_registry as accounts_registry
+from postroad.services.accounts import account_registry
 from postroad.services.domains import domain_registry
 from postroad.services.people import logins as auth_login
-from postroad.services.people import password_links, sso_flow
+from postroad.services.people import password_links
 from postroad.services.people import users as account_users
-from postroad.storage.people import accounts, users
-from tests import contexts, oidc_provider
+from postroad.storage.people import users
+from tests import contexts
 from tests.services import audit_entries
 from tests.services.people.sso import sso_setup
 
@@ -35,92 +35,63 @@ async def login_of(ctx: context.Context, user: users.User) -> users.Login:
     return login
 
 
-async def accounts_of(ctx: context.Context, login: users.Login) -> list[str]:
-    return [user.account_id for user in await sso_setup.users_of(ctx, login)]
+async def by_password(sso: sso_setup.Sso, email: str = JO) -> users.Login:
+    return await auth_login.check_password(sso.visitor, email, contexts.PASSWORD)
 
 
-async def by_password(ctx: context.Context, email: str = JO) -> users.Login:
-    return await auth_login.check_password(sso_setup.visitor(ctx), email, contexts.PASSWORD)
-
-
-def of_installation(ctx: context.Context, provider: oidc_provider.Provider, **more: object) -> context.Context:
-    values = {"issuer": provider.issuer, "client_id": oidc_provider.CLIENT_ID, "client_secret": oidc_provider.SECRET}
-    return sso_setup.changed(ctx, **{**values, **more})
+async def joined(sso: sso_setup.Sso, account_id: str) -> users.User:
+    """Jo accepts the invitation of an account with the password that they have."""
+    invited = await account_users.invite(sso.ctx, account_id, email=JO, role=MEMBER)
+    return await password_links.redeem(sso.visitor, invited.link_token, password=contexts.PASSWORD)
 
 
 # The provider of an account.
 
 
-async def test_a_newcomer_becomes_a_user_without_a_password(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
-) -> None:
-    await sso_setup.connect(ctx, account.id, provider)
-    begun = await sso_setup.log_in(ctx, account.id, provider)
-    assert (begun.user.email, begun.user.role, begun.account.id) == (JO, "read_only", account.id)
+async def test_a_newcomer_becomes_a_user_without_a_password(sso: sso_setup.Sso) -> None:
+    begun = await sso.log_in()
+    assert (begun.user.email, begun.user.role, begun.account.id) == (JO, "read_only", sso.account_id)
     assert begun.session.row.methods == "sso"
-    assert (await login_of(ctx, begun.user)).password_hash is None
-    again = await sso_setup.log_in(ctx, account.id, provider)
-    assert again.user.id == begun.user.id
-    found = await audit_entries.summaries(ctx, account.id)
-    assert ("user.created", JO, "as read_only, by single sign-on") in found
-    assert [action for action, *_ in found].count("user.sso_bound") == 1
+    assert (await login_of(sso.ctx, begun.user)).password_hash is None
+    assert (await sso.log_in()).user.id == begun.user.id
+    entries = await audit_entries.entries(sso.ctx, sso.account_id)
+    assert ("user.created", "as read_only, by single sign-on") in [(entry.action, entry.detail) for entry in entries]
+    (bound,) = [entry for entry in entries if entry.action == "user.sso_bound"]
+    assert (bound.actor_kind, bound.user_id) == (callers.ActorKind.PERSON, begun.user.id)
 
 
-async def test_a_newcomer_is_refused_where_owners_do_not_want_them(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
-) -> None:
-    await sso_setup.connect(ctx, account.id, provider, creates_users=False)
+async def test_where_owners_want_no_newcomers_an_invitation_is_accepted_and_its_link_ends(sso: sso_setup.Sso) -> None:
+    await sso.connect(creates_users=False)
     with pytest.raises(errors.Forbidden, match="ask an owner to invite you"):
-        await sso_setup.enter(ctx, account.id, provider)
+        await sso.enter()
     assert ("sso.refused", JO, "you are not a user of this account; ask an owner to invite you") in (
-        await audit_entries.summaries(ctx, account.id)
+        await audit_entries.summaries(sso.ctx, sso.account_id)
     )
-    await account_users.invite(ctx, account.id, email=JO, role=MEMBER)
-    begun = await sso_setup.log_in(ctx, account.id, provider)
-    assert (begun.user.role, begun.user.joined_at is not None) == ("developer", True)
-
-
-async def test_an_invitation_is_accepted_by_single_sign_on_and_its_link_ends(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
-) -> None:
-    await sso_setup.connect(ctx, account.id, provider)
-    invited = await account_users.invite(ctx, account.id, email=JO, role=MEMBER)
-    begun = await sso_setup.log_in(ctx, account.id, provider)
-    assert begun.user.id == invited.user.id
+    invited = await account_users.invite(sso.ctx, sso.account_id, email=JO, role=MEMBER)
+    begun = await sso.log_in()
+    assert (begun.user.id, begun.user.role, begun.user.joined_at is not None) == (invited.user.id, "developer", True)
     with pytest.raises(errors.NotFound):
-        await password_links.redeem(sso_setup.visitor(ctx), invited.link_token, password="another long sentence")
+        await password_links.redeem(sso.visitor, invited.link_token, password="another long sentence")
 
 
-async def test_a_user_of_this_account_alone_keeps_the_login_and_the_password(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
-) -> None:
-    user = await member(ctx, account.id)
-    await sso_setup.connect(ctx, account.id, provider)
-    login = await sso_setup.enter(ctx, account.id, provider)
-    assert [one.id for one in await sso_setup.users_of(ctx, login)] == [user.id]
-    assert (await by_password(ctx)).id == login.id
+async def test_a_user_of_this_account_alone_keeps_the_login_and_the_password(sso: sso_setup.Sso) -> None:
+    user = await member(sso.ctx, sso.account_id)
+    login = await sso.enter()
+    assert (await login_of(sso.ctx, user)).id == login.id
+    assert (await by_password(sso)).id == login.id
 
 
-async def test_an_email_that_changes_at_the_provider_stays_the_same_person(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
-) -> None:
-    await sso_setup.connect(ctx, account.id, provider)
-    before = await sso_setup.enter(ctx, account.id, provider)
-    boss = await member(ctx, account.id, email="boss@corp.example", role=OWNER)
-    provider.claims = {"email": "boss@corp.example"}
-    after = await sso_setup.enter(ctx, account.id, provider)
-    assert after.id == before.id
-    assert (await login_of(ctx, boss)).id != after.id
-
-
-async def test_an_email_that_changes_hands_opens_nothing(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
-) -> None:
-    await sso_setup.connect(ctx, account.id, provider)
-    await sso_setup.enter(ctx, account.id, provider)
-    provider.claims = {"sub": "the next Jo"}
+async def test_a_person_is_who_the_provider_says_and_not_who_has_the_email(sso: sso_setup.Sso) -> None:
+    before = await sso.enter()
+    boss = await member(sso.ctx, sso.account_id, email="boss@corp.example", role=OWNER)
+    sso.provider.claims = {"email": "boss@corp.example"}
+    assert (await sso.enter()).id == before.id != (await login_of(sso.ctx, boss)).id
+    sso.provider.claims = {"email": "jo@other.example"}
+    with pytest.raises(errors.Forbidden, match="not in a domain"):
+        await sso.enter()
+    sso.provider.claims = {"sub": "the next Jo"}
     with pytest.raises(errors.Forbidden, match="somebody else at your provider"):
-        await sso_setup.enter(ctx, account.id, provider)
+        await sso.enter()
 
 
 @pytest.mark.parametrize(
@@ -136,291 +107,191 @@ async def test_an_email_that_changes_hands_opens_nothing(
     ],
 )
 async def test_an_email_that_the_provider_must_not_vouch_for_is_refused(
-    ctx: context.Context,
-    account: accounts.Account,
-    provider: oidc_provider.Provider,
-    claims: dict[str, object],
-    why: str,
+    sso: sso_setup.Sso, claims: dict[str, object], why: str
 ) -> None:
-    await sso_setup.connect(ctx, account.id, provider)
-    provider.claims = claims
+    sso.provider.claims = claims
     with pytest.raises(errors.Forbidden, match=why):
-        await sso_setup.enter(ctx, account.id, provider)
-    assert await account_users.of_account(ctx, account.id) == []
+        await sso.enter()
+    assert await account_users.of_account(sso.ctx, sso.account_id) == []
 
 
-async def test_the_email_is_checked_at_every_login(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
-) -> None:
-    await sso_setup.connect(ctx, account.id, provider)
-    await sso_setup.enter(ctx, account.id, provider)
-    provider.claims = {"email": "jo@other.example"}
-    with pytest.raises(errors.Forbidden, match="not in a domain"):
-        await sso_setup.enter(ctx, account.id, provider)
-
-
-async def test_a_disabled_user_stays_out(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
-) -> None:
-    await sso_setup.connect(ctx, account.id, provider)
-    begun = await sso_setup.log_in(ctx, account.id, provider)
-    await account_users.disable(ctx, account.id, begun.user.id)
+async def test_a_disabled_user_stays_out_and_a_removed_one_comes_back_as_a_newcomer(sso: sso_setup.Sso) -> None:
+    begun = await sso.log_in()
+    await account_users.disable(sso.ctx, sso.account_id, begun.user.id)
     with pytest.raises(errors.Forbidden, match="disabled"):
-        await sso_setup.enter(ctx, account.id, provider)
-
-
-async def test_a_removed_user_comes_back_as_a_newcomer(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
-) -> None:
-    await sso_setup.connect(ctx, account.id, provider)
-    begun = await sso_setup.log_in(ctx, account.id, provider)
-    await account_users.remove(ctx, account.id, begun.user.id)
-    again = await sso_setup.log_in(ctx, account.id, provider)
-    assert again.user.id != begun.user.id
+        await sso.enter()
+    await account_users.remove(sso.ctx, sso.account_id, begun.user.id)
+    assert (await sso.log_in()).user.id != begun.user.id
 
 
 # Groups.
 
 
-async def test_groups_decide_the_role_at_every_login(
-    ctx: context.Context, account: accounts.Account, owner: users.User, provider: oidc_provider.Provider
-) -> None:
-    groups = {"admins": OWNER, "staff": MEMBER}
-    await sso_setup.connect(ctx, account.id, provider, groups=groups)
-    provider.claims = {"groups": ["staff", "admins"]}
-    begun = await sso_setup.log_in(ctx, account.id, provider)
-    assert begun.user.role == "owner"
-    provider.claims = {"groups": ["staff"]}
-    assert (await sso_setup.log_in(ctx, account.id, provider)).user.role == "developer"
-    provider.claims = {"groups": []}
-    assert (await sso_setup.log_in(ctx, account.id, provider)).user.role == "read_only"
-    found = await audit_entries.summaries(ctx, account.id)
+async def test_groups_decide_the_role_at_every_login(sso: sso_setup.Sso, owner: users.User) -> None:
+    await sso.connect(groups={"admins": OWNER, "staff": MEMBER})
+    for groups, role in ((["staff", "admins"], "owner"), (["staff"], "developer"), ([], "read_only")):
+        sso.provider.claims = {"groups": groups}
+        assert (await sso.log_in()).user.role == role
+    found = await audit_entries.summaries(sso.ctx, sso.account_id)
     assert ("user.role_changed", JO, "owner to developer, by single sign-on") in found
     assert owner.role == "owner"
 
 
-async def test_without_groups_the_role_is_changed_here_only(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
+@pytest.mark.parametrize("groups", [{}, {"staff": MEMBER}], ids=["no groups", "the last owner"])
+async def test_the_role_stays_without_groups_and_the_last_owner_an_owner(
+    sso: sso_setup.Sso, groups: dict[str, callers.Role]
 ) -> None:
-    await member(ctx, account.id, role=OWNER)
-    await sso_setup.connect(ctx, account.id, provider)
-    assert (await sso_setup.log_in(ctx, account.id, provider)).user.role == "owner"
-
-
-async def test_the_last_owner_stays_one(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
-) -> None:
-    await member(ctx, account.id, role=OWNER)
-    await sso_setup.connect(ctx, account.id, provider, groups={"staff": MEMBER})
-    provider.claims = {"groups": ["staff"]}
-    assert (await sso_setup.log_in(ctx, account.id, provider)).user.role == "owner"
+    await member(sso.ctx, sso.account_id, role=OWNER)
+    if not groups:
+        await member(sso.ctx, sso.account_id, email="boss@corp.example", role=OWNER)
+    await sso.connect(groups=groups)
+    sso.provider.claims = {"groups": ["staff"]}
+    assert (await sso.log_in()).user.role == "owner"
 
 
 # A hostile owner.
 
 
-async def test_the_provider_of_one_account_opens_no_other_account_of_a_person(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
-) -> None:
+async def test_the_provider_of_one_account_opens_no_other_account_of_a_person(sso: sso_setup.Sso) -> None:
     """Jo belongs to two accounts with one login. The owner of one of them says that he is Jo."""
-    theirs = await accounts_registry.create(ctx, "Theirs")
-    await member(ctx, theirs.id)
-    invited = await account_users.invite(ctx, account.id, email=JO, role=MEMBER)
-    await password_links.redeem(sso_setup.visitor(ctx), invited.link_token, password=contexts.PASSWORD)
-    shared = await by_password(ctx)
-    assert sorted(await accounts_of(ctx, shared)) == sorted([account.id, theirs.id])
-    await sso_setup.connect(ctx, account.id, provider)
-    login = await sso_setup.enter(ctx, account.id, provider)
-    assert await accounts_of(ctx, login) == [account.id]
+    theirs = await account_registry.create(sso.ctx, "Theirs")
+    await member(sso.ctx, theirs.id)
+    await joined(sso, sso.account_id)
+    shared = await by_password(sso)
+    assert await sso.accounts_of(shared) == sorted([sso.account_id, theirs.id])
+    login = await sso.enter()
+    assert await sso.accounts_of(login) == [sso.account_id]
     assert (login.id != shared.id, login.password_hash) == (True, None)
     with pytest.raises(errors.Forbidden, match="do not belong"):
-        await auth_login.finish(sso_setup.visitor(ctx), login, methods="sso", account_id=theirs.id)
-    assert await accounts_of(ctx, await by_password(ctx)) == [theirs.id]
+        await auth_login.finish(sso.visitor, login, methods="sso", account_id=theirs.id)
+    assert await sso.accounts_of(await by_password(sso)) == [theirs.id]
 
 
-async def test_a_login_that_a_provider_opens_is_never_joined_to_another_account(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
-) -> None:
+async def test_a_login_that_a_provider_opens_is_never_joined_to_another_account(sso: sso_setup.Sso) -> None:
     """Jo has a password and comes by single sign-on; then another account invites Jo, who types that password."""
-    await member(ctx, account.id)
-    await sso_setup.connect(ctx, account.id, provider)
-    login = await sso_setup.enter(ctx, account.id, provider)
-    theirs = await accounts_registry.create(ctx, "Theirs")
-    invited = await account_users.invite(ctx, theirs.id, email=JO, role=MEMBER)
-    await password_links.redeem(sso_setup.visitor(ctx), invited.link_token, password=contexts.PASSWORD)
-    assert await accounts_of(ctx, login) == [account.id]
-    again = await sso_setup.enter(ctx, account.id, provider)
-    assert await accounts_of(ctx, again) == [account.id]
+    await member(sso.ctx, sso.account_id)
+    login = await sso.enter()
+    theirs = await account_registry.create(sso.ctx, "Theirs")
+    await joined(sso, theirs.id)
+    assert await sso.accounts_of(login) == [sso.account_id]
+    assert await sso.accounts_of(await sso.enter()) == [sso.account_id]
 
 
-async def test_the_same_subject_of_the_same_provider_is_another_person_for_another_account(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
-) -> None:
+async def test_the_same_subject_of_the_same_provider_is_another_person_for_another_account(sso: sso_setup.Sso) -> None:
     """A hostile owner registers a client of his own at the provider that others use."""
-    theirs = await accounts_registry.create(ctx, "Theirs")
-    await sso_setup.connect(ctx, theirs.id, provider, domains=["theirs.example"])
-    provider.claims = {"email": "jo@theirs.example"}
-    victim = await sso_setup.enter(ctx, theirs.id, provider)
-    await sso_setup.connect(ctx, account.id, provider)
-    provider.claims = {}
-    login = await sso_setup.enter(ctx, account.id, provider)
+    theirs = await account_registry.create(sso.ctx, "Theirs")
+    await sso.of(theirs.id).connect(domains=["theirs.example"])
+    sso.provider.claims = {"email": "jo@theirs.example"}
+    victim = await sso.of(theirs.id).enter()
+    sso.provider.claims = {}
+    login = await sso.enter()
     assert login.id != victim.id
-    assert await accounts_of(ctx, login) == [account.id]
+    assert await sso.accounts_of(login) == [sso.account_id]
 
 
-async def test_an_operator_cannot_be_impersonated_by_the_provider_of_their_account(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
-) -> None:
-    await member(ctx, account.id)
-    await account_users.add_operator(ctx, JO)
-    await sso_setup.connect(ctx, account.id, provider)
+async def test_an_operator_cannot_be_impersonated_by_the_provider_of_their_account(sso: sso_setup.Sso) -> None:
+    user = await member(sso.ctx, sso.account_id)
+    await account_users.add_operator(sso.ctx, JO)
     with pytest.raises(errors.Forbidden, match="operators of the installation"):
-        await sso_setup.enter(ctx, account.id, provider)
-
-
-async def test_nobody_becomes_an_operator_whom_the_provider_of_an_account_opens(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
-) -> None:
-    await sso_setup.connect(ctx, account.id, provider)
-    await sso_setup.log_in(ctx, account.id, provider)
+        await sso.enter()
+    await account_users.remove_operator(sso.ctx, user.id)
+    await sso.enter()
     with pytest.raises(errors.Conflict, match="single sign-on"):
-        await account_users.add_operator(ctx, JO)
+        await account_users.add_operator(sso.ctx, JO)
 
 
-async def test_a_domain_that_is_no_longer_verified_opens_nothing(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
-) -> None:
-    await sso_setup.connect(ctx, account.id, provider)
-    domain = await domain_registry.by_name(ctx, account.id, sso_setup.DOMAIN)
-    begun = await sso_flow.begin(sso_setup.visitor(ctx), account.id, next_path="/")
-    await domain_registry.remove(ctx, account.id, domain.id)
+async def test_a_domain_that_is_no_longer_verified_opens_nothing(sso: sso_setup.Sso) -> None:
+    domain = await domain_registry.by_name(sso.ctx, sso.account_id, sso_setup.DOMAIN)
+    begun = await sso.begin()
+    await domain_registry.remove(sso.ctx, sso.account_id, domain.id)
     with pytest.raises(errors.InvalidRequest, match="none of the email domains"):
-        await sso_flow.complete(
-            sso_setup.visitor(ctx), account.id, cookie=begun.cookie, answer=provider.authorize(begun.url)
-        )
+        await sso.finish(begun.cookie, sso.provider.authorize(begun.url))
 
 
 # The provider of the installation.
 
 
 async def test_the_installation_makes_all_users_of_an_email_one_person_and_ends_their_passwords(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
+    unconnected: sso_setup.Sso,
 ) -> None:
     """An owner has created a user with Jo's address, and knows the password."""
-    theirs = await accounts_registry.create(ctx, "Theirs")
-    await member(ctx, account.id)
+    ctx, account_id = unconnected.ctx, unconnected.account_id
+    theirs, third = [await account_registry.create(ctx, name) for name in ("Theirs", "Third")]
+    await member(ctx, account_id)
     hostile = await member(ctx, theirs.id, role=READER)
-    third = await accounts_registry.create(ctx, "Third")
     await account_users.invite(ctx, third.id, email=JO, role=MEMBER)
-    login = await sso_setup.enter(of_installation(ctx, provider), sso_flow.INSTALLATION, provider)
-    assert sorted(await accounts_of(ctx, login)) == sorted([account.id, theirs.id, third.id])
+    login = await unconnected.of_installation().enter()
+    assert await unconnected.accounts_of(login) == sorted([account_id, theirs.id, third.id])
     with pytest.raises(errors.Unauthorized):
-        await by_password(ctx)
+        await by_password(unconnected)
     assert (await login_of(ctx, hostile)).password_hash is None
 
 
-async def test_an_owners_password_link_does_not_reach_a_person_of_the_installation(
-    ctx: context.Context, account: accounts.Account, owner: users.User, provider: oidc_provider.Provider
+async def test_neither_an_owners_link_nor_the_next_jo_reaches_a_person_of_the_installation(
+    unconnected: sso_setup.Sso, owner: users.User
 ) -> None:
-    user = await member(ctx, account.id)
-    installed = of_installation(ctx, provider)
-    login = await sso_setup.enter(installed, sso_flow.INSTALLATION, provider)
-    link = await account_users.create_password_link(audit_entries.as_user(ctx, owner), account.id, user.id)
-    await password_links.redeem(sso_setup.visitor(ctx), link.token, password=contexts.PASSWORD)
+    ctx, account_id = unconnected.ctx, unconnected.account_id
+    user = await member(ctx, account_id)
+    installed = unconnected.of_installation()
+    login = await installed.enter()
+    link = await account_users.create_password_link(audit_entries.as_user(ctx, owner), account_id, user.id)
+    await password_links.redeem(unconnected.visitor, link.token, password=contexts.PASSWORD)
     assert (await login_of(ctx, user)).id != login.id
-    again = await sso_setup.enter(installed, sso_flow.INSTALLATION, provider)
-    assert await accounts_of(ctx, again) == [account.id]
+    assert await installed.accounts_of(await installed.enter()) == [account_id]
     with pytest.raises(errors.Unauthorized):
-        await by_password(ctx)
+        await by_password(unconnected)
+    unconnected.provider.claims = {"sub": "the next Jo"}
+    with pytest.raises(errors.Forbidden, match="somebody else at your provider"):
+        await installed.enter()
 
 
-async def test_a_newcomer_of_the_installation_joins_its_account(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
-) -> None:
-    without = of_installation(ctx, provider)
+async def test_a_newcomer_of_the_installation_joins_its_account(unconnected: sso_setup.Sso) -> None:
     with pytest.raises(errors.Forbidden, match="not a user of an account here"):
-        await sso_setup.enter(without, sso_flow.INSTALLATION, provider)
-    begun = await sso_setup.log_in(
-        of_installation(ctx, provider, account=account.id, role="developer"), sso_flow.INSTALLATION, provider
-    )
-    assert (begun.account.id, begun.user.role) == (account.id, "developer")
+        await unconnected.of_installation().enter()
+    begun = await unconnected.of_installation(account=unconnected.account_id, role="developer").log_in()
+    assert (begun.account.id, begun.user.role) == (unconnected.account_id, "developer")
 
 
-async def test_groups_make_operators_and_end_it(
-    ctx: context.Context, account: accounts.Account, owner: users.User, provider: oidc_provider.Provider
+async def test_groups_make_operators_and_end_it_but_for_the_last_one(
+    unconnected: sso_setup.Sso, owner: users.User
 ) -> None:
+    ctx = unconnected.ctx
     await account_users.add_operator(ctx, owner.email)
-    installed = of_installation(ctx, provider, account=account.id, groups={"mail": "operator", "staff": "developer"})
-    provider.claims = {"groups": ["mail", "staff"]}
-    begun = await sso_setup.log_in(installed, sso_flow.INSTALLATION, provider)
-    assert (begun.user.role, begun.user.operator_since is not None) == ("developer", True)
-    provider.claims = {"groups": ["staff"]}
-    begun = await sso_setup.log_in(installed, sso_flow.INSTALLATION, provider)
-    assert (begun.user.role, begun.user.operator_since) == ("developer", None)
+    groups = {"mail": "operator", "staff": "developer"}
+    installed = unconnected.of_installation(account=unconnected.account_id, groups=groups)
+    for groups_of_jo, is_operator in ((["mail", "staff"], True), (["staff"], False), (["mail", "staff"], True)):
+        unconnected.provider.claims = {"groups": groups_of_jo}
+        begun = await installed.log_in()
+        assert (begun.user.role, begun.user.operator_since is not None) == ("developer", is_operator)
     found = await audit_entries.summaries(ctx, "")
     assert ("operator.added", JO, "by single sign-on") in found
     assert ("operator.removed", JO, "by single sign-on") in found
+    await account_users.remove_operator(ctx, owner.id)
+    unconnected.provider.claims = {"groups": ["staff"]}
+    assert (await installed.log_in()).user.operator_since is not None
 
 
-async def test_the_last_operator_stays_one(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
+async def test_a_user_of_an_accounts_provider_is_left_to_it(sso: sso_setup.Sso) -> None:
+    theirs = await sso.enter()
+    other = await account_registry.create(sso.ctx, "Other")
+    await member(sso.ctx, other.id)
+    login = await sso.of_installation().enter()
+    assert await sso.accounts_of(login) == [other.id]
+    assert await sso.accounts_of(theirs) == [sso.account_id]
+
+
+@pytest.mark.parametrize(
+    "more, why",
+    [
+        ({"break_glass": "JO@corp.example"}, "for emergencies"),
+        ({"email_domains": ("other.example",)}, "not in a domain"),
+    ],
+    ids=str,
+)
+async def test_neither_the_login_for_emergencies_nor_other_domains_come_by_the_provider_of_the_installation(
+    unconnected: sso_setup.Sso, more: dict[str, object], why: str
 ) -> None:
-    installed = of_installation(ctx, provider, account=account.id, groups={"mail": "operator"})
-    provider.claims = {"groups": ["mail"]}
-    await sso_setup.log_in(installed, sso_flow.INSTALLATION, provider)
-    provider.claims = {"groups": []}
-    begun = await sso_setup.log_in(installed, sso_flow.INSTALLATION, provider)
-    assert begun.user.operator_since is not None
-
-
-async def test_a_user_of_an_accounts_provider_is_left_to_it(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
-) -> None:
-    await sso_setup.connect(ctx, account.id, provider)
-    theirs = await sso_setup.enter(ctx, account.id, provider)
-    other = await accounts_registry.create(ctx, "Other")
-    await member(ctx, other.id)
-    login = await sso_setup.enter(of_installation(ctx, provider), sso_flow.INSTALLATION, provider)
-    assert await accounts_of(ctx, login) == [other.id]
-    assert await accounts_of(ctx, theirs) == [account.id]
-
-
-async def test_an_email_that_changes_hands_opens_nothing_in_the_installation(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
-) -> None:
-    await member(ctx, account.id)
-    installed = of_installation(ctx, provider)
-    await sso_setup.enter(installed, sso_flow.INSTALLATION, provider)
-    provider.claims = {"sub": "the next Jo"}
-    with pytest.raises(errors.Forbidden, match="somebody else at your provider"):
-        await sso_setup.enter(installed, sso_flow.INSTALLATION, provider)
-
-
-async def test_the_login_for_emergencies_does_not_come_by_single_sign_on(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
-) -> None:
-    await member(ctx, account.id)
-    with pytest.raises(errors.Forbidden, match="for emergencies"):
-        await sso_setup.enter(
-            of_installation(ctx, provider, break_glass="JO@corp.example"), sso_flow.INSTALLATION, provider
-        )
-    assert (await by_password(ctx)).email == JO
-
-
-async def test_the_domains_of_the_installation_bound_what_its_provider_vouches_for(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
-) -> None:
-    await member(ctx, account.id)
-    with pytest.raises(errors.Forbidden, match="not in a domain"):
-        await sso_setup.enter(
-            of_installation(ctx, provider, email_domains=("other.example",)), sso_flow.INSTALLATION, provider
-        )
-
-
-async def test_whoever_comes_acts_as_their_user_in_the_audit_log(
-    ctx: context.Context, account: accounts.Account, provider: oidc_provider.Provider
-) -> None:
-    await sso_setup.connect(ctx, account.id, provider)
-    begun = await sso_setup.log_in(ctx, account.id, provider)
-    bound = [one for one in await audit_entries.entries(ctx, account.id) if one.action == "user.sso_bound"]
-    assert [(one.actor_kind, one.user_id) for one in bound] == [(callers.ActorKind.PERSON, begun.user.id)]
+    await member(unconnected.ctx, unconnected.account_id)
+    with pytest.raises(errors.Forbidden, match=why):
+        await unconnected.of_installation(**more).enter()
+    assert (await by_password(unconnected)).email == JO

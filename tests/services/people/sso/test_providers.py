@@ -109,19 +109,18 @@ async def test_an_old_key_no_longer_counts_after_its_rotation(
         await verify(found, provider)
 
 
-async def test_a_document_of_another_issuer_is_refused(
-    found: sso_providers.Providers, provider: oidc_provider.Provider
+@pytest.mark.parametrize(
+    "metadata, why",
+    [
+        ({"issuer": "https://login.other.example"}, r"login.other.example"),
+        ({"authorization_endpoint": "javascript:alert(1)"}, "not an HTTPS URL"),
+    ],
+)
+async def test_a_document_of_another_issuer_or_with_an_endpoint_that_is_no_web_address_is_refused(
+    found: sso_providers.Providers, provider: oidc_provider.Provider, metadata: dict[str, str], why: str
 ) -> None:
-    provider.metadata = {"issuer": "https://login.other.example"}
-    with pytest.raises(sso_providers.ProviderError, match=r"login.other.example"):
-        await found.metadata(registration(provider.issuer))
-
-
-async def test_an_endpoint_for_browsers_must_be_a_web_address(
-    found: sso_providers.Providers, provider: oidc_provider.Provider
-) -> None:
-    provider.metadata = {"authorization_endpoint": "javascript:alert(1)"}
-    with pytest.raises(sso_providers.ProviderError, match="not an HTTPS URL"):
+    provider.metadata = metadata
+    with pytest.raises(sso_providers.ProviderError, match=why):
         await found.metadata(registration(provider.issuer))
 
 
@@ -172,15 +171,9 @@ async def test_the_provider_of_an_account_reaches_no_private_address(
     found: sso_providers.Providers, provider: oidc_provider.Provider
 ) -> None:
     """Neither directly, nor by a document that names one."""
-    for issuer in (
-        "https://127.0.0.1",
-        "https://10.0.0.1",
-        "https://[::1]",
-        "https://localhost",
-        "https://169.254.169.254",
-    ):
+    for host in ("127.0.0.1", "10.0.0.1", "[::1]", "localhost", "169.254.169.254"):
         with pytest.raises(sso_providers.ProviderError, match="public"):
-            await found.metadata(registration(issuer, is_trusted=False))
+            await found.metadata(registration(f"https://{host}", is_trusted=False))
     with pytest.raises(sso_providers.ProviderError, match="HTTPS"):
         await found.metadata(registration(provider.issuer, is_trusted=False))
     assert provider.server.connections == 0
