@@ -1,10 +1,13 @@
-"""Services are tested on a real context, on both engines."""
+"""Services are tested on a real context, on both engines, with a name server of their own where they ask one."""
+
+from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 
 from postroad import context
 from postroad.storage.people import accounts
-from tests import accepted_mail
+from tests import accepted_mail, dns_server
 from tests.contexts import account, clock, ctx, database_url, other_process, owner, settings
 
 __all__ = ["account", "clock", "ctx", "database_url", "other_process", "owner", "settings"]
@@ -15,3 +18,10 @@ async def shop(ctx: context.Context, account: accounts.Account) -> str:
     """An account that may send."""
     await accepted_mail.allow_sending(ctx, account.id)
     return account.id
+
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[dns_server.DnsServer]:
+    """A name server whose zones tests write."""
+    async with dns_server.running({}) as running:
+        yield running

@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
@@ -12,7 +11,6 @@ from postroad.mail.signing import domain_keys
 from postroad.model.domains import domain_records
 from postroad.model.domains.domain_records import RecordPurpose, RecordState
 from postroad.model.people import callers
-from postroad.roles import composition
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits
 from postroad.services.domains import dns_checks as domain_checks
@@ -25,12 +23,6 @@ from tests.services import domain_zones
 
 Change = domain_records.VerificationChange
 HOURS = 3600
-
-
-@pytest_asyncio.fixture
-async def server() -> AsyncIterator[dns_server.DnsServer]:
-    async with dns_server.running({}) as running:
-        yield running
 
 
 @pytest.fixture
@@ -95,6 +87,8 @@ async def test_each_record_is_checked_on_its_own(
         RecordPurpose.DKIM_ED25519: RecordState.MISSING,
     }
     assert (await find(ctx, domain)).verified_at is None
+    assert ctx.metrics.domain_checks.values["dkim", "missing"] == 1
+    assert ctx.metrics.domain_checks.values["dkim", "ok"] == 0
     spf = (await domain_checks.records(ctx, domain))[1]
     assert spf.record.value == "v=spf1 include:spf.example.net ~all"
     assert spf.value == "v=spf1 mx include:spf.example.net -all"
@@ -124,32 +118,42 @@ async def test_mail_is_accepted_with_the_subdomain_as_return_path_while_its_mx_r
     assert await chosen() == ""
 
 
-async def test_what_was_checked_is_counted(ctx: context.Context, domain: stored_checks.Domain) -> None:
-    await check(ctx, domain)
-    await check(ctx, domain)
-    assert ctx.metrics.domain_checks.values["dkim", "missing"] == 2
-    assert ctx.metrics.domain_checks.values["dkim", "ok"] == 0
-
-
 async def test_a_proof_that_dns_denies_for_three_days_is_taken_back_and_comes_back_with_the_key(
     ctx: context.Context,
-    settings: config.Settings,
+    other_process: context.Context,
     server: dns_server.DnsServer,
     domain: stored_checks.Domain,
     clock: contexts.Clock,
 ) -> None:
+    async def version() -> int:
+        async with ctx.store.reading() as tx:
+            return int((await tx.fetch_one("access_version.version") or [0])[0])
+
     key = await domain_zones.publish_key(ctx, server, domain)
     assert await check(ctx, domain) is Change.VERIFIED
-    published = server.zones.pop(key)
+    proven, published = await version(), server.zones.pop(key)
+    # Silence of DNS changes nothing, for however long.
+    server.zones["*"] = dns_server.Fault.SERVFAIL
+    for _ in range(2):
+        assert await check(ctx, domain) is Change.NONE
+        clock.pass_seconds(100 * HOURS)
+    del server.zones["*"]
+    assert await check(ctx, domain) is Change.FAILING
+    clock.pass_seconds(100 * HOURS)
+    server.zones[key] = published
+    assert await check(ctx, domain) is Change.RECOVERED
+    assert (await find(ctx, domain)).failing_since is None
+    server.zones.pop(key)
     assert await check(ctx, domain) is Change.FAILING
     failing = await find(ctx, domain)
-    assert (failing.failing_since, failing.verified_at) == (clock.now, clock.now)
+    assert failing.failing_since == clock.now
     clock.pass_seconds(72 * HOURS - 1)
     assert await check(ctx, domain) is Change.NONE
     assert (await find(ctx, domain)).verified_at is not None
+    assert await version() == proven
     clock.pass_seconds(1)
-    async with composition.open_context(settings, clock=clock) as elsewhere:
-        assert await check(elsewhere, domain) is Change.LOST
+    assert await check(other_process, domain) is Change.LOST
+    assert await version() == proven + 1  # which every process notices
     lost = await find(ctx, domain)
     assert (lost.verified_at, lost.verified_by, lost.failing_since) == (None, None, failing.failing_since)
     assert await check(ctx, domain) is Change.NONE
@@ -159,77 +163,27 @@ async def test_a_proof_that_dns_denies_for_three_days_is_taken_back_and_comes_ba
     assert (back.verified_at, back.verified_by, back.failing_since) == (clock.now, stored_checks.DNS, None)
 
 
-async def test_a_loss_is_felt_by_every_process_and_a_check_that_changes_nothing_by_none(
-    ctx: context.Context, server: dns_server.DnsServer, domain: stored_checks.Domain, clock: contexts.Clock
+@pytest.mark.parametrize("was_failing", [False, True])
+async def test_what_an_operator_has_vouched_for_is_checked_and_stays(
+    ctx: context.Context,
+    server: dns_server.DnsServer,
+    domain: stored_checks.Domain,
+    clock: contexts.Clock,
+    *,
+    was_failing: bool,
 ) -> None:
-    async def version() -> int:
-        async with ctx.store.reading() as tx:
-            return int((await tx.fetch_one("access_version.version") or [0])[0])
-
-    key = await domain_zones.publish_key(ctx, server, domain)
-    await check(ctx, domain)
-    proven = await version()
-    await check(ctx, domain)
-    server.zones.pop(key)
-    await check(ctx, domain)
-    assert await version() == proven
-    clock.pass_seconds(72 * HOURS)
-    await check(ctx, domain)
-    assert await version() == proven + 1
-
-
-async def test_a_key_that_comes_back_in_time_saves_the_proof(
-    ctx: context.Context, server: dns_server.DnsServer, domain: stored_checks.Domain, clock: contexts.Clock
-) -> None:
-    key = await domain_zones.publish_key(ctx, server, domain)
-    await check(ctx, domain)
-    published = server.zones.pop(key)
-    await check(ctx, domain)
-    clock.pass_seconds(100 * HOURS)
-    server.zones[key] = published
-    assert await check(ctx, domain) is Change.RECOVERED
-    saved = await find(ctx, domain)
-    assert saved.verified_at is not None
-    assert saved.failing_since is None
-
-
-async def test_silence_of_dns_changes_nothing_for_however_long(
-    ctx: context.Context, server: dns_server.DnsServer, domain: stored_checks.Domain, clock: contexts.Clock
-) -> None:
-    await domain_zones.publish_key(ctx, server, domain)
-    await check(ctx, domain)
-    server.zones.clear()
-    server.zones["*"] = dns_server.Fault.SERVFAIL
-    for _ in range(3):
+    if was_failing:
+        key = await domain_zones.publish_key(ctx, server, domain)
+        await check(ctx, domain)
+        server.zones.pop(key)
+        await check(ctx, domain)
+    vouched = await domains.verify(ctx, domain.account_id, domain.id, by=stored_checks.OPERATOR)
+    for _ in range(2):
         assert await check(ctx, domain) is Change.NONE
         clock.pass_seconds(100 * HOURS)
-    assert (await find(ctx, domain)).failing_since is None
-
-
-async def test_what_an_operator_has_vouched_for_is_checked_and_stays(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
-) -> None:
-    vouched = await domains.add(ctx, account.id, "vouched.example", verified=True)
-    for _ in range(2):
-        assert await check(ctx, vouched) is Change.NONE
-        clock.pass_seconds(100 * HOURS)
-    now = await find(ctx, vouched)
-    assert (now.verified_by, now.failing_since) == (stored_checks.OPERATOR, None)
-    assert (await states(ctx, vouched))[RecordPurpose.DKIM] is RecordState.MISSING
-
-
-async def test_an_operators_word_stands_in_for_a_dns_that_fails(
-    ctx: context.Context, server: dns_server.DnsServer, domain: stored_checks.Domain, clock: contexts.Clock
-) -> None:
-    key = await domain_zones.publish_key(ctx, server, domain)
-    await check(ctx, domain)
-    server.zones.pop(key)
-    await check(ctx, domain)
-    vouched = await domains.verify(ctx, domain.account_id, domain.id, by=stored_checks.OPERATOR)
-    assert (vouched.verified_by, vouched.failing_since) == (stored_checks.OPERATOR, None)
-    clock.pass_seconds(100 * HOURS)
-    assert await check(ctx, domain) is Change.NONE
-    assert (await find(ctx, domain)).verified_at == vouched.verified_at
+    now = await find(ctx, domain)
+    assert (now.verified_at, now.verified_by, now.failing_since) == (vouched.verified_at, stored_checks.OPERATOR, None)
+    assert (await states(ctx, domain))[RecordPurpose.DKIM] is RecordState.MISSING
 
 
 async def test_a_domain_that_another_account_has_verified_is_reported_and_nothing_breaks(
@@ -266,16 +220,16 @@ def by_person(ctx: context.Context) -> context.Context:
 
 
 async def test_a_caller_waits_between_two_checks_whatever_the_host(
-    ctx: context.Context, settings: config.Settings, domain: stored_checks.Domain, clock: contexts.Clock
+    ctx: context.Context, other_process: context.Context, domain: stored_checks.Domain, clock: contexts.Clock
 ) -> None:
     place = (domain.account_id, domain.id)
-    ctx = by_person(ctx)
-    await domain_checks.check_now(ctx, *place)
+    ctx, elsewhere = by_person(ctx), by_person(other_process)
+    results = await asyncio.gather(*(domain_checks.check_now(ctx, *place) for _ in range(5)), return_exceptions=True)
+    assert sum(isinstance(result, domain_checks.CheckResult) for result in results) == 1
+    assert sum(isinstance(result, errors.RateLimited) for result in results) == 4
     clock.pass_seconds(7.5)
-    async with composition.open_context(settings, clock=clock) as other_host:
-        elsewhere = by_person(other_host)
-        with pytest.raises(errors.RateLimited, match="wait 10 seconds") as refused:
-            await domain_checks.check_now(elsewhere, *place)
+    with pytest.raises(errors.RateLimited, match="wait 10 seconds") as refused:
+        await domain_checks.check_now(elsewhere, *place)
     assert refused.value.retry_after == 3
     clock.pass_seconds(2.5)
     await domain_checks.check_now(ctx, *place)
@@ -320,31 +274,21 @@ async def test_an_account_has_two_checks_under_way_and_keeps_no_other_from_its_o
     await domain_checks.check_now(ctx, account.id, mine[2].id)
 
 
-async def test_of_many_callers_at_once_one_is_served(ctx: context.Context, domain: stored_checks.Domain) -> None:
-    place = (domain.account_id, domain.id)
-    ctx = by_person(ctx)
-    results = await asyncio.gather(*(domain_checks.check_now(ctx, *place) for _ in range(5)), return_exceptions=True)
-    assert sum(isinstance(result, domain_checks.CheckResult) for result in results) == 1
-    assert sum(isinstance(result, errors.RateLimited) for result in results) == 4
-
-
-async def test_a_domain_that_is_removed_while_dns_is_asked_leaves_nothing(
-    ctx: context.Context, server: dns_server.DnsServer, domain: stored_checks.Domain
+@pytest.mark.parametrize("meanwhile", [False, True])
+async def test_a_removed_domain_leaves_nothing_even_if_dns_is_asked_meanwhile(
+    ctx: context.Context, server: dns_server.DnsServer, domain: stored_checks.Domain, *, meanwhile: bool
 ) -> None:
-    await domain_keys.keys(ctx, domain)
-    with server.holding():
-        checking = asyncio.create_task(domain_checks.check(ctx, domain))
-        while not server.questions:
-            await asyncio.sleep(0)
-        await domains.remove(ctx, domain.account_id, domain.id)
-    with pytest.raises(errors.NotFound):
-        await checking
-    async with ctx.store.reading() as tx:
-        assert await stored_checks.checks(tx, domain.account_id, domain.id) == {}
-
-
-async def test_a_removed_domain_takes_its_checks_along(ctx: context.Context, domain: stored_checks.Domain) -> None:
     await check(ctx, domain)
-    await domains.remove(ctx, domain.account_id, domain.id)
+    if meanwhile:
+        server.questions.clear()
+        with server.holding():
+            checking = asyncio.create_task(domain_checks.check(ctx, domain))
+            while not server.questions:
+                await asyncio.sleep(0)
+            await domains.remove(ctx, domain.account_id, domain.id)
+        with pytest.raises(errors.NotFound):
+            await checking
+    else:
+        await domains.remove(ctx, domain.account_id, domain.id)
     async with ctx.store.reading() as tx:
         assert await stored_checks.checks(tx, domain.account_id, domain.id) == {}

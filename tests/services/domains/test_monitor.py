@@ -1,14 +1,11 @@
 """Domains that are due are checked in the background, shared by all hosts."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
 
 from postroad import config, context
 from postroad.mail.signing import domain_keys
-from postroad.roles import composition
 from postroad.services.domains import dns_checks as domain_checks
 from postroad.services.domains import domain_registry as domains
 from postroad.storage.mail import domains as stored
@@ -16,12 +13,6 @@ from postroad.storage.people import accounts as stored_accounts
 from tests import contexts, dns_server
 from tests.api import app_server
 from tests.services import domain_zones
-
-
-@pytest_asyncio.fixture
-async def server() -> AsyncIterator[dns_server.DnsServer]:
-    async with dns_server.running({}) as running:
-        yield running
 
 
 @pytest.fixture
@@ -80,10 +71,9 @@ async def test_the_log_shows_what_becomes_of_a_verification(
 
 async def test_two_hosts_share_what_is_due_and_check_nothing_twice(
     ctx: context.Context,
-    settings: config.Settings,
+    other_process: context.Context,
     account: stored_accounts.Account,
     server: dns_server.DnsServer,
-    clock: contexts.Clock,
     lines: app_server.CapturedLog,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -92,24 +82,9 @@ async def test_two_hosts_share_what_is_due_and_check_nothing_twice(
     for name in names:
         domain = await domains.add(ctx, account.id, name, verified=False)
         await domain_keys.keys(ctx, domain)
-    async with composition.open_context(settings, clock=clock) as elsewhere:
-        both = await asyncio.gather(watch(ctx, lines), watch(elsewhere, lines))
+    both = await asyncio.gather(watch(ctx, lines), watch(other_process, lines))
     assert sum(both) == len(names)
     assert [server.count(f"_dmarc.{name}", "TXT") for name in names] == [1] * len(names)
-
-
-async def test_a_host_that_dies_loses_no_domain(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock, lines: app_server.CapturedLog
-) -> None:
-    await domains.add(ctx, account.id, "example.com", verified=False)
-    async with ctx.store.transaction() as tx:
-        claimed = await stored.claim_due(tx, now=clock.now, until=clock.now + 600_000_000, limit=10)
-    assert [domain.name for domain in claimed] == ["example.com"]
-    assert await watch(ctx, lines) == 0
-    clock.pass_seconds(599)
-    assert await watch(ctx, lines) == 0
-    clock.pass_seconds(1)
-    assert await watch(ctx, lines) == 1
 
 
 async def test_a_domain_that_cannot_be_checked_is_logged_and_keeps_no_other_from_it(

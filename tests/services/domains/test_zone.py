@@ -1,7 +1,5 @@
 """With a zone of the operator, customers add aliases once, and keys are rotated by their age."""
 
-from collections.abc import AsyncIterator
-
 import msgspec
 import pytest
 import pytest_asyncio
@@ -19,12 +17,6 @@ from tests.api import app_server
 from tests.services import domain_zones
 
 DAY = 24 * 3600
-
-
-@pytest_asyncio.fixture
-async def server() -> AsyncIterator[dns_server.DnsServer]:
-    async with dns_server.running({}) as running:
-        yield running
 
 
 @pytest.fixture
@@ -56,9 +48,12 @@ async def publish(ctx: context.Context, server: dns_server.DnsServer) -> None:
         server.zones[record.name] = {"TXT": [f'"{record.value[:half]}" "{record.value[half:]}"']}
 
 
-async def check(ctx: context.Context, domain: dkim_keys.Domain) -> dict[str, RecordState]:
-    checked = await domain_checks.check(ctx, domain)
-    return {one.record.purpose: one.state for one in await domain_checks.records(ctx, checked.domain)}
+async def shown(ctx: context.Context, domain: dkim_keys.Domain) -> dict[str, domain_checks.RecordStatus]:
+    return {status.record.purpose: status for status in await domain_checks.records(ctx, domain)}
+
+
+async def check(ctx: context.Context, domain: dkim_keys.Domain) -> dict[str, domain_checks.RecordStatus]:
+    return await shown(ctx, (await domain_checks.check(ctx, domain)).domain)
 
 
 async def statuses(ctx: context.Context, domain: dkim_keys.Domain) -> dict[str, str]:
@@ -70,31 +65,30 @@ async def statuses(ctx: context.Context, domain: dkim_keys.Domain) -> dict[str, 
 async def test_a_domain_has_two_aliases_for_each_algorithm_which_lead_to_the_keys(
     ctx: context.Context, server: dns_server.DnsServer, domain: dkim_keys.Domain
 ) -> None:
-    shown = {record.purpose: record for record in await domain_keys.records(ctx, domain)}
-    selector = shown[RecordPurpose.DKIM].selector
+    records = {record.purpose: record for record in await domain_keys.records(ctx, domain)}
+    selector = records[RecordPurpose.DKIM].selector
     below = f"{domain.id.removeprefix('dom_')}.dkim.example.net"
-    assert {purpose: (record.name, record.type, record.value) for purpose, record in shown.items()} == {
+    assert {purpose: (record.name, record.type, record.value) for purpose, record in records.items()} == {
         "dkim": (f"{selector}._domainkey.example.com", "CNAME", f"{selector}.{below}"),
         "dkim_next": (f"{selector}b._domainkey.example.com", "CNAME", f"{selector}b.{below}"),
         "dkim_ed25519": (f"pe{selector[2:]}._domainkey.example.com", "CNAME", f"pe{selector[2:]}.{below}"),
         "dkim_ed25519_next": (f"pe{selector[2:]}b._domainkey.example.com", "CNAME", f"pe{selector[2:]}b.{below}"),
     }
-    assert (await check(ctx, domain))["dkim"] is RecordState.MISSING
+    assert (await check(ctx, domain))["dkim"].state is RecordState.MISSING
     await add_aliases(ctx, server, domain)
-    found = {one.record.purpose: one for one in await _checked(ctx, domain)}
-    assert found[RecordPurpose.DKIM].detail == (
-        "alias found, but the operator has not published the key yet; nothing to do"
-    )
-    assert found[RecordPurpose.DKIM_NEXT].state is RecordState.OK
+    found = await check(ctx, domain)
+    assert found["dkim"].detail == "alias found, but the operator has not published the key yet; nothing to do"
+    assert found["dkim_next"].state is RecordState.OK
     await publish(ctx, server)
-    states = await check(ctx, domain)
-    assert {states[purpose] for purpose in shown} == {RecordState.OK}
+    found = await check(ctx, domain)
+    assert {found[purpose].state for purpose in records} == {RecordState.OK}
     assert (await domains.find(ctx, domain.account_id, domain.id)).verified_by == dkim_keys.DNS
-
-
-async def _checked(ctx: context.Context, domain: dkim_keys.Domain) -> list[domain_checks.RecordStatus]:
-    await domain_checks.check(ctx, domain)
-    return await domain_checks.records(ctx, domain)
+    server.zones[records[RecordPurpose.DKIM_NEXT].name] = {"CNAME": ["elsewhere.example.org."]}
+    found = await check(ctx, domain)
+    assert (found["dkim_next"].state, found["dkim_next"].detail) == (
+        RecordState.WRONG,
+        "found a CNAME to elsewhere.example.org; replace it with the value shown",
+    )
 
 
 async def test_keys_are_rotated_by_age_without_a_change_of_the_customers_dns(
@@ -138,67 +132,41 @@ async def test_the_alias_of_the_old_key_is_shown_as_such_until_its_mail_has_arri
     await add_aliases(ctx, server, domain)
     await key_rotation.rotate(ctx, domain)
     await publish(ctx, server)
-    shown = {one.record.purpose: one for one in await _checked(ctx, domain)}
-    assert RecordPurpose.DKIM_NEXT not in shown
-    old = shown[RecordPurpose.DKIM_OLD]
-    assert old.state is RecordState.OK
-    assert old.detail == (
+    found = await check(ctx, domain)
+    assert "dkim_next" not in found
+    assert found["dkim_old"].state is RecordState.OK
+    assert found["dkim_old"].detail == (
         "key found; mail signed with this key is in flight until 2027-01-22T08:00:00.000Z. "
         "Keep the record for the next key"
     )
     # The Ed25519 key has signed nothing, so its name is free; what was found there was a key, not an alias.
-    assert shown[RecordPurpose.DKIM_ED25519_NEXT].state is RecordState.PENDING
+    assert found["dkim_ed25519_next"].state is RecordState.PENDING
     clock.pass_seconds(7 * DAY)
-    shown = {one.record.purpose: one for one in await domain_checks.records(ctx, domain)}
-    assert RecordPurpose.DKIM_OLD not in shown
-    assert (shown[RecordPurpose.DKIM_NEXT].state, shown[RecordPurpose.DKIM_NEXT].detail) == (
-        RecordState.PENDING,
-        "not checked yet",
-    )
-    shown = {one.record.purpose: one for one in await _checked(ctx, domain)}
-    assert shown[RecordPurpose.DKIM_NEXT].detail == "alias found"
+    found = await shown(ctx, domain)
+    assert "dkim_old" not in found
+    assert (found["dkim_next"].state, found["dkim_next"].detail) == (RecordState.PENDING, "not checked yet")
+    assert (await check(ctx, domain))["dkim_next"].detail == "alias found"
 
 
-async def test_all_domains_of_an_account_are_rotated_when_they_are_due(
+async def test_all_domains_of_an_account_are_rotated_when_they_are_due_and_have_the_next_alias(
     ctx: context.Context, server: dns_server.DnsServer, domain: dkim_keys.Domain, clock: contexts.Clock
 ) -> None:
-    other = await domains.add(ctx, domain.account_id, "example.org", verified=False)
-    for one in (domain, other):
+    made = [
+        domain,
+        *[await domains.add(ctx, domain.account_id, f"example.{top}", verified=False) for top in ("net", "org")],
+    ]
+    for one in made:
         await add_aliases(ctx, server, one)
+    server.zones = {name: types for name, types in server.zones.items() if "b._domainkey.example.net" not in name}
     clock.pass_seconds(180 * DAY)
     log = app_server.CapturedLog()
     await domain_checks.check_due(ctx, log=log.logger())
-    for one in (domain, other):
-        assert sorted((await statuses(ctx, one)).values()) == ["current", "current", "next", "next"]
-    assert sorted(line["domain"] for line in log.kept if line["event"] == "domain_key_created") == [
-        "example.com",
-        "example.org",
-    ]
-
-
-async def test_a_key_is_not_rotated_while_the_alias_for_the_next_one_is_missing(
-    ctx: context.Context, server: dns_server.DnsServer, domain: dkim_keys.Domain, clock: contexts.Clock
-) -> None:
-    await add_aliases(ctx, server, domain)
-    await publish(ctx, server)
-    server.zones = {name: types for name, types in server.zones.items() if "b._domainkey." not in name}
-    clock.pass_seconds(181 * DAY)
-    await domain_checks.check_due(ctx, log=app_server.CapturedLog().logger())
-    assert set((await statuses(ctx, domain)).values()) == {"current"}
-    assert (await check(ctx, domain))["dkim_next"] is RecordState.MISSING
-
-
-async def test_an_alias_of_another_name_is_called_wrong(
-    ctx: context.Context, server: dns_server.DnsServer, domain: dkim_keys.Domain
-) -> None:
-    await add_aliases(ctx, server, domain)
-    shown = {record.purpose: record for record in await domain_keys.records(ctx, domain)}
-    server.zones[shown[RecordPurpose.DKIM_NEXT].name] = {"CNAME": ["elsewhere.example.org."]}
-    found = {one.record.purpose: one for one in await _checked(ctx, domain)}[RecordPurpose.DKIM_NEXT]
-    assert (found.state, found.detail) == (
-        RecordState.WRONG,
-        "found a CNAME to elsewhere.example.org; replace it with the value shown",
-    )
+    first, without, other = [sorted((await statuses(ctx, one)).values()) for one in made]
+    assert first == other == ["current", "current", "next", "next"]
+    assert without == ["current", "current"]
+    assert (await shown(ctx, made[1]))["dkim_next"].state is RecordState.MISSING
+    created = [line["domain"] for line in log.kept if line["event"] == "domain_key_created"]
+    assert sorted(created) == ["example.com", "example.org"]
 
 
 async def test_a_zone_has_the_keys_of_all_accounts_part_by_part(

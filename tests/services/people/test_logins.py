@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-from typing import Any
+from unittest import mock
 
 import pytest
 import pytest_asyncio
@@ -76,32 +76,20 @@ async def test_whoever_types_another_password_gets_a_login_of_their_own(
         await enter(ctx, PASSWORD, joined.account_id)
 
 
-class Argon:
-    """How often Argon2 runs to check a password."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-
 @pytest.fixture
-def argon(monkeypatch: pytest.MonkeyPatch) -> Argon:
-    watched = Argon()
-    match = passwords._match
-
-    def counted(*arguments: Any) -> str | None:
-        watched.count += 1
-        return match(*arguments)
-
-    monkeypatch.setattr(passwords, "_match", counted)
+def argon(monkeypatch: pytest.MonkeyPatch) -> mock.Mock:
+    """How often Argon2 runs to check a password."""
+    watched = mock.Mock(side_effect=passwords._match)
+    monkeypatch.setattr(passwords, "_match", watched)
     return watched
 
 
 async def test_an_invitation_costs_the_same_work_whoever_is_invited(
-    ctx: context.Context, owner: users.User, banker: users.User, argon: Argon
+    ctx: context.Context, owner: users.User, banker: users.User, argon: mock.Mock
 ) -> None:
     for number, email in enumerate(("owner@example.com", "nobody@example.com"), 1):
         await redeem(ctx, await invited(ctx, banker, email), OTHER)
-        assert argon.count == number
+        assert argon.call_count == number
     # What others see is the same, too.
     seen = [one for one in await account_users.of_account(ctx, banker.account_id) if one.id != banker.id]
     assert len({(one.role, one.disabled_at, one.last_login_at) for one in seen}) == 1
@@ -110,18 +98,18 @@ async def test_an_invitation_costs_the_same_work_whoever_is_invited(
 
 
 async def test_logging_in_costs_the_same_work_whoever_else_has_the_email(
-    ctx: context.Context, owner: users.User, banker: users.User, argon: Argon
+    ctx: context.Context, owner: users.User, banker: users.User, argon: mock.Mock
 ) -> None:
     """The owner of another account makes a login with somebody's email, and measures how long a log-in takes."""
     await redeem(ctx, await invited(ctx, banker), OTHER)
     await redeem(ctx, await invited(ctx, banker, "nobody@example.com"), OTHER)
     contexts.concrete(ctx.passwords, passwords.Passwords)._proofs._values.clear()
     for email in ("owner@example.com", "nobody@example.com"):
-        argon.count = 0
+        argon.reset_mock()
         for password in (OTHER, "a wrong password"):
             with contextlib.suppress(errors.Unauthorized):
                 await logins.log_in(ctx, email, password, client_address=HERE)
-        assert argon.count == 2
+        assert argon.call_count == 2
 
 
 async def test_a_login_with_somebodys_email_gives_no_more_guesses_at_their_password(
@@ -186,8 +174,6 @@ async def test_a_login_begins_only_so_many_sessions(
 async def test_guessing_by_invitations_is_slowed_like_guessing_at_the_login(
     ctx: context.Context, owner: users.User, banker: users.User
 ) -> None:
-    user_id = (await account_users.find(ctx, banker.account_id, banker.id)).id
-    assert user_id == banker.id
     for number in range(5):
         token = await invited(ctx, banker)
         member = await redeem(ctx, token, f"a guess, number {number}")
@@ -215,30 +201,23 @@ async def test_a_link_of_an_owner_does_not_reach_into_another_account(
     assert await logins.accounts_of(ctx, changed.login_id or "") == {joined.account_id: "Bank"}
 
 
-async def test_a_link_of_an_operator_changes_the_login_in_all_accounts(
+async def test_a_link_of_an_operator_and_a_changed_password_change_the_login_in_all_accounts(
     ctx: context.Context, owner: users.User, banker: users.User
 ) -> None:
     joined = await redeem(ctx, await invited(ctx, banker), PASSWORD)
     session = await enter(ctx, PASSWORD, owner.account_id)
     link = await account_users.create_password_link(ctx, banker.account_id, joined.id)
-    changed = await redeem(ctx, link.token, OTHER)
-    assert changed.login_id == owner.login_id
+    assert (await redeem(ctx, link.token, OTHER)).login_id == owner.login_id
     with pytest.raises(errors.Unauthorized):
         await who_is(ctx, bearer(session.token))
     with pytest.raises(errors.Unauthorized):
         await enter(ctx, PASSWORD)
-    assert (await enter(ctx, OTHER, owner.account_id)).user.id == owner.id
     for account_id in (owner.account_id, joined.account_id):
         assert ("user.password_changed", "owner@example.com", "") in await summaries(ctx, account_id)
-
-
-async def test_a_new_password_ends_the_sessions_in_all_accounts(
-    ctx: context.Context, owner: users.User, banker: users.User
-) -> None:
-    joined = await redeem(ctx, await invited(ctx, banker), PASSWORD)
-    shop, bank = await enter(ctx, PASSWORD, owner.account_id), await enter(ctx, PASSWORD, joined.account_id)
+    shop, bank = await enter(ctx, OTHER, owner.account_id), await enter(ctx, OTHER, joined.account_id)
+    assert (shop.user.id, bank.user.id) == (owner.id, joined.id)
     fresh = await logins.change_password(
-        ctx, await who_is(ctx, bearer(shop.token)), current_password=PASSWORD, new_password=OTHER
+        ctx, await who_is(ctx, bearer(shop.token)), current_password=OTHER, new_password=PASSWORD
     )
     for ended in (shop, bank):
         with pytest.raises(errors.Unauthorized):
@@ -246,7 +225,7 @@ async def test_a_new_password_ends_the_sessions_in_all_accounts(
     assert (await who_is(ctx, bearer(fresh.token))).user_id == owner.id
 
 
-async def test_disabled_in_one_account_one_still_enters_the_other(
+async def test_disabled_in_or_removed_from_one_account_one_still_enters_the_other(
     ctx: context.Context, owner: users.User, banker: users.User
 ) -> None:
     joined = await redeem(ctx, await invited(ctx, banker), PASSWORD)
@@ -254,12 +233,7 @@ async def test_disabled_in_one_account_one_still_enters_the_other(
     assert (await enter(ctx, PASSWORD)).user.id == owner.id
     with pytest.raises(errors.Forbidden):
         await enter(ctx, PASSWORD, joined.account_id)
-
-
-async def test_removed_from_one_account_one_keeps_the_login_for_the_other(
-    ctx: context.Context, owner: users.User, banker: users.User
-) -> None:
-    joined = await redeem(ctx, await invited(ctx, banker), PASSWORD)
+    await account_users.enable(ctx, joined.account_id, joined.id)
     session = await enter(ctx, PASSWORD, joined.account_id)
     await account_users.remove(ctx, joined.account_id, joined.id)
     with pytest.raises(errors.Unauthorized):
@@ -279,8 +253,11 @@ async def test_a_password_that_changes_while_one_logs_in_begins_no_session(
         assert await stored_sessions.of_user(tx, owner.id, now=clock.now) == []
 
 
-async def test_a_session_says_where_it_comes_from(ctx: context.Context, owner: users.User, clock: Clock) -> None:
+async def test_a_session_says_where_it_comes_from_and_its_use_is_written_later(
+    ctx: context.Context, owner: users.User, clock: Clock
+) -> None:
     acting = logins.acting(ctx, client_address="192.0.2.7", request_id="req_1")
+    assert acting.actor == callers.Actor(callers.ActorKind.PERSON, None, "req_1", "192.0.2.7")
     checked = await logins.check_password(acting, owner.email, PASSWORD)
     known = await logins.finish(acting, checked, methods="password totp", device="Firefox on Linux")
     async with ctx.store.reading() as tx:
@@ -302,30 +279,18 @@ async def test_a_session_says_where_it_comes_from(ctx: context.Context, owner: u
         confirmed_at=clock.now,
     )
     assert ("user.logged_in", owner.email, "by password totp") in await summaries(ctx, owner.account_id)
-
-
-async def test_the_use_of_a_session_is_written_later(ctx: context.Context, owner: users.User, clock: Clock) -> None:
-    known = await enter(ctx, PASSWORD)
     clock.pass_seconds(61)
-    await who_is(ctx, bearer(known.token))
+    await sessions.authenticate(ctx, known.token)
     await ctx.access_cache.last_used.flush()
     async with ctx.store.reading() as tx:
-        row = await stored_sessions.by_id(tx, known.session.row.id)
-    assert row == dataclasses.replace(known.session.row, last_used_at=clock.now)
+        (used,) = await stored_sessions.of_user(tx, owner.id, now=clock.now)
+    assert used == dataclasses.replace(row, last_used_at=clock.now)
 
 
 async def test_a_confirmation_is_seen_at_once(ctx: context.Context, owner: users.User, clock: Clock) -> None:
-    acting = logins.acting(ctx, client_address=HERE)
-    begun = (
-        await logins.finish(acting, await logins.check_password(acting, owner.email, PASSWORD), methods="password")
-    ).session
+    begun = await contexts.begin_session(ctx, owner)
     _, before = await sessions.authenticate(ctx, begun.token)
     clock.pass_seconds(5)
     await sessions.confirm(ctx, before, methods="password totp")
     _, after = await sessions.authenticate(ctx, begun.token)
     assert (after.row.confirmed_at, after.row.methods) == (clock.now, "password totp")
-
-
-def test_somebody_who_has_not_proved_who_they_are_is_nobody(ctx: context.Context) -> None:
-    actor = logins.acting(ctx, client_address=HERE, request_id="req_1").actor
-    assert actor == callers.Actor(callers.ActorKind.PERSON, None, "req_1", HERE)

@@ -29,60 +29,38 @@ async def logged_in(ctx: context.Context, account_id: str, user_id: str) -> cont
     return context.acting_as(ctx, who, request_id="req_1", client_address="192.0.2.1")
 
 
-def permissions(ctx: context.Context) -> frozenset[callers.Permission]:
-    assert ctx.actor.who is not None
-    return ctx.actor.who.permissions
-
-
-async def test_an_operator_has_one_permission_more_than_the_role_in_the_account(
-    ctx: context.Context, account_id: str
+@pytest.mark.parametrize("role", [callers.Role.READ_ONLY, callers.Role.OWNER])
+async def test_an_operator_has_one_permission_more_than_the_role_in_the_account_while_the_role_lasts(
+    ctx: context.Context, account_id: str, role: callers.Role
 ) -> None:
-    user_id = await user(ctx, account_id, role=callers.Role.READ_ONLY)
-    before = permissions(await logged_in(ctx, account_id, user_id))
-    await users.add_operator(ctx, "Jo@Example.org")
-    after = permissions(await logged_in(ctx, account_id, user_id))
-    assert {one.value for one in before} == {"read", "view", "content"}
-    assert {one.value for one in after} == {"read", "view", "content", "operate"}
-    assert [one.id for one in await users.operators(ctx)] == [user_id]
-
-
-async def test_an_owner_is_no_operator(ctx: context.Context, account_id: str) -> None:
-    assert callers.Permission.OPERATE not in permissions(await logged_in(ctx, account_id, await user(ctx, account_id)))
-
-
-async def test_whoever_is_no_longer_an_operator_loses_the_permission_in_open_sessions(
-    ctx: context.Context, account_id: str
-) -> None:
-    user_id = await user(ctx, account_id)
-    await users.add_operator(ctx, "jo@example.org")
-    session = await contexts.begin_session(ctx, await users.find(ctx, account_id, user_id))
-    assert callers.Permission.OPERATE in (await sessions.authenticate(ctx, session.token))[0].permissions
-    await users.remove_operator(ctx, user_id)
-    assert callers.Permission.OPERATE not in (await sessions.authenticate(ctx, session.token))[0].permissions
-
-
-async def test_an_unknown_user_does_not_become_an_operator(ctx: context.Context) -> None:
     for email in ("nobody@example.org", "no address"):
         with pytest.raises(errors.NotFound, match="does not exist; create or invite the user first"):
             await users.add_operator(ctx, email)
+    user_id = await user(ctx, account_id, role=role)
+    session = await contexts.begin_session(ctx, await users.find(ctx, account_id, user_id))
+
+    async def permissions() -> frozenset[callers.Permission]:
+        who, _ = await sessions.authenticate(ctx, session.token)
+        return who.permissions
+
+    assert await permissions() == callers.ROLE_PERMISSIONS[role]
+    assert callers.Permission.OPERATE not in callers.ROLE_PERMISSIONS[role]
+    await users.add_operator(ctx, "Jo@Example.org")
+    assert await permissions() == callers.ROLE_PERMISSIONS[role] | {callers.Permission.OPERATE}
+    assert [one.id for one in await users.operators(ctx)] == [user_id]
+    await users.remove_operator(ctx, user_id)
+    assert await permissions() == callers.ROLE_PERMISSIONS[role]
 
 
-async def test_an_operator_invites_another_who_only_reads_in_the_account(ctx: context.Context, account_id: str) -> None:
+async def test_an_operator_invites_another_and_the_last_one_who_can_log_in_stays_except_at_the_command_line(
+    ctx: context.Context, account_id: str
+) -> None:
     user_id = await user(ctx, account_id)
     await users.add_operator(ctx, "jo@example.org")
     acting = context.as_operator(await logged_in(ctx, account_id, user_id))
     invited = await users.invite_operator(acting, account_id, email="sam@example.org")
     assert (invited.user.role, invited.user.joined_at) == ("read_only", None)
     assert {one.email for one in await users.operators(ctx)} == {"jo@example.org", "sam@example.org"}
-
-
-async def test_the_last_operator_who_can_log_in_stays_except_at_the_command_line(
-    ctx: context.Context, account_id: str
-) -> None:
-    user_id = await user(ctx, account_id)
-    await users.add_operator(ctx, "jo@example.org")
-    acting = context.as_operator(await logged_in(ctx, account_id, user_id))
-    await users.invite_operator(acting, account_id, email="sam@example.org")
     with pytest.raises(errors.Conflict, match="the last active operator"):
         await users.remove_operator(acting, user_id)
     assert (await users.remove_operator(ctx, user_id)).email == "jo@example.org"
@@ -154,20 +132,21 @@ async def test_a_key_with_limits_makes_no_operator_who_would_have_none(
 ) -> None:
     await credentials.create(ctx, account_id, "app")
     await user(ctx, account_id)
-    for given, is_refused in ((limits, True), (callers.NO_LIMITS, False)):
-        secret = await make_key(ctx, account_id, "operator", limits=given)
+
+    async def acting(limits: callers.KeyLimits) -> context.Context:
+        secret = await make_key(ctx, account_id, "operator", limits=limits)
         who = (await authentication._by_api_key(ctx, secret)).caller
-        acting = context.acting_as(ctx, who, request_id="req_1", client_address="192.0.2.1")
-        if is_refused:
-            for attempt in (
-                users.add_operator(context.as_operator(acting), "jo@example.org"),
-                users.invite_operator(context.as_operator(acting), account_id, email="sam@example.org"),
-            ):
-                with pytest.raises(errors.Forbidden, match="limits, which an operator would not have"):
-                    await attempt
-            assert await users.by_email(ctx, "sam@example.org") is None
-        else:
-            await users.add_operator(context.as_operator(acting), "jo@example.org")
+        return context.as_operator(context.acting_as(ctx, who, request_id="req_1", client_address="192.0.2.1"))
+
+    limited = await acting(limits)
+    for attempt in (
+        users.add_operator(limited, "jo@example.org"),
+        users.invite_operator(limited, account_id, email="sam@example.org"),
+    ):
+        with pytest.raises(errors.Forbidden, match="limits, which an operator would not have"):
+            await attempt
+    assert await users.by_email(ctx, "sam@example.org") is None
+    await users.add_operator(await acting(callers.NO_LIMITS), "jo@example.org")
 
 
 async def scopes_of(ctx: context.Context, secret: str) -> set[str]:
@@ -186,12 +165,7 @@ async def test_only_an_operator_gives_a_key_the_scope(ctx: context.Context, acco
     await users.add_operator(ctx, "jo@example.org")
     acting = await logged_in(ctx, account_id, user_id)
     assert await scopes_of(ctx, await make_key(acting, account_id, "operator", "read")) == {"operator", "read"}
-
-
-async def test_a_key_for_everything_in_the_account_does_not_operate_the_installation(
-    ctx: context.Context, account_id: str
-) -> None:
-    await credentials.create(ctx, account_id, "app")
+    # A key for everything in the account does not operate the installation.
     assert "operator" not in await scopes_of(ctx, await make_key(ctx, account_id, "*"))
     assert {"operator", "send", "team"} <= await scopes_of(ctx, await make_key(ctx, account_id, "*", "operator"))
 

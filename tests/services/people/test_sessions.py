@@ -5,30 +5,18 @@ import pytest
 from postroad import context, errors
 from postroad.model.people import callers
 from postroad.services.people import authentication, logins, sessions
-from postroad.services.people import users as account_users
-from postroad.storage.people import accounts, users
-from postroad.storage.people import sessions as stored_sessions
+from postroad.storage.people import users
 from tests import contexts
-from tests.contexts import PASSWORD, Clock
+from tests.contexts import Clock
 
 HOUR = 3_600
 
 
-async def log_in(ctx: context.Context, email: str, password: str) -> logins.LoggedIn:
-    kind = stored_sessions.Kind.BROWSER
-    return await logins.log_in(ctx, email, password, client_address="192.0.2.1", kind=kind, device="Firefox")
-
-
 async def test_a_session_is_its_persons(ctx: context.Context, owner: users.User) -> None:
-    session = (await log_in(ctx, owner.email, PASSWORD)).session
+    session = await contexts.begin_session(ctx, owner)
     who, same = await sessions.authenticate(ctx, session.token)
     assert (who.user_id, who.account_id, who.scheme) == (owner.id, owner.account_id, callers.Scheme.TOKEN)
     assert same == session
-
-
-async def test_a_wrong_password_opens_none(ctx: context.Context, owner: users.User) -> None:
-    with pytest.raises(errors.Unauthorized):
-        await log_in(ctx, owner.email, "not the password")
 
 
 async def test_neither_token_does_in_the_others_place(ctx: context.Context, owner: users.User) -> None:
@@ -77,21 +65,6 @@ async def test_the_end_of_a_session_ends_every_token_of_it(
         with pytest.raises(errors.Unauthorized):
             await sessions.authenticate(ctx, token)
     await sessions.authenticate(ctx, other.token)
-
-
-async def test_a_new_password_and_a_lock_out_end_all_sessions(
-    ctx: context.Context, account: accounts.Account, owner: users.User, clock: Clock
-) -> None:
-    second, _ = await account_users.create(
-        ctx, account.id, email="second@example.com", password=None, role=callers.Role.OWNER
-    )
-    one, two = await contexts.begin_session(ctx, owner), await contexts.begin_session(ctx, second)
-    clock.pass_seconds(1)
-    await account_users.set_password(ctx, account.id, owner.id, password="another password")
-    await account_users.disable(ctx, account.id, second.id)
-    for session in (one, two):
-        with pytest.raises(errors.Unauthorized):
-            await sessions.authenticate(ctx, session.token)
 
 
 async def test_the_word_of_a_form_belongs_to_one_session(ctx: context.Context, owner: users.User) -> None:

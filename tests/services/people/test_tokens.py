@@ -72,14 +72,10 @@ def test_a_token_says_what_was_put_into_it_and_not_a_secret_more() -> None:
     assert jwt.get_unverified_header(text) == {"alg": "HS256", "typ": "JWT"}
 
 
-def test_a_token_made_by_hand_from_the_documented_claims_is_read() -> None:
-    claims = tokens.read(token(), KEY, now=NOW)
+def test_a_token_lives_until_its_last_second() -> None:
+    claims = tokens.read(token(), KEY, now=CLAIMS["exp"] * SECOND - 1)
     assert (claims.sub, claims.acc, claims.jti) == (USER.id, USER.account_id, TOKEN_ID)
     assert claims.expires_at == (NOW // SECOND + 3600) * SECOND
-
-
-def test_a_token_lives_until_its_last_second() -> None:
-    assert tokens.read(token(), KEY, now=CLAIMS["exp"] * SECOND - 1).sub == USER.id
     assert is_refused(token(), now=CLAIMS["exp"] * SECOND)
 
 
@@ -97,18 +93,11 @@ def test_a_token_without_a_signature_is_refused(algorithm: str) -> None:
     assert is_refused(head)
 
 
-def test_a_longer_hash_with_the_same_key_is_refused() -> None:
-    assert is_refused(signed({"alg": "HS512"}, CLAIMS, digest="sha512"))
-
-
-def test_another_key_is_refused() -> None:
-    assert is_refused(signed({"alg": "HS256"}, CLAIMS, key=b"another key, as long as the first one"))
-
-
-def test_a_key_that_the_token_brings_along_is_not_used() -> None:
+def test_another_key_or_hash_is_refused_even_if_the_token_brings_the_key_along() -> None:
     evil = b"a key that an attacker chose for us!"
-    jwk = {"kty": "oct", "k": encoded(evil)}
-    assert is_refused(signed({"alg": "HS256", "jwk": jwk}, CLAIMS, key=evil))
+    assert is_refused(signed({"alg": "HS256"}, CLAIMS, key=evil))
+    assert is_refused(signed({"alg": "HS256", "jwk": {"kty": "oct", "k": encoded(evil)}}, CLAIMS, key=evil))
+    assert is_refused(signed({"alg": "HS512"}, CLAIMS, digest="sha512"))
 
 
 @pytest.mark.parametrize(
@@ -125,13 +114,16 @@ def test_what_a_header_says_about_keys_changes_nothing(header: dict[str, Any]) -
     assert tokens.read(token(header), KEY, now=NOW).sub == USER.id
 
 
-@pytest.mark.parametrize("crit", [["x"], ["exp"], ["b64"], [], None, "x"])
-def test_a_critical_extension_is_refused(crit: object) -> None:
-    assert is_refused(token({"crit": crit}))
-
-
-@pytest.mark.parametrize("header", [{"crit": ["b64"], "b64": False}, {"crit": ["b64"], "b64": True}, {"b64": False}])
-def test_a_detached_payload_is_refused(header: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "header",
+    [
+        *({"crit": crit} for crit in (["x"], ["exp"], ["b64"], [], None, "x")),
+        {"crit": ["b64"], "b64": False},
+        {"crit": ["b64"], "b64": True},
+        {"b64": False},
+    ],
+)
+def test_a_critical_extension_and_a_detached_payload_are_refused(header: dict[str, Any]) -> None:
     assert is_refused(token(header))
 
 

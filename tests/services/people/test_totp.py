@@ -98,6 +98,7 @@ async def test_an_app_is_set_up_within_an_hour(ctx: context.Context, clock: Cloc
 
 async def test_ten_codes_work_once_each_however_they_are_typed_until_there_are_new_ones(ctx: context.Context) -> None:
     async with ctx.store.transaction() as tx:
+        await users.insert_login(tx, users.Login(LOGIN, "jo@example.com", "jo@example.com", "hash", 1, 1))
         earlier = await people_second_factors.renew_recovery_codes(tx, LOGIN)
         codes = await people_second_factors.renew_recovery_codes(tx, LOGIN)
         assert len({*earlier, *codes}) == 20

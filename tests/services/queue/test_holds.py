@@ -72,9 +72,11 @@ async def test_people_read_that_mail_is_held_and_since_when(ctx: context.Context
 
 
 async def test_after_a_restore_what_was_queued_before_may_be_a_duplicate(
-    ctx: context.Context, shop: str, clock: Clock
+    ctx: context.Context, shop: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = await accepted_mail.accept(ctx, shop, to=("ada@example.net", "bob@example.org"))
+    monkeypatch.setattr(holds, "PAGE", 2)
+    to = ("ada@example.net", "bob@example.org", "cy@example.org")
+    before = await accepted_mail.accept(ctx, shop, to=to)
     clock.pass_seconds(60)
     await holds.hold(ctx)
     held = await holds.hold_restored(ctx)
@@ -82,12 +84,10 @@ async def test_after_a_restore_what_was_queued_before_may_be_a_duplicate(
     assert await holds.in_force(ctx) == [held]
     clock.pass_seconds(60)
     await accepted_mail.accept(ctx, shop)
-    assert [(one.domain, one.recipients) for one in await holds.queued_counts(ctx, held)] == [
-        ("example.net", 1),
-        ("example.org", 1),
-    ]
-    listed = [one async for one in holds.queued_recipients(ctx, held)]
-    assert [(one.message_id, one.email) for one in listed] == [(before, "ada@example.net"), (before, "bob@example.org")]
+    counts = [(count.domain, count.recipients) for count in await holds.queued_counts(ctx, held)]
+    assert sorted(counts) == [("example.net", 1), ("example.org", 2)]
+    listed = [(one.message_id, one.email) async for one in holds.queued_recipients(ctx, held)]
+    assert sorted(listed) == [(before, email) for email in to]
 
 
 async def test_a_restore_ends_the_leases_of_workers_that_it_does_not_have(ctx: context.Context, shop: str) -> None:
@@ -99,13 +99,3 @@ async def test_a_restore_ends_the_leases_of_workers_that_it_does_not_have(ctx: c
     # The worker that had it may have sent it.
     assert listed.waiting.lost_leases == 1
     assert await queue_steps.claim(ctx, shop) == [key]
-
-
-async def test_every_page_of_a_long_list_is_read(
-    ctx: context.Context, shop: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(holds, "PAGE", 2)
-    await accepted_mail.accept(ctx, shop, to=tuple(f"r{number}@example.net" for number in range(4)))
-    await holds.hold(ctx)
-    (held,) = await holds.in_force(ctx)
-    assert len([one async for one in holds.queued_recipients(ctx, held)]) == 4

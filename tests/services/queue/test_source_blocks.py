@@ -56,20 +56,17 @@ async def test_a_listed_address_is_paused_as_long_as_it_is_listed(ctx: context.C
 
 
 async def test_the_last_address_of_a_pool_goes_on_and_the_operators_are_told(ctx: context.Context) -> None:
+    # That one provider has blocked it changes nothing.
+    await sources.pause_blocked(ctx, "news", "google", "550 5.7.1 blocked")
     await sources.pause_listed(ctx, {**LISTED, "192.0.2.2": "bl.example.net", "192.0.2.3": "bl.example.net"})
     assert await states(ctx) == ["paused", "active", "active"]
     texts = {
-        one["source"]: sender.render(notice_kinds.ADDRESS_BLOCKED, one, link="", footer=sender.Footer()).text
-        for one in await told(ctx)
+        values["source"]: sender.render(notice_kinds.ADDRESS_BLOCKED, values, link="", footer=sender.Footer()).text
+        for values in await told(ctx)
+        if values.get("blocklist")
     }
     assert {source for source, text in texts.items() if "still used" in text} == {"out2", "news"}
     assert "paused until" in texts["out1"]
-
-
-async def test_a_pause_for_one_provider_does_not_let_a_list_pause_the_last_address(ctx: context.Context) -> None:
-    await sources.pause_blocked(ctx, "news", "google", "550 5.7.1 blocked")
-    await sources.pause_listed(ctx, {"192.0.2.3": "bl.example.net"})
-    assert await states(ctx) == ["active", "active", "active"]
 
 
 async def test_a_pause_that_is_repeated_is_told_as_a_pause(ctx: context.Context, clock: contexts.Clock) -> None:

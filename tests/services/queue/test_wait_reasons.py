@@ -31,6 +31,10 @@ WAITING = queue_views.QueuedRecipient(
     enhanced_code="4.7.1",
     attempt_reason="greylisted",
 )
+NOT_ATTEMPTED = {
+    "attempt_count": 0,
+    **dict.fromkeys(("last_smtp_code", "provider_queue", "enhanced_code", "attempt_reason")),
+}
 RECIPIENT = messages.Recipient(
     "rcp_1", "em_1", "ada@example.net", "delivered", "settled", 1, 250, "2.0.0 taken", NOW, None
 )
@@ -88,17 +92,7 @@ def test_a_deferral_names_the_provider_its_code_the_next_attempt_and_how_many_ar
             "configuration",
             "a setting of this service is wrong; its operator has to correct it",
         ),
-        (
-            {
-                "attempt_count": 0,
-                "last_smtp_code": None,
-                "provider_queue": None,
-                "enhanced_code": None,
-                "attempt_reason": None,
-            },
-            "scheduled",
-            "scheduled by the sender",
-        ),
+        (NOT_ATTEMPTED, "scheduled", "scheduled by the sender"),
     ],
 )
 def test_one_that_waits_says_for_what_and_until_when(changes: dict[str, object], code: str, text: str) -> None:
@@ -123,6 +117,9 @@ def test_one_that_is_ready_says_what_its_provider_queue_waits_for(
     # The time of a pause that is over says nothing any more.
     over = msgspec.structs.replace(status(state), until=NOW)
     assert explained(over, state=queue_views.READY).next_attempt_at is None
+    # The worst state that workers report counts.
+    reported = [status("blocked"), status("slowed"), status("paused")]
+    assert wait_reasons.worst_statuses(reported)["google"].state == "blocked"
 
 
 @pytest.mark.parametrize("state", ["blocked", "paused"])
@@ -209,18 +206,14 @@ def test_one_that_is_final_says_how_it_ended(changes: dict[str, object], sentenc
     assert wait_reasons.explain_final(dataclasses.replace(RECIPIENT, **changes)) == sentence  # type: ignore[arg-type]
 
 
-def test_the_worst_state_that_workers_report_for_a_provider_queue_counts() -> None:
-    reported = [status("blocked"), status("slowed"), status("paused")]
-    assert wait_reasons.worst_statuses(reported)["google"].state == "blocked"
-
-
 def test_words_are_one_line_and_name_their_code_once() -> None:
-    assert wait_reasons.last_response(451, "451 try\r\nlater") == "451 try later"
-    assert wait_reasons.last_response(None, "connection refused") == "connection refused"
-    assert wait_reasons.last_response(250, None) == "250"
-    assert wait_reasons.last_response(None, None) == ""
+    for code, response, text in (
+        (451, "451 try\r\nlater", "451 try later"),
+        (None, "connection refused", "connection refused"),
+        (250, None, "250"),
+        (None, None, ""),
+    ):
+        assert wait_reasons.last_response(code, response) == text
     assert len(wait_reasons.last_response(550, "no " * 1_000)) <= 200 + 4
-
-
-def test_a_destination_cannot_give_orders_to_the_terminal() -> None:
+    # A destination cannot give orders to the terminal.
     assert wait_reasons.shortened("550 \x1b[2J\x07gone\u202e") == "550 \ufffd[2J\ufffdgone\ufffd"

@@ -14,11 +14,9 @@ OPERATOR, ACCOUNT = stored.Source.OPERATOR, stored.Source.ACCOUNT
 add = functools.partial(suppressions.add, source=OPERATOR)
 
 
-async def listed(
-    ctx: context.Context, account_id: str, *, after: str = "", limit: int = 10, source: str | None = None
-) -> list[str]:
-    page = await suppressions.page(ctx, account_id, after=after, limit=limit, source=source)
-    return [one.email_key for one in page]
+async def listed(ctx: context.Context, account_id: str, **where: str) -> list[str]:
+    page = await suppressions.page(ctx, account_id, limit=10, **{"after": "", **where})
+    return [suppression.email_key for suppression in page]
 
 
 async def test_an_address_is_put_on_found_and_taken_off_whatever_its_writing(
@@ -26,32 +24,14 @@ async def test_an_address_is_put_on_found_and_taken_off_whatever_its_writing(
 ) -> None:
     added, is_new = await add(ctx, account.id, "Ada@BÜCHER.example", reason="asked to")
     assert is_new
+    assert await add(ctx, account.id, "ADA@BÜCHER.example", reason="second", source=ACCOUNT) == (added, False)
     assert (added.email_key, added.source, added.reason) == ("ada@xn--bcher-kva.example", "operator", "asked to")
     assert (added.smtp_code, added.message_id, added.created_at) == (None, None, ctx.clock())
     assert await suppressions.page(ctx, account.id, after="", limit=10) == [added]
     assert await suppressions.find(ctx, account.id, "ADA@Bücher.example") == added
+    assert await listed(ctx, account.id, source="account") == []
     assert await suppressions.remove(ctx, account.id, "ada@bücher.EXAMPLE") == added.email_key
     assert await listed(ctx, account.id) == []
-
-
-async def test_the_first_reason_stays(ctx: context.Context, account: accounts.Account) -> None:
-    first, _ = await add(ctx, account.id, "ada@example.net", reason="first")
-    again = await add(ctx, account.id, "ADA@example.net", reason="second", source=ACCOUNT)
-    assert again == (first, False)
-
-
-async def test_the_list_is_paged_in_the_order_of_the_addresses(ctx: context.Context, account: accounts.Account) -> None:
-    for email in ("c@example.net", "a@example.net", "b@example.net"):
-        await add(ctx, account.id, email, reason="x")
-    assert await listed(ctx, account.id, limit=2) == ["a@example.net", "b@example.net"]
-    assert await listed(ctx, account.id, after="b@example.net") == ["c@example.net"]
-
-
-async def test_the_list_can_be_of_one_source(ctx: context.Context, account: accounts.Account) -> None:
-    await add(ctx, account.id, "a@example.net", reason="x")
-    await add(ctx, account.id, "b@example.net", reason="x", source=ACCOUNT)
-    assert await listed(ctx, account.id, source="account") == ["b@example.net"]
-    assert await listed(ctx, account.id, source="bounce") == []
 
 
 async def test_accounts_do_not_touch_each_others_lists(ctx: context.Context, account: accounts.Account) -> None:

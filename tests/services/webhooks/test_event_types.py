@@ -18,14 +18,9 @@ from tests import accepted_mail, reports, webhook_endpoints
 from tests.contexts import Clock
 from tests.protocol.reports import complaints as samples
 from tests.services import claimed_mail
-from tests.storage import samples as stored_samples
 
-DELIVERED, BOUNCED, FAILED, RETRY = (
-    disposition.Verdict.DELIVERED,
-    disposition.Verdict.BOUNCED,
-    disposition.Verdict.FAILED,
-    disposition.Verdict.RETRY,
-)
+DELIVERED, BOUNCED, RETRY, FAILED = disposition.Verdict
+METADATA = {"order": "1042"}
 
 
 async def written(ctx: context.Context, webhook: webhooks.Webhook) -> list[tuple[str, dict[str, Any]]]:
@@ -37,13 +32,6 @@ async def written(ctx: context.Context, webhook: webhooks.Webhook) -> list[tuple
 
 async def types(ctx: context.Context, webhook: webhooks.Webhook) -> list[str]:
     return [kind for kind, _ in await written(ctx, webhook)]
-
-
-async def set_message(ctx: context.Context, change: str) -> None:
-    """Give every message what its sender could have said."""
-    stored_samples.teach(ctx.store, change=f"UPDATE messages SET {change}")  # noqa: S608 - a test's own words
-    async with ctx.store.transaction() as tx:
-        await tx.execute("test.change")
 
 
 async def subscribed_events(ctx: context.Context, account_id: str) -> set[str]:
@@ -116,15 +104,19 @@ async def test_a_deferral_is_told_with_its_cause_and_at_most_once_an_hour(
     await defer(ctx, clock, after=0)
     (ada, bob) = await written(ctx, webhook)
     assert (ada[1]["to"], bob[1]["to"]) == ("ada@example.net", "bob@example.net")
-    told = {name: ada[1][name] for name in ("cause", "next_attempt_at", "attempt", "mx_host", "enhanced_code")}
-    assert (ada[0], ada[1]["smtp_code"], ada[1]["smtp_response"]) == ("email.deferred", 450, "4.7.1 later")
-    assert told == {
-        "cause": "because",
-        "next_attempt_at": "2027-01-15T08:00:01.000Z",
-        "attempt": 1,
-        "mx_host": "mx.example.net",
-        "enhanced_code": "2.0.0",
-    }
+    assert ada[0] == "email.deferred"
+    assert (
+        ada[1].items()
+        >= {
+            "smtp_code": 450,
+            "smtp_response": "4.7.1 later",
+            "cause": "because",
+            "next_attempt_at": "2027-01-15T08:00:01.000Z",
+            "attempt": 1,
+            "mx_host": "mx.example.net",
+            "enhanced_code": "2.0.0",
+        }.items()
+    )
     await defer(ctx, clock, after=60)
     await defer(ctx, clock, after=3600 - 61)
     assert len(await written(ctx, webhook)) == 2
@@ -170,17 +162,6 @@ async def test_an_address_is_suppressed_once_and_told_with_its_bounce(
         ("email.bounced", None, second[0].message_id),
     ]
     assert {data["cause"] for _, data in told} == {"because"}
-
-
-async def test_what_is_not_attempted_because_its_address_is_suppressed_says_so(
-    ctx: context.Context, account: accounts.Account
-) -> None:
-    webhook = await webhook_endpoints.subscribe(ctx, account.id, version=2)
-    _, (claimed,) = await claimed_mail.accepted(ctx, account.id, "ada@example.net")
-    listed = claimed_mail.outcome(ctx, claimed, BOUNCED, code=None, response="not attempted", tried=False)
-    await ctx.outcome_commits.submit([listed])
-    ((kind, data),) = await written(ctx, webhook)
-    assert (kind, data["cause"], "attempt" in data, "mx_host" in data) == ("email.bounced", "suppressed", False, False)
 
 
 @pytest.mark.parametrize(
@@ -243,13 +224,12 @@ async def test_a_complaint_is_told_once_and_so_is_the_suppression(
 async def test_version_2_adds_what_version_1_leaves_out(ctx: context.Context, account: accounts.Account) -> None:
     first = await webhook_endpoints.subscribe(ctx, account.id)
     second = await webhook_endpoints.subscribe_another(ctx, account.id, version=2)
-    _, (claimed,) = await claimed_mail.accepted(ctx, account.id, "ada@example.net", tags=("orders",))
-    await set_message(ctx, """metadata = '{"order":"1042"}'""")
+    _, (claimed,) = await claimed_mail.accepted(ctx, account.id, "ada@example.net", tags=("orders",), metadata=METADATA)
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, BOUNCED, code=550, response="5.1.1 unknown")])
     ((_, old),), ((_, new),) = await written(ctx, first), await written(ctx, second)
     assert {name: value for name, value in new.items() if name not in old} == {
         "tags": ["orders"],
-        "metadata": {"order": "1042"},
+        "metadata": METADATA,
         "cause": "because",
         "enhanced_code": "2.0.0",
         "header_from": "shop@example.com",
@@ -258,6 +238,12 @@ async def test_version_2_adds_what_version_1_leaves_out(ctx: context.Context, ac
     }
     assert {name: new[name] for name in old} == old
     assert old.keys() == {"email_id", "recipient_id", "to", "from", "subject", "smtp_code", "smtp_response"}
+    # What is not attempted because its address is suppressed says so.
+    _, (claimed,) = await claimed_mail.another(ctx, account.id, "bob@example.net")
+    listed = claimed_mail.outcome(ctx, claimed, BOUNCED, code=None, response="not attempted", tried=False)
+    await ctx.outcome_commits.submit([listed])
+    ((kind, data),) = [event for event in await written(ctx, second) if event[1]["to"] == "bob@example.net"]
+    assert (kind, data["cause"], "attempt" in data, "mx_host" in data) == ("email.bounced", "suppressed", False, False)
 
 
 async def test_events_of_test_messages_say_so_and_go_to_endpoints_of_test_mode(

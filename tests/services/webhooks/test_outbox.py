@@ -8,30 +8,25 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from postroad import config, context
+from postroad import context
 from postroad.mail import outbox
 from postroad.mail.results import async_bounces, outcomes
 from postroad.model.bounces import disposition
 from postroad.model.units import identifiers
-from postroad.roles import composition
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import lookup as messages
 from postroad.services.messages import queue_inspection
 from postroad.services.operations import operator_jobs
 from postroad.storage.engine import store
+from postroad.storage.mail import messages as messages_stored
 from postroad.storage.mail import queue, queue_views, webhooks
 from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail, contexts, reports, webhook_endpoints
 from tests.contexts import Clock
 from tests.services import claimed_mail
-from tests.storage import samples
+from tests.storage import samples, webhook_samples
 
-DELIVERED, BOUNCED, FAILED, RETRY = (
-    disposition.Verdict.DELIVERED,
-    disposition.Verdict.BOUNCED,
-    disposition.Verdict.FAILED,
-    disposition.Verdict.RETRY,
-)
+DELIVERED, BOUNCED, RETRY, FAILED = disposition.Verdict
 KINDS = {DELIVERED: "email.delivered", BOUNCED: "email.bounced", FAILED: "email.failed"}
 
 
@@ -118,29 +113,18 @@ async def test_a_deferral_writes_nothing_until_the_last_attempt(
     assert [event["type"] for event in await webhook_endpoints.written_events(ctx, webhook)] == ["email.failed"]
 
 
-@pytest.mark.parametrize("together", [True, False], ids=["one batch", "two batches"])
-async def test_results_that_are_recorded_twice_write_one_event(
-    ctx: context.Context, account: stored_accounts.Account, *, together: bool
+async def test_results_that_are_recorded_twice_or_come_too_late_write_one_event(
+    ctx: context.Context, account: stored_accounts.Account
 ) -> None:
     webhook = await webhook_endpoints.subscribe(ctx, account.id)
     _, claimed = await claimed_mail.accepted(ctx, account.id, "ada@example.net", "bob@example.net")
     ended = all_of(ctx, claimed)
-    if together:
-        await asyncio.gather(ctx.outcome_commits.submit(ended), ctx.outcome_commits.submit(ended))
-    else:
-        assert [await events_of(ctx, ended), await events_of(ctx, ended)] == [2, 0]
-    assert len(await webhook_endpoints.deliveries_for(ctx, webhook)) == 2
-
-
-async def test_a_result_that_comes_too_late_writes_nothing(
-    ctx: context.Context, account: stored_accounts.Account
-) -> None:
-    webhook = await webhook_endpoints.subscribe(ctx, account.id)
-    _, (claimed,) = await claimed_mail.accepted(ctx, account.id, "ada@example.net")
-    await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, DELIVERED)])
+    await asyncio.gather(ctx.outcome_commits.submit(ended), ctx.outcome_commits.submit(ended))
+    assert await events_of(ctx, ended) == 0
     for verdict in disposition.Verdict:
-        assert await events_of(ctx, [claimed_mail.outcome(ctx, claimed, verdict, worker="w2")]) == 0
-    assert [event["type"] for event in await webhook_endpoints.written_events(ctx, webhook)] == ["email.delivered"]
+        assert await events_of(ctx, [claimed_mail.outcome(ctx, claimed[0], verdict, worker="w2")]) == 0
+    reported = await webhook_endpoints.written_events(ctx, webhook)
+    assert [event["type"] for event in reported] == ["email.delivered"] * 2
 
 
 async def test_a_bounce_that_comes_after_the_delivery_writes_nothing(
@@ -320,56 +304,19 @@ async def test_the_recipient_is_named_as_the_caller_wrote_it(
     assert event["data"]["to"] == recipient.email == email
 
 
-async def test_long_texts_are_cut_in_the_event_and_not_in_the_store(
-    ctx: context.Context, account: stored_accounts.Account
-) -> None:
-    webhook = await webhook_endpoints.subscribe(ctx, account.id)
-    subject, response = "Grüße 😀 " * 50, "é☃😀 " * 200
-    message_id, (claimed,) = await claimed_mail.accepted(ctx, account.id, "ada@example.net", subject=subject)
-    await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, BOUNCED, code=550, response=response)])
-    (event,) = await webhook_endpoints.written_events(ctx, webhook)
-    assert (event["data"]["subject"], event["data"]["smtp_response"]) == (subject[:200], response[:500])
-    message, (recipient,) = await messages.find(ctx, account.id, message_id)
-    assert (message.subject, recipient.last_smtp_response) == (subject, response)
-
-
-async def test_words_of_destinations_and_callers_are_escaped_and_stored_as_bytes(
-    ctx: context.Context, account: stored_accounts.Account
-) -> None:
-    webhook = await webhook_endpoints.subscribe(ctx, account.id)
-    subject = '"quoted" \\ </script> é☃ 😀'
-    response = 'no "such" user\r\nX-Evil: 1\t\x1b[31m\u2028'
-    _, (claimed,) = await claimed_mail.accepted(ctx, account.id, "ada@example.net", subject=subject)
-    await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, BOUNCED, code=550, response=response)])
-    (delivery,) = await webhook_endpoints.deliveries_for(ctx, webhook)
-    assert not any(octet < 0x20 for octet in delivery.body)
-    data = json.loads(delivery.body.decode("utf-8"))["data"]
-    assert (data["subject"], data["smtp_response"]) == (subject, response)
-
-
-async def test_a_destination_that_says_nothing_leaves_no_empty_member(
-    ctx: context.Context, account: stored_accounts.Account
-) -> None:
-    webhook = await webhook_endpoints.subscribe(ctx, account.id)
-    _, (claimed,) = await claimed_mail.accepted(ctx, account.id, "ada@example.net")
-    await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, FAILED, code=None, response="")])
-    (event,) = await webhook_endpoints.written_events(ctx, webhook)
-    assert event["data"].keys() == {"email_id", "recipient_id", "to", "from", "subject"}
-
-
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
 async def test_whoever_records_waits_for_whoever_changes_the_endpoint(
-    settings: config.Settings, ctx: context.Context, account: stored_accounts.Account, clock: Clock
+    ctx: context.Context, other_process: context.Context, account: stored_accounts.Account
 ) -> None:
     """On SQLite there is one writer at a time, and so nothing to see."""
     webhook = await webhook_endpoints.subscribe(ctx, account.id)
     _, claimed = await claimed_mail.accepted(ctx, account.id, "ada@example.net")
     samples.teach(ctx.store, waiting="SELECT 1 FROM pg_locks WHERE NOT granted LIMIT 1")
-    async with composition.open_context(settings, clock=clock) as other, asyncio.timeout(30):
+    async with asyncio.timeout(30):
         async with ctx.store.transaction() as tx:
             await stored_accounts.lock(tx, [account.id])
             await webhooks.update(tx, msgspec.structs.replace(webhook, enabled=0))
-            recorder = asyncio.ensure_future(other.outcome_commits.submit(all_of(ctx, claimed)))
+            recorder = asyncio.ensure_future(other_process.outcome_commits.submit(all_of(ctx, claimed)))
             while not recorder.done() and not await tx.fetch_one("test.waiting"):
                 await asyncio.sleep(0)
         assert (await recorder).events == 0
@@ -377,7 +324,7 @@ async def test_whoever_records_waits_for_whoever_changes_the_endpoint(
 
 
 async def test_recording_and_changing_endpoints_at_the_same_time_never_dead_locks(
-    settings: config.Settings, ctx: context.Context, clock: Clock
+    ctx: context.Context, other_process: context.Context
 ) -> None:
     """Two processes record batches over the same accounts in all orders, while the endpoints change."""
     made = [(await accounts.create(ctx, f"Shop {number}")).id for number in range(4)]
@@ -392,17 +339,17 @@ async def test_recording_and_changing_endpoints_at_the_same_time_never_dead_lock
     async def change(account_id: str, turn: int) -> None:
         await webhook_endpoints.subscribe(ctx, account_id, enabled=bool(turn % 2))
 
-    async with composition.open_context(settings, clock=clock) as other, asyncio.timeout(60):
-        recorder = [
-            (ctx, other)[turn % 2].outcome_commits.submit(
-                [claimed_mail.outcome(ctx, claim, DELIVERED) for claim in claimed[turn * 2 :: 10 if turn % 3 else 7]]
-            )
-            for turn in range(20)
-        ]
-        cancelling = [
-            queue_inspection.cancel(other, [queue_views.Filter(account_id=account_id)]) for account_id in made
-        ]
-        changing = [change(made[turn % 4], turn) for turn in range(20)]
+    recorder = [
+        (ctx, other_process)[turn % 2].outcome_commits.submit(
+            [claimed_mail.outcome(ctx, claim, DELIVERED) for claim in claimed[turn * 2 :: 10 if turn % 3 else 7]]
+        )
+        for turn in range(20)
+    ]
+    cancelling = [
+        queue_inspection.cancel(other_process, [queue_views.Filter(account_id=account_id)]) for account_id in made
+    ]
+    changing = [change(made[turn % 4], turn) for turn in range(20)]
+    async with asyncio.timeout(60):
         await asyncio.gather(*recorder, *changing, *cancelling)
     for webhook in subscribed:
         await webhook_endpoints.subscribe(ctx, webhook.account_id)
@@ -420,3 +367,60 @@ async def _send_from_each(ctx: context.Context, account_ids: Sequence[str], *, t
     for _ in range(times):
         for number, account_id in enumerate(account_ids):
             await accepted_mail.accept(ctx, account_id, sender=f"a@shop{number}.example")
+
+
+# Several endpoints: each gets the events that it wants, and nothing else.
+
+LIVE = messages_stored.EventDetails("ada@example.net", "shop@example.com", "Hello")
+TEST = messages_stored.EventDetails("ada@example.net", "shop@example.com", "Hello", is_test=1)
+
+
+@pytest.mark.parametrize(
+    "fields, about, tags, wanted",
+    [
+        ({}, LIVE, (), True),
+        ({}, LIVE, ("a",), True),
+        ({"tags": "a"}, LIVE, ("a", "b"), True),
+        ({"tags": "x\na tag"}, LIVE, ("a tag",), True),
+        ({"tags": "x\na tag"}, LIVE, ("a", "tag"), False),
+        ({"tags": "x"}, LIVE, (), False),
+        ({"sender_domains": "example.com"}, LIVE, (), True),
+        ({"sender_domains": "example.org\nexample.com"}, LIVE, (), True),
+        ({"sender_domains": "mail.example.com\nexample.co"}, LIVE, (), False),
+        ({"sender_domains": "example.com", "tags": "x"}, LIVE, ("x",), True),
+        ({"sender_domains": "example.com", "tags": "x"}, LIVE, ("y",), False),
+        ({"sender_domains": "example.org", "tags": "x"}, LIVE, ("x",), False),
+        ({}, TEST, (), False),
+        ({"mode": "test"}, TEST, (), True),
+        ({"mode": "test"}, LIVE, (), False),
+        ({"mode": "test", "tags": "x"}, TEST, (), False),
+    ],
+)
+def test_an_endpoint_wants_events_of_its_mode_tags_and_domains(
+    fields: dict[str, str], about: messages_stored.EventDetails, tags: tuple[str, ...], wanted: object
+) -> None:
+    assert outbox.is_wanted(webhook_samples.webhook(**fields), about, tags) is wanted
+
+
+async def test_every_endpoint_that_wants_an_event_gets_it(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    tagged = await webhook_endpoints.subscribe_another(ctx, account.id, tags="invoice\nurgent news")
+    _, (unwanted,) = await claimed_mail.accepted(ctx, account.id, "dee@example.net")
+    assert await events_of(ctx, [claimed_mail.outcome(ctx, unwanted, DELIVERED)]) == 0
+    first = await webhook_endpoints.subscribe(ctx, account.id, "email.bounced", "email.delivered")
+    elsewhere = await webhook_endpoints.subscribe_another(ctx, account.id, sender_domains="example.org")
+    disabled = await webhook_endpoints.subscribe_another(ctx, account.id, enabled=0)
+    test_mode = await webhook_endpoints.subscribe_another(ctx, account.id, mode="test")
+    failures = await webhook_endpoints.subscribe_another(ctx, account.id, events="email.failed")
+    _, one = await claimed_mail.another(ctx, account.id, "ada@example.net", tags=("urgent news", "other"))
+    _, two = await claimed_mail.another(ctx, account.id, "bo@example.net", "cy@example.net")
+    assert await events_of(ctx, [claimed_mail.outcome(ctx, claim, DELIVERED) for claim in (*one, *two)]) == 4
+    to_first = await webhook_endpoints.deliveries_for(ctx, first)
+    (to_tagged,) = await webhook_endpoints.deliveries_for(ctx, tagged)
+    assert len(to_first) == 3
+    assert {row.event_id for row in to_first if row.message_id == to_tagged.message_id} == {to_tagged.event_id}
+    assert len({row.event_id for row in to_first}) == 3
+    for other in (elsewhere, disabled, test_mode, failures):
+        assert await webhook_endpoints.deliveries_for(ctx, other) == []
+    assert (await operator_jobs.check_consistency(ctx)).findings == []

@@ -84,10 +84,12 @@ async def test_the_duration_is_in_microseconds(harness: AttemptHarness, monkeypa
     assert (await harness.attempt(webhook_attempt.new_secret())).duration == 42_000
 
 
-async def test_a_library_trusts_the_request_and_no_other(harness: AttemptHarness) -> None:
-    secret = webhook_attempt.new_secret()
-    await harness.attempt(secret)
-    assert verify(harness.endpoint.requests[0].body, harness.header, secret)
+async def test_a_library_trusts_the_request_signed_with_either_secret_and_no_other(harness: AttemptHarness) -> None:
+    secret, old = webhook_attempt.new_secret(), webhook_attempt.new_secret()
+    await harness.attempt(secret, old)
+    assert harness.header.count("v1=") == 2
+    for key in (secret, old):
+        assert verify(harness.endpoint.requests[0].body, harness.header, key)
     flipped = bytes([BODY[0] ^ 1]) + BODY[1:]
     for body, header, key in (
         (flipped, harness.header, secret),
@@ -97,14 +99,6 @@ async def test_a_library_trusts_the_request_and_no_other(harness: AttemptHarness
     ):
         with pytest.raises(stripe.SignatureVerificationError):
             verify(body, header, key)
-
-
-async def test_two_secrets_sign_side_by_side(harness: AttemptHarness) -> None:
-    new, old = webhook_attempt.new_secret(), webhook_attempt.new_secret()
-    await harness.attempt(new, old)
-    assert harness.header.count("v1=") == 2
-    assert verify(BODY, harness.header, new)
-    assert verify(BODY, harness.header, old)
 
 
 async def test_an_endpoint_that_wants_it_gets_a_standard_signature_that_a_library_trusts(
@@ -193,21 +187,17 @@ async def test_every_attempt_is_signed_at_its_own_time(harness: AttemptHarness, 
     assert first.duration > 0
 
 
-async def test_the_log_keeps_what_the_endpoint_said(harness: AttemptHarness) -> None:
+async def test_the_log_keeps_what_the_endpoint_said_or_why_there_was_no_answer(harness: AttemptHarness) -> None:
     harness.endpoint.answer = webhook_server.ok(500, b"no\x00")
     attempted = await harness.attempt("whsec_test_secret")
     entry = webhook_attempt.attempt_row(("acc_1", "whk_1", "whd_1"), 3, attempted)
     assert (entry.account_id, entry.webhook_id, entry.delivery_id, entry.number) == ("acc_1", "whk_1", "whd_1", 3)
     assert (entry.started_at, entry.duration) == (attempted.started_at, attempted.duration)
     assert (entry.status_code, entry.response_body, entry.error) == (500, "no\ufffd", None)
-
-
-async def test_the_log_keeps_why_there_was_no_answer(harness: AttemptHarness) -> None:
     attempted = await harness.attempt("whsec_test_secret", url="https://127.0.0.1/")
     entry = webhook_attempt.attempt_row(("acc_1", "whk_1", "whd_1"), 1, attempted)
     assert (entry.status_code, entry.response_body) == (None, None)
-    assert entry.error is not None
-    assert entry.error.startswith("blocked_destination: ")
+    assert (entry.error or "").startswith("blocked_destination: ")
 
 
 # Signing secrets of webhooks: unguessable, shown once, and of no use to who has the database.
@@ -221,9 +211,6 @@ def test_a_secret_is_new_every_time_and_says_what_it_is() -> None:
     made = {webhook_attempt.new_secret() for _ in range(100)}
     assert len(made) == 100
     assert {(secret[:6], len(secret), secret[6:].isalnum()) for secret in made} == {("whsec_", 50, True)}
-
-
-def test_a_hint_shows_the_end_only() -> None:
     assert webhook_attempt.secret_hint("whsec_abcdefghijkl") == "whsec_…ijkl"
 
 
