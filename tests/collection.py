@@ -73,7 +73,6 @@ MOSTLY_ONE_ENGINE: Final = (
     "tests/services/webhooks/test_event_types.py",
     "extensions/tests/test_format_endpoints.py",
     "tests/services/webhooks/test_ping.py",
-    "tests/services/webhooks/test_replays.py",
 )
 AT_ONCE: Final = frozenset({"gather", "TaskGroup", "create_task"})
 # What `make test` leaves to `make test-all`. Of the clients, `make test` tries each one with a real service, and one in

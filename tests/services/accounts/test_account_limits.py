@@ -10,33 +10,9 @@ from postroad.storage.people import accounts
 from tests import contexts
 
 
-async def test_limits_are_stored_and_told_by_the_audit_log(
+async def test_limits_are_stored_told_by_the_audit_log_and_known_to_callers_at_once(
     ctx: context.Context, clock: contexts.Clock, account: accounts.Account
 ) -> None:
-    await account_registry.change_limits(ctx, account.id, request_rate=20, recipients_per_day=5_000)
-    await account_registry.change_limits(ctx, account.id, request_rate=20, recipients_per_day=5_000)
-    found = await account_registry.find(ctx, account.id)
-    assert (found.request_rate, found.recipients_per_day) == (20, 5_000)
-    clock.pass_seconds(1)
-    await account_registry.change_limits(ctx, account.id, request_rate=None, recipients_per_day=None)
-    found = await account_registry.find(ctx, account.id)
-    assert (found.request_rate, found.recipients_per_day) == (None, None)
-    written = await audit_log.page(ctx, account.id, before=None, limit=9)
-    assert [audit_log.text(one) for one in written if one.action == "account.limits_changed"] == [
-        "changed the limits of the account Shop (the default rate and no daily limit)",
-        ("changed the limits of the account Shop (20 sends per second and 5,000 recipients per day)"),
-    ]
-
-
-@pytest.mark.parametrize("amount", [0, -1, 1_000_000_001])
-async def test_impossible_limits_are_refused(ctx: context.Context, account: accounts.Account, amount: int) -> None:
-    with pytest.raises(errors.InvalidRequest, match=r"^request_rate: must be from 1 to 1000000$"):
-        await account_registry.change_limits(ctx, account.id, request_rate=amount, recipients_per_day=None)
-    with pytest.raises(errors.InvalidRequest, match=r"^recipients_per_day: must be from 1 to 1000000000$"):
-        await account_registry.change_limits(ctx, account.id, request_rate=None, recipients_per_day=amount)
-
-
-async def test_callers_know_the_rate_of_their_account_at_once(ctx: context.Context, account: accounts.Account) -> None:
     credential, password = await credentials.create(ctx, account.id, "shop")
     _, secret = await api_keys.create(ctx, account.id, name="shop", credential_id=None, scopes=frozenset({"send"}))
 
@@ -48,7 +24,19 @@ async def test_callers_know_the_rate_of_their_account_at_once(ctx: context.Conte
         return [with_key.request_rate, (await authentication.renew(ctx, with_password)).request_rate]
 
     assert await rates() == [None, None]
-    await account_registry.change_limits(ctx, account.id, request_rate=7, recipients_per_day=None)
-    assert await rates() == [7, 7]
-    await account_registry.change_limits(ctx, account.id, request_rate=None, recipients_per_day=None)
-    assert await rates() == [None, None]
+    for rate, recipients in ((20, 5_000), (20, 5_000), (None, None)):
+        clock.pass_seconds(1)
+        await account_registry.change_limits(ctx, account.id, request_rate=rate, recipients_per_day=recipients)
+        found = await account_registry.find(ctx, account.id)
+        assert (found.request_rate, found.recipients_per_day) == (rate, recipients)
+        assert await rates() == [rate, rate]
+    for amount in (0, -1, 1_000_000_001):
+        with pytest.raises(errors.InvalidRequest, match=r"^request_rate: must be from 1 to 1000000$"):
+            await account_registry.change_limits(ctx, account.id, request_rate=amount, recipients_per_day=None)
+        with pytest.raises(errors.InvalidRequest, match=r"^recipients_per_day: must be from 1 to 1000000000$"):
+            await account_registry.change_limits(ctx, account.id, request_rate=None, recipients_per_day=amount)
+    written = await audit_log.page(ctx, account.id, before=None, limit=9)
+    assert [audit_log.text(entry) for entry in written if entry.action == "account.limits_changed"] == [
+        "changed the limits of the account Shop (the default rate and no daily limit)",
+        "changed the limits of the account Shop (20 sends per second and 5,000 recipients per day)",
+    ]

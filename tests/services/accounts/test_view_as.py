@@ -48,19 +48,7 @@ async def test_the_accounts_audit_log_tells_the_view_and_each_message(
     ]
 
 
-async def test_unknown_accounts_and_messages_are_not_viewed(
-    ctx: context.Context, account: accounts.Account, session: sessions.Session
-) -> None:
-    view = await view_as.begin(ctx, session, account.id)
-    for message_id in ("em_" + "0" * 28, "x"):
-        with pytest.raises(errors.NotFound):
-            await view_as.show_content(ctx, view, message_id)
-    with pytest.raises(errors.NotFound):
-        await view_as.begin(ctx, session, "acc_" + "0" * 28)
-    assert len(await told(ctx, account.id)) == 1
-
-
-async def test_a_closed_account_can_be_viewed_and_a_removed_one_not(
+async def test_a_closed_account_can_be_viewed_and_a_removed_or_unknown_one_not(
     ctx: context.Context, account: accounts.Account, session: sessions.Session
 ) -> None:
     await account_registry.close(ctx, account.id)
@@ -68,11 +56,18 @@ async def test_a_closed_account_can_be_viewed_and_a_removed_one_not(
     found = await view_as.account_of(ctx, view)
     assert found is not None
     assert found.state == "closed"
+    for message_id in ("em_" + "0" * 28, "x"):
+        with pytest.raises(errors.NotFound):
+            await view_as.show_content(ctx, view, message_id)
+    assert len(await told(ctx, account.id)) == 1
     await account_registry.remove(ctx, account.id)
     assert await view_as.account_of(ctx, view) is None
+    for account_id in (account.id, "acc_" + "0" * 28):
+        with pytest.raises(errors.NotFound):
+            await view_as.begin(ctx, session, account_id)
 
 
-async def test_a_view_is_valid_for_its_session_and_an_hour(
+async def test_a_view_is_valid_for_its_session_and_an_hour_and_not_to_be_forged(
     ctx: context.Context, clock: contexts.Clock, account: accounts.Account, session: sessions.Session
 ) -> None:
     view = await view_as.begin(ctx, session, account.id)
@@ -80,23 +75,18 @@ async def test_a_view_is_valid_for_its_session_and_an_hour(
     assert view_as.read(ctx, session, value) == view
     claims = msgspec.structs.replace(session.claims, jti=ctx.new_id(identifiers.TOKEN, now=clock()))
     assert view_as.read(ctx, dataclasses.replace(session, claims=claims), value) is None
+    text, _, signature = value.partition(".")
+    other = msgspec.structs.replace(view, account_id="acc_" + "0" * 28)
+    forged = base64.urlsafe_b64encode(msgspec.json.encode(other)).decode().rstrip("=")
+    # The CSRF token of the session is made with the same key, and is no signature.
+    for odd in (signature[:-1], "é", "", sessions.csrf_token(ctx, session)):
+        assert view_as.read(ctx, session, f"{text}.{odd}") is None, odd
+    for odd in ("", ".", text, f"{forged}.{signature}", "é.é"):
+        assert view_as.read(ctx, session, odd) is None, odd
     clock.pass_seconds(3_599)
     assert view_as.read(ctx, session, value) == view
     clock.pass_seconds(1)
     assert view_as.read(ctx, session, value) is None
-
-
-async def test_a_forged_view_is_none(
-    ctx: context.Context, account: accounts.Account, session: sessions.Session
-) -> None:
-    view = await view_as.begin(ctx, session, account.id)
-    text, _, signature = view_as.write(ctx, view).partition(".")
-    other = msgspec.structs.replace(view, account_id="acc_" + "0" * 28)
-    forged = base64.urlsafe_b64encode(msgspec.json.encode(other)).decode().rstrip("=")
-    for value in ("", ".", text, f"{text}.", f"{forged}.{signature}", f"{text}.{signature[:-1]}", f"{text}.é", "é.é"):
-        assert view_as.read(ctx, session, value) is None, value
-    # The CSRF token of the session is made with the same key, and is no signature.
-    assert view_as.read(ctx, session, f"{text}.{sessions.csrf_token(ctx, session)}") is None
 
 
 async def test_the_value_fits_into_a_cookie(

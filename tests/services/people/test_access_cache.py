@@ -1,18 +1,24 @@
-"""The memory of a process: asks rarely, once for all, and never trusts what may have been taken back."""
+"""The memory of a process: what it caches of access, which failures and uses it counts, and when it asks the store."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from typing import Any
 
 import pytest
 
 from postroad import context, errors
-from postroad.services.people import access_cache
+from postroad.model.people import callers, login_rules
+from postroad.model.units import times
+from postroad.services.people import access_cache, api_keys, credentials
 from postroad.storage.engine import open_store, store
-from postroad.storage.people import credentials
-from tests.contexts import SECOND
+from postroad.storage.people import accounts
+from postroad.storage.people import credentials as stored
+from tests import contexts
+from tests.contexts import SECOND, Clock
 from tests.postgres_server import PostgresServer
+from tests.services.people.test_schemes import basic, bearer, who_is
+from tests.storage import samples
 
 NOW = 1_000_000 * SECOND
 
@@ -50,7 +56,7 @@ def remembered(watched: WatchedStore) -> access_cache.AccessCache:
 
 async def change(database: store.Store) -> None:
     async with database.transaction() as tx:
-        await credentials.bump_access_version(tx)
+        await stored.bump_access_version(tx)
 
 
 async def test_the_store_is_asked_twice_a_second_at_most_and_facts_stay_while_nothing_changes(
@@ -168,3 +174,239 @@ async def test_without_the_store_nothing_is_trusted_and_when_it_is_back_all_is_w
         own_server.start()
         assert await remembered.refresh(NOW + SECOND) == {"fact": 1}
         await database.close()
+
+
+# Failures: counted for all processes, in parallel as in a row, forgiven, and kept in memory when the store is away.
+
+HERE = "192.0.2.1"
+ELSEWHERE = "198.51.100.2"
+
+
+def of_user(name: str, address: str = HERE) -> login_rules.Counters:
+    return login_rules.of_user(name, address, is_known=False)
+
+
+@pytest.fixture
+def counted(ctx: context.Context) -> access_cache.LoginFailures:
+    return contexts.concrete(ctx.access_cache.login_failures, access_cache.LoginFailures)
+
+
+@pytest.fixture
+def elsewhere(other_process: context.Context) -> access_cache.LoginFailures:
+    return contexts.concrete(other_process.access_cache.login_failures, access_cache.LoginFailures)
+
+
+async def fail(
+    counted: access_cache.LoginFailures, times: int, *, address: str = HERE, name: str = "jo", now: int = NOW
+) -> None:
+    for _ in range(times):
+        assert await counted.attempt(of_user(name, address), now=now) == 0
+
+
+async def test_a_name_is_slowed_here_after_its_free_failures_and_costs_the_store_nothing_then(
+    ctx: context.Context, counted: access_cache.LoginFailures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fail(counted, 5)
+    await fail(counted, 1, address=ELSEWHERE)
+    await fail(counted, 1, name="al")
+
+    def refuse() -> None:
+        raise AssertionError("a transaction")
+
+    with monkeypatch.context() as without:
+        without.setattr(ctx.store, "transaction", refuse)
+        assert await counted.attempt(of_user("jo"), now=NOW) == 60
+        assert await counted.attempt(of_user("jo"), now=NOW + 59 * times.SECOND + 1) == 1
+    assert await counted.attempt(of_user("jo"), now=NOW + 60 * times.SECOND) == 0
+
+
+async def test_parallel_attempts_in_two_processes_are_throttled_like_sequential_ones(
+    counted: access_cache.LoginFailures, elsewhere: access_cache.LoginFailures
+) -> None:
+    attempts = (process.attempt(of_user("jo"), now=NOW) for process in (counted, elsewhere) for _ in range(20))
+    assert sorted(await asyncio.gather(*attempts)) == [0] * 5 + [60] * 35
+    for process in (counted, elsewhere):
+        assert await process.attempt(of_user("jo"), now=NOW) == 60
+
+
+async def test_a_success_forgives_the_name_here_and_leaves_the_others_their_failures(
+    counted: access_cache.LoginFailures, elsewhere: access_cache.LoginFailures
+) -> None:
+    for number in range(98):
+        await fail(counted, 1, name=f"name{number}")
+    await fail(counted, 2)
+    await counted.forgive(of_user("jo"), now=NOW)
+    await fail(elsewhere, 1)
+    assert await elsewhere.attempt(of_user("al"), now=NOW) == 3
+
+
+async def test_an_attempt_that_was_never_checked_is_taken_off(counted: access_cache.LoginFailures) -> None:
+    await fail(counted, 5)
+    await counted.withdraw(of_user("jo"), now=NOW)
+    await fail(counted, 1)
+    await counted.withdraw(of_user("nobody", ELSEWHERE), now=NOW)
+    await fail(counted, 5, address=ELSEWHERE, name="nobody")
+
+
+async def test_while_the_store_cannot_be_written_this_process_counts_alone(
+    ctx: context.Context, counted: access_cache.LoginFailures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise errors.ServiceUnavailable("the disk is full")
+
+    monkeypatch.setattr(ctx.store, "transaction", refuse)
+    attempts = (counted.attempt(of_user("jo"), now=NOW) for _ in range(20))
+    assert sorted(await asyncio.gather(*attempts)) == [0] * 5 + [60] * 15
+
+
+async def test_no_name_is_stored_and_forgotten_counters_go(
+    ctx: context.Context, counted: access_cache.LoginFailures
+) -> None:
+    await fail(counted, 1, name="my password, by mistake")
+    samples.teach(ctx.store, counters="SELECT counter FROM login_failures")
+    assert [len(row[0]) for row in await samples.scan(ctx.store, "test.counters")] == [16] * 4
+    await fail(counted, 1, address="2001:db8::1", name="al", now=NOW + times.HOUR)
+    assert await samples.count(ctx.store, "login_failures") == 5
+
+
+async def test_the_counters_in_memory_are_bounded_and_the_busy_ones_stay(ctx: context.Context) -> None:
+    counted = access_cache.LoginFailures(ctx.store, max_counters=10)
+    for number in range(5):
+        await fail(counted, 1, address=f"198.51.100.{number}", name="someone")
+        await fail(counted, 1)
+    assert len(counted._clear_at) == 10
+    assert (
+        counted._in_memory(access_cache._FailureItem(access_cache._FailureChange.ATTEMPT, of_user("jo"), NOW)).wait > 0
+    )
+    await counted.close()
+
+
+# Last uses: written in the background, once a minute for each secret, and never in anybody's way.
+
+
+class RefusingStore:
+    """A store that is away."""
+
+    dialect = "none"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    @contextlib.asynccontextmanager
+    async def transaction(self, _party: str = "") -> AsyncIterator[store.Transaction]:
+        self.asked += 1
+        if self.asked:
+            raise errors.ServiceUnavailable("the database cannot be reached")
+        yield NotImplemented
+
+    leasing = reading = looking_up = scanning = transaction
+
+    async def close(self) -> None:
+        pass
+
+
+async def last_used(ctx: context.Context, credential: stored.Credential) -> int | None:
+    async with ctx.store.reading() as tx:
+        found = await stored.by_id(tx, credential.account_id, credential.id)
+    assert found
+    return found.last_used_at
+
+
+async def test_a_use_is_written_in_the_background(
+    ctx: context.Context, account: accounts.Account, clock: Clock
+) -> None:
+    credential, password = await credentials.create(ctx, account.id, "main")
+    _, secret = await api_keys.create(
+        ctx, account.id, credential_id=credential.id, name="key", scopes=frozenset({callers.Permission.SEND})
+    )
+    for field in (basic(credential.username, password), bearer(secret)):
+        await who_is(ctx, field)
+    assert await last_used(ctx, credential) is None
+    await contexts.concrete(ctx.access_cache, access_cache.AccessCache).close()
+    assert await last_used(ctx, credential) == clock.now
+    (key,) = await api_keys.of_account(ctx, account.id)
+    assert key.last_used_at == clock.now
+
+
+async def test_a_use_is_written_by_itself_after_a_moment(
+    ctx: context.Context, account: accounts.Account, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access_cache, "FLUSH_DELAY_SECONDS", 0)
+    credential, _ = await credentials.create(ctx, account.id, "main")
+    ctx.access_cache.last_used.note((access_cache.USED_CREDENTIAL, credential.id), now=clock.now)
+    async with asyncio.timeout(60):
+        while await last_used(ctx, credential) is None:
+            await asyncio.sleep(0.01)
+
+
+async def test_closing_does_not_wait_for_the_next_write(
+    ctx: context.Context, account: accounts.Account, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access_cache, "FLUSH_DELAY_SECONDS", 3600)
+    credential, _ = await credentials.create(ctx, account.id, "main")
+    noted = access_cache.LastUsedRecorder(ctx.store)
+    noted.note((access_cache.USED_CREDENTIAL, credential.id), now=clock.now)
+    async with asyncio.timeout(60):
+        await noted.close()
+    assert await last_used(ctx, credential) == clock.now
+
+
+async def test_uses_of_a_second_are_written_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+
+    async def wait_for(what: Coroutine[object, object, object], seconds: float) -> None:
+        asked.append(seconds)
+        what.close()
+        raise TimeoutError
+
+    monkeypatch.setattr(asyncio, "wait_for", wait_for)
+    noted = access_cache.LastUsedRecorder(RefusingStore())
+    noted.note((access_cache.USED_CREDENTIAL, "cred_1"), now=0)
+    await noted.close()
+    assert asked == [1.0]
+
+
+async def test_a_busy_secret_is_written_once_a_minute_and_when_the_clock_was_set_back(
+    ctx: context.Context, account: accounts.Account, clock: Clock
+) -> None:
+    credential, _ = await credentials.create(ctx, account.id, "main")
+
+    async def use(seconds: float) -> float:
+        now = clock.now + int(seconds * SECOND)
+        ctx.access_cache.last_used.note((access_cache.USED_CREDENTIAL, credential.id), now=now)
+        await ctx.access_cache.last_used.flush()
+        return ((await last_used(ctx, credential) or 0) - clock.now) / SECOND
+
+    assert [await use(seconds) for seconds in (0, 1, 59.9, 60, -3600)] == [0, 0, 0, 60, -3600]
+
+
+async def test_more_uses_than_one_transaction_takes_are_all_written(
+    ctx: context.Context, account: accounts.Account, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access_cache, "MAX_BATCH_ROWS", 2)
+    made = [(await credentials.create(ctx, account.id, f"number {number}"))[0] for number in range(5)]
+    for credential in made:
+        ctx.access_cache.last_used.note((access_cache.USED_CREDENTIAL, credential.id), now=clock.now)
+    await ctx.access_cache.last_used.flush()
+    assert [await last_used(ctx, credential) for credential in made] == [clock.now] * 5
+
+
+async def test_what_is_remembered_is_bounded(ctx: context.Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access_cache, "MAX_NOTED", 10)
+    for number in range(100):
+        ctx.access_cache.last_used.note((access_cache.USED_CREDENTIAL, str(number)), now=SECOND)
+    recorder = contexts.concrete(ctx.access_cache.last_used, access_cache.LastUsedRecorder)
+    assert len(recorder._noted_at) <= 10
+    assert len(recorder._waiting) <= 10
+
+
+async def test_a_store_that_refuses_loses_the_note_and_nothing_else(
+    ctx: context.Context, account: accounts.Account, clock: Clock
+) -> None:
+    credential, _ = await credentials.create(ctx, account.id, "main")
+    refusing = RefusingStore()
+    noted = access_cache.LastUsedRecorder(refusing)
+    noted.note((access_cache.USED_CREDENTIAL, credential.id), now=clock.now)
+    await noted.close()
+    assert refusing.asked == 1
+    assert await last_used(ctx, credential) is None

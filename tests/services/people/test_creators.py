@@ -11,7 +11,7 @@ from tests.contexts import PASSWORD
 from tests.services.audit_entries import as_user, summaries
 from tests.services.people.test_schemes import basic, bearer, who_is
 
-SEND = frozenset({callers.Scope.SEND})
+SEND, EVERYTHING = frozenset({callers.Scope.SEND}), frozenset({callers.EVERY_SCOPE})
 
 
 @pytest.fixture
@@ -88,54 +88,40 @@ async def test_what_is_handed_over_goes_on_and_is_the_acting_owners_if_there_is_
     assert [one.created_by for one in listed] == [None if at_command_line else owner.id] * 2
 
 
-async def test_what_a_disabled_person_made_does_not_work_until_they_are_enabled(
+async def test_what_a_disabled_person_and_their_keys_made_does_not_work_until_they_are_enabled(
     ctx: context.Context, owner: users.User, member: users.User
 ) -> None:
     presented, kept = await make(ctx, member), await make(ctx, owner)
     (under,) = (await credentials.secrets_created_by(ctx, member)).credentials
-    _, secret = await api_keys.create(
+    _, of_owner = await api_keys.create(
         as_user(ctx, owner), owner.account_id, credential_id=under.id, name="Owner's", scopes=SEND
     )
-    assert await works(ctx, *presented) == [True, True]
+    by_token = await logged_in(ctx, bearer((await logins.issue_token(ctx, member)).token))
+    _, first = await api_keys.create(by_token, member.account_id, credential_id=None, name="All", scopes=EVERYTHING)
+    by_key = await logged_in(ctx, bearer(first))
+    _, second = await api_keys.create(by_key, member.account_id, credential_id=None, name="Second", scopes=SEND)
+    connected = await credentials.create(as_user(ctx, member), member.account_id, "SMTP")
+    pair = (connected[0].username, connected[1])
+    who = await authentication.authenticate_password(ctx, *pair, client_address="127.0.0.1")
+    assert await works(ctx, *presented, bearer(second)) == [True] * 3
     await account_users.disable(as_user(ctx, owner), member.account_id, member.id)
     for field, what in zip(presented, ("SMTP credential", "API key"), strict=True):
         sentence = f"^this {what} is disabled because the user who created it is disabled; ask "
         with pytest.raises(errors.Unauthorized, match=sentence):
             await who_is(ctx, field)
+    for attempt in (
+        who_is(ctx, bearer(second)),
+        authentication.renew(ctx, who),
+        authentication.authenticate_password(ctx, *pair, client_address="127.0.0.1"),
+    ):
+        with pytest.raises(errors.CreatorDisabled):
+            await attempt
     # A wrong password is told nothing.
     with pytest.raises(errors.Unauthorized, match="wrong username or password"):
         await who_is(ctx, basic(under.username, "wrong"))
-    assert await works(ctx, *kept, bearer(secret)) == [True] * 3
+    assert await works(ctx, *kept, bearer(of_owner)) == [True] * 3
     await account_users.enable(as_user(ctx, owner), member.account_id, member.id)
-    assert await works(ctx, *presented) == [True, True]
-
-
-async def test_an_open_smtp_session_of_a_disabled_person_ends(
-    ctx: context.Context, owner: users.User, member: users.User
-) -> None:
-    credential, password = await credentials.create(as_user(ctx, member), member.account_id, "Web shop")
-    pair = (credential.username, password)
-    who = await authentication.authenticate_password(ctx, *pair, client_address="127.0.0.1")
-    assert await authentication.renew(ctx, who) == who
-    await account_users.disable(as_user(ctx, owner), member.account_id, member.id)
-    with pytest.raises(errors.CreatorDisabled):
-        await authentication.renew(ctx, who)
-    with pytest.raises(errors.CreatorDisabled):
-        await authentication.authenticate_password(ctx, *pair, client_address="127.0.0.1")
-
-
-async def test_what_a_key_of_a_disabled_person_made_does_not_work_either(
-    ctx: context.Context, owner: users.User, member: users.User
-) -> None:
-    token = (await logins.issue_token(ctx, member)).token
-    acting = await logged_in(ctx, bearer(token))
-    everything = frozenset({callers.EVERY_SCOPE})
-    _, first = await api_keys.create(acting, member.account_id, credential_id=None, name="First", scopes=everything)
-    by_key = await logged_in(ctx, bearer(first))
-    _, second = await api_keys.create(by_key, member.account_id, credential_id=None, name="Second", scopes=SEND)
-    await account_users.disable(as_user(ctx, owner), member.account_id, member.id)
-    with pytest.raises(errors.CreatorDisabled):
-        await who_is(ctx, bearer(second))
+    assert await works(ctx, *presented, bearer(second)) == [True] * 3
 
 
 @pytest.mark.parametrize("is_first", [True, False])
@@ -173,9 +159,7 @@ async def test_the_removal_of_a_disabled_person_lets_nothing_work_again_by_itsel
 async def test_nobody_hands_over_to_themselves(ctx: context.Context, owner: users.User, member: users.User) -> None:
     presented = await make(ctx, member)
     by_token = await logged_in(ctx, bearer((await logins.issue_token(ctx, member)).token))
-    _, secret = await api_keys.create(
-        by_token, member.account_id, credential_id=None, name="All", scopes=frozenset({callers.EVERY_SCOPE})
-    )
+    _, secret = await api_keys.create(by_token, member.account_id, credential_id=None, name="All", scopes=EVERYTHING)
     own = as_user(ctx, member)
     await account_users.change_role(as_user(ctx, owner), member.account_id, member.id, role=callers.Role.ADMIN)
     for refused in (
@@ -227,9 +211,7 @@ async def test_a_key_manages_the_team_only_while_its_creator_may(
 ) -> None:
     token = (await logins.issue_token(ctx, member)).token
     acting = await logged_in(ctx, bearer(token))
-    _, secret = await api_keys.create(
-        acting, member.account_id, credential_id=None, name="All", scopes=frozenset({callers.EVERY_SCOPE})
-    )
+    _, secret = await api_keys.create(acting, member.account_id, credential_id=None, name="All", scopes=EVERYTHING)
     scopes = set()
     for role in (callers.Role.ADMIN, callers.Role.READ_ONLY):
         await account_users.change_role(as_user(ctx, owner), member.account_id, member.id, role=role)

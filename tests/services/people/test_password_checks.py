@@ -218,29 +218,6 @@ async def test_the_right_person_gets_in_from_a_new_network_while_others_take_eve
     assert allowed <= 2 * 3 + 50 + 200 // 30 + 1
 
 
-async def test_a_traveller_who_mistypes_has_a_few_attempts(ctx: context.Context) -> None:
-    right = await ctx.passwords.hash("right horse")
-    anywhere = {login_rules.Counter(None, "jo"): login_rules.ANYWHERE}
-    while not await ctx.access_cache.login_failures.attempt(anywhere, now=ctx.clock()):
-        pass
-    for _ in range(2):
-        assert not await person(ctx, "mistyped horse", right, address="203.0.113.9")
-    assert await person(ctx, "right horse", right, address="203.0.113.9")
-
-
-async def test_strangers_who_try_a_credential_from_many_networks_do_not_stop_its_application(
-    ctx: context.Context, argon: Held
-) -> None:
-    right = await ctx.passwords.hash("right horse")
-    for number in range(60):
-        assert not await passwords.check_credential_password(
-            ctx, "smtp_1", "wrong horse", password_hash=right, client_address=f"198.18.{number}.1", is_known=False
-        )
-    assert await passwords.check_credential_password(
-        ctx, "smtp_1", "right horse", password_hash=right, client_address=HERE, is_known=False
-    )
-
-
 async def test_a_proven_credential_writes_nothing(ctx: context.Context, monkeypatch: pytest.MonkeyPatch) -> None:
     right = await ctx.passwords.hash("right horse")
     assert await credential(ctx, "right horse", right)

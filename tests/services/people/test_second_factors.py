@@ -5,14 +5,15 @@ import dataclasses
 
 import pytest
 
-from postroad import context, errors
+from postroad import config, context, errors
 from postroad.model.people import callers
 from postroad.services.accounts import account_registry
-from postroad.services.people import logins, password_links, second_factors
+from postroad.services.people import authentication, credentials, logins, password_links, second_factors, sessions
 from postroad.services.people import users as account_users
 from postroad.storage.operations import notices
 from postroad.storage.people import accounts, users
 from postroad.storage.people import second_factors as stored
+from tests import contexts
 from tests.contexts import PASSWORD, Clock
 from tests.services.audit_entries import ADDRESS, as_user, entries
 from tests.services.people import authenticator
@@ -211,26 +212,22 @@ async def test_the_password_or_a_code_proves_who_somebody_is_and_guesses_are_thr
         await second_factors.prove(here, found, PASSWORD)
 
 
-async def test_a_new_password_keeps_the_factor(ctx: context.Context, owner: users.User, clock: Clock) -> None:
+async def test_a_new_password_keeps_the_factors_and_a_recovery_link_removes_them_when_it_is_used(
+    ctx: context.Context, account: accounts.Account, owner: users.User, clock: Clock
+) -> None:
     secret, _ = await authenticator.set_up(ctx, owner, clock)
-    made = await account_users.create_password_link(ctx, owner.account_id, owner.id)
+    made = await account_users.create_password_link(ctx, account.id, owner.id)
     await password_links.redeem(at(ctx, ADDRESS), made.token, password=NEW)
     clock.pass_seconds(60)
     with pytest.raises(errors.SecondFactorRequired):
         await logins.log_in(ctx, owner.email, NEW, client_address=ADDRESS)
     code = authenticator.code(secret, clock)
     await logins.log_in(ctx, owner.email, NEW, client_address=ADDRESS, code=code)
-
-
-async def test_a_recovery_link_removes_the_factors_when_it_is_used(
-    ctx: context.Context, account: accounts.Account, owner: users.User, clock: Clock
-) -> None:
-    await authenticator.set_up(ctx, owner, clock)
     made = await account_users.create_password_link(ctx, account.id, owner.id, is_recovery=True)
     assert (await second_factors.of_login(ctx, owner.login_id or "")).exist
-    await password_links.redeem(at(ctx, ADDRESS), made.token, password=NEW)
+    await password_links.redeem(at(ctx, ADDRESS), made.token, password=PASSWORD)
     assert await second_factors.of_login(ctx, owner.login_id or "") == stored.Factors()
-    await logins.log_in(ctx, owner.email, NEW, client_address=ADDRESS)
+    await log_in(ctx)
     assert {"user.recovery_link_made", "user.second_factor_removed"} <= set(await actions(ctx, account.id))
     assert ("user.second_factor_removed", owner.id) in await told(ctx)
 
@@ -285,13 +282,87 @@ async def test_somebody_who_is_invited_needs_the_factor_of_the_login_that_they_j
         await password_links.join(at(ctx, ADDRESS), needed.value.invitation, needed.value.login)
 
 
-async def test_a_secret_of_a_login_that_is_gone_is_gone(ctx: context.Context, owner: users.User, clock: Clock) -> None:
-    await account_users.create(
-        ctx, owner.account_id, email="boss@example.com", password=PASSWORD, role=callers.Role.OWNER
-    )
+# Accounts and the installation require a second factor: who lacks one can only set it up, and others are not asked.
+
+
+async def test_a_required_factor_must_be_set_up_first(
+    ctx: context.Context, account: accounts.Account, owner: users.User, clock: Clock
+) -> None:
+    token, session = await log_in(ctx), await contexts.begin_session(ctx, owner)
+    await account_registry.require_second_factor(ctx, account.id, required=True)
+    with pytest.raises(errors.SecondFactorMissing) as refusal:
+        await who_is(ctx, bearer(token.token))
+    assert (refusal.value.code, refusal.value.status) == ("forbidden", 403)
+    assert refusal.value.headers == (("Second-Factor", "missing"),)
+    with pytest.raises(errors.SecondFactorMissing):
+        await who_is(ctx, bearer((await log_in(ctx)).token))
+    _, known = await sessions.authenticate(ctx, session.token)
+    assert known.lacks_factor
+    secret, codes = await authenticator.set_up(ctx, owner, clock)
+    # Those that began without it have to log in again, unless they have proved it.
+    with pytest.raises(errors.Unauthorized):
+        await sessions.authenticate(ctx, session.token)
+    await sessions.confirm(ctx, known, methods="password totp")
+    _, known = await sessions.authenticate(ctx, session.token)
+    assert not known.lacks_factor
+    clock.pass_seconds(60)
+    for code in (authenticator.code(secret, clock), codes[0]):
+        await who_is(ctx, bearer((await log_in(ctx, code)).token))
+    await account_registry.require_second_factor(ctx, account.id, required=True)
+    await account_registry.require_second_factor(ctx, account.id, required=False)
+    changed = [one for one in await actions(ctx, account.id) if one.startswith("account.second")]
+    assert changed == ["account.second_factor_optional", "account.second_factor_required"]
+
+
+async def test_what_one_account_requires_asks_nothing_of_another(
+    ctx: context.Context, account: accounts.Account, owner: users.User
+) -> None:
+    other = await account_registry.create(ctx, "Other")
+    invited = await account_users.invite(ctx, other.id, email=owner.email, role=callers.Role.DEVELOPER)
+    await password_links.redeem(at(ctx, ADDRESS), invited.link_token, password=PASSWORD)
+    await account_registry.require_second_factor(ctx, other.id, required=True)
+    found = await authenticator.login_of(ctx, owner)
+    here = await logins.finish(at(ctx, ADDRESS), found, methods="password", account_id=account.id)
+    there = await logins.finish(at(ctx, ADDRESS), found, methods="password", account_id=other.id)
+    assert [(await sessions.authenticate(ctx, one.token))[1].lacks_factor for one in (here, there)] == [False, True]
+
+
+@pytest.mark.parametrize("methods", ["passkey", "sso", "password passkey", "operator"])
+async def test_other_methods_satisfy_the_requirement(
+    ctx: context.Context, account: accounts.Account, owner: users.User, methods: str
+) -> None:
+    await account_registry.require_second_factor(ctx, account.id, required=True)
+    async with ctx.store.transaction() as tx:
+        session = await sessions.begin(ctx, tx, owner, methods=methods)
+    assert not (await sessions.authenticate(ctx, session.token))[1].lacks_factor
+
+
+async def test_keys_and_credentials_need_no_second_factor(
+    ctx: context.Context, account: accounts.Account, owner: users.User, clock: Clock
+) -> None:
     await authenticator.set_up(ctx, owner, clock)
-    await account_users.remove(ctx, owner.account_id, owner.id)
-    async with ctx.store.reading() as tx:
-        assert await users.login_by_id(tx, owner.login_id or "") is None
-        assert await stored.totp(tx, owner.login_id or "") is None
-        assert await stored.of_login(tx, owner.login_id or "") == stored.Factors()
+    await account_registry.require_second_factor(ctx, account.id, required=True)
+    credential, password = await credentials.create(ctx, account.id, "Shop")
+    who = await authentication.authenticate_password(ctx, credential.username, password, client_address=ADDRESS)
+    assert who.account_id == account.id
+
+
+class TestOperators:
+    @pytest.fixture
+    def settings(self, database_url: str) -> config.Settings:
+        return config.load(
+            environment={},
+            overrides={
+                "database": {"url": database_url},
+                "security": {"secret_key": contexts.SECRET_KEY, "operator_second_factor": True},
+            },
+        )
+
+    async def test_the_installation_can_require_it_of_operators_only(
+        self, ctx: context.Context, account: accounts.Account, owner: users.User
+    ) -> None:
+        token = (await log_in(ctx)).token
+        await who_is(ctx, bearer(token))
+        await account_users.add_operator(ctx, owner.email)
+        with pytest.raises(errors.SecondFactorMissing):
+            await who_is(ctx, bearer(token))

@@ -75,6 +75,11 @@ async def test_a_wrong_password_confirms_nothing_and_is_throttled(
             await step_up.confirm_by_password(acting(ctx, who), who, "not this one")
         refusals.append(type(refusal.value))
     assert (refusals[0], refusals[-1]) == (errors.Unauthorized, errors.RateLimited)
+    # Nor is a session confirmed that has ended.
+    clock.pass_seconds(3_600)
+    await sessions.end(ctx, who.token_id or "")
+    with pytest.raises(errors.Unauthorized):
+        await step_up.confirm_by_password(acting(ctx, who), who, PASSWORD)
 
 
 async def test_a_passkey_confirms_a_session_and_is_one_of_its_methods(
@@ -108,10 +113,3 @@ async def test_api_keys_and_smtp_credentials_need_no_confirmation(
         step_up.refuse_unconfirmed(ctx, dataclasses.replace(who, scheme=scheme, confirmed_at=None))
     with pytest.raises(errors.ConfirmationRequired):
         step_up.refuse_unconfirmed(ctx, dataclasses.replace(who, confirmed_at=None))
-
-
-async def test_a_session_that_has_ended_is_not_confirmed(ctx: context.Context, token: str) -> None:
-    who = await session_of(ctx, token)
-    await sessions.end(ctx, who.token_id or "")
-    with pytest.raises(errors.Unauthorized):
-        await step_up.confirm_by_password(acting(ctx, who), who, PASSWORD)

@@ -106,16 +106,6 @@ async def test_a_user_needs_a_plain_address_a_good_password_and_a_real_account(
         await account_users.invite(ctx, nowhere, email="jo@example.com", role=MEMBER)
 
 
-async def test_the_users_of_an_account_are_listed_in_order(
-    ctx: context.Context, account: stored_accounts.Account, clock: Clock
-) -> None:
-    made = []
-    for name in ("jo", "al", "cy"):
-        clock.pass_seconds(1)
-        made.append(await person(ctx, account.id, name))
-    assert await account_users.of_account(ctx, account.id) == made
-
-
 async def test_somebody_of_another_account_does_not_exist(ctx: context.Context, owner: users.User) -> None:
     other = await accounts.create(ctx, "Other")
     theirs = await person(ctx, other.id, "theirs", OWNER)
