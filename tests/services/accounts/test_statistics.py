@@ -28,13 +28,6 @@ def totals(**counts: int) -> statistics.Counts:
     return statistics.Counts(**{**dict.fromkeys(statistics.Counts.__struct_fields__, 0), **counts})
 
 
-@pytest.fixture
-async def shop(ctx: context.Context, account: stored_accounts.Account) -> str:
-    """An account that may send."""
-    await accepted_mail.allow_sending(ctx, account.id)
-    return account.id
-
-
 async def of_period(ctx: context.Context, account_id: str, period: Period) -> statistics.Overview:
     return await statistics.overview(ctx, account_id, chart_ranges.of_period(period, now=ctx.clock()))
 

@@ -8,16 +8,8 @@ from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import queue_inspection
 from postroad.services.queue import holds
 from postroad.storage.mail import queue_views
-from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail, queue_steps
 from tests.contexts import Clock
-
-
-@pytest.fixture
-async def shop(ctx: context.Context, account: stored_accounts.Account) -> str:
-    """An account that may send."""
-    await accepted_mail.allow_sending(ctx, account.id)
-    return account.id
 
 
 async def logged(ctx: context.Context, account_id: str) -> list[str]:
