@@ -4,7 +4,6 @@ import asyncio
 import base64
 import contextlib
 
-import argon2
 import jwt
 import pytest
 import pytest_asyncio
@@ -20,53 +19,30 @@ from postroad.services.people import users as account_users
 from postroad.storage.people import accounts as stored_accounts
 from postroad.storage.people import users
 from tests.contexts import PASSWORD, SECOND, Clock
+from tests.services.people.argon_watch import Argon
 from tests.services.people.test_schemes import HERE, basic, bearer, who_is
 
 NEW_PASSWORD = "an even better horse"
-
-
-class Watch:
-    def __init__(self) -> None:
-        self.count = 0
-
-
-@pytest.fixture
-def argon(monkeypatch: pytest.MonkeyPatch) -> Watch:
-    watch = Watch()
-    verify = argon2.PasswordHasher.verify
-
-    def counted(hasher: argon2.PasswordHasher, password_hash: str, password: bytes) -> bool:
-        watch.count += 1
-        return verify(hasher, password_hash, password)
-
-    monkeypatch.setattr(argon2.PasswordHasher, "verify", counted)
-    return watch
 
 
 async def log_in(ctx: context.Context, password: str = PASSWORD, email: str = "owner@example.com") -> logins.LoggedIn:
     return await logins.log_in(ctx, email, password, client_address=HERE)
 
 
-async def test_a_missing_or_malformed_field_is_unauthorized_without_the_store(
+async def test_a_missing_or_malformed_field_and_another_services_key_are_unauthorized_without_the_store(
     ctx: context.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(type(ctx.store), "reading")
     for field in (None, "", "Basic", "Basic !", "Digest x", "Bearer ", "pr_live_x", "Bearer \xff", "Bearer pr_live_x"):
         with pytest.raises(errors.Unauthorized, match="Authorization"):
             await who_is(ctx, field)
-
-
-async def test_the_key_of_another_service_is_not_called_an_expired_token(
-    ctx: context.Context, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delattr(type(ctx.store), "reading")
     for key in ("re_3fT7kq_ab12", "6c3f1a3c-9d52-4a1e-8f0b-1f2e3d4c5b6a", "SG.abc"):
         with pytest.raises(errors.Unauthorized, match="not an API key of Postroad, which begins with pr_live_"):
             await who_is(ctx, f"Bearer {key}")
 
 
 async def test_on_the_hot_path_neither_argon2_nor_the_store_is_asked_and_no_secret_is_kept(
-    ctx: context.Context, account: stored_accounts.Account, argon: Watch, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, account: stored_accounts.Account, argon: Argon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     credential, password = await credentials.create(ctx, account.id, "main")
     field = basic(credential.username, password)
@@ -83,7 +59,7 @@ async def test_on_the_hot_path_neither_argon2_nor_the_store_is_asked_and_no_secr
 
 
 async def test_argon2_does_not_run_again_when_the_memory_was_emptied(
-    ctx: context.Context, account: stored_accounts.Account, argon: Watch, clock: Clock
+    ctx: context.Context, account: stored_accounts.Account, argon: Argon, clock: Clock
 ) -> None:
     credential, password = await credentials.create(ctx, account.id, "main")
     for _ in range(3):
@@ -205,7 +181,7 @@ async def test_a_log_in_opens_a_session_of_the_configured_length(
 
 
 async def test_an_unknown_email_is_answered_like_a_wrong_password_for_the_same_work(
-    ctx: context.Context, owner: users.User, argon: Watch
+    ctx: context.Context, owner: users.User, argon: Argon
 ) -> None:
     with pytest.raises(errors.Unauthorized) as wrong:
         await log_in(ctx, "wrong password")
@@ -240,14 +216,6 @@ async def test_a_disabled_user_cannot_log_in_and_looks_like_an_unknown_one(
     with pytest.raises(errors.Unauthorized) as unknown:
         await log_in(ctx, email="nobody@example.com")
     assert disabled.value.message == unknown.value.message
-
-
-async def test_a_log_out_ends_one_session_and_leaves_the_others(ctx: context.Context, owner: users.User) -> None:
-    first, second = await log_in(ctx), await log_in(ctx)
-    await logins.log_out(ctx, await who_is(ctx, bearer(first.token)))
-    with pytest.raises(errors.Unauthorized):
-        await who_is(ctx, bearer(first.token))
-    assert (await who_is(ctx, bearer(second.token))).user_id == owner.id
 
 
 async def change(ctx: context.Context, session: logins.LoggedIn, current: str, new: str) -> logins.LoggedIn:
@@ -287,21 +255,18 @@ async def test_a_new_password_kills_tokens_of_a_host_whose_clock_is_ahead(
         assert (await who_is(fast_host, bearer(fresh.token))).user_id == owner.id
 
 
-async def test_the_current_password_is_asked_for_and_slowed(ctx: context.Context, owner: users.User) -> None:
+async def test_the_new_password_has_to_follow_the_rules_and_the_current_one_is_asked_for_and_slowed(
+    ctx: context.Context, owner: users.User
+) -> None:
     session = await log_in(ctx)
+    for new in ("short", "", "x" * 257, "nul \0 nul nul"):
+        with pytest.raises(errors.InvalidRequest, match="new_password"):
+            await change(ctx, session, PASSWORD, new)
     for _ in range(5):
         with pytest.raises(errors.Unauthorized, match="current_password"):
             await change(ctx, session, "wrong password", NEW_PASSWORD)
     with pytest.raises(errors.RateLimited):
         await change(ctx, session, PASSWORD, NEW_PASSWORD)
-    assert (await who_is(ctx, bearer(session.token))).user_id == owner.id
-
-
-async def test_a_new_password_has_to_follow_the_rules(ctx: context.Context, owner: users.User) -> None:
-    session = await log_in(ctx)
-    for new in ("short", "", "x" * 257, "nul \0 nul nul"):
-        with pytest.raises(errors.InvalidRequest, match="new_password"):
-            await change(ctx, session, PASSWORD, new)
     assert (await who_is(ctx, bearer(session.token))).user_id == owner.id
 
 
@@ -324,7 +289,14 @@ async def test_of_two_changes_at_once_one_wins(
     assert (await log_in(ctx, f"new password {winner}")).user.id == owner.id
 
 
-async def test_only_a_user_logs_out_or_has_a_password_to_change(ctx: context.Context) -> None:
+async def test_a_user_logs_out_of_one_session_and_only_a_user_does_or_has_a_password_to_change(
+    ctx: context.Context, owner: users.User
+) -> None:
+    first, second = await log_in(ctx), await log_in(ctx)
+    await logins.log_out(ctx, await who_is(ctx, bearer(first.token)))
+    with pytest.raises(errors.Unauthorized):
+        await who_is(ctx, bearer(first.token))
+    assert (await who_is(ctx, bearer(second.token))).user_id == owner.id
     with pytest.raises(errors.Unauthorized):
         await logins.log_out(ctx, PASSWORD_CALLER)
     with pytest.raises(errors.Unauthorized, match="requires a login token"):

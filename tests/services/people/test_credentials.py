@@ -28,6 +28,9 @@ async def test_a_new_credential_works_and_its_password_is_its_own_and_stored_has
     assert (credential.username == other.username, password == other_password) == (False, False)
     with pytest.raises(errors.Unauthorized):
         await who_is(ctx, basic(credential.username, other_password))
+    for name in ("", "a\nb", "a\0b", "x" * 101):
+        with pytest.raises(errors.InvalidRequest, match=r"^name: "):
+            await credentials.create(ctx, account.id, name)
 
 
 async def test_a_login_does_not_wait_until_somebody_has_created_150_credentials(
@@ -61,13 +64,6 @@ async def test_a_login_does_not_wait_until_somebody_has_created_150_credentials(
     finally:
         may_end.release(150)
     await asyncio.gather(*creations)
-
-
-@pytest.mark.parametrize("name", ["", "a\nb", "a\0b", "x" * 101])
-async def test_a_name_is_one_plain_line(ctx: context.Context, account: stored_accounts.Account, name: str) -> None:
-    with pytest.raises(errors.InvalidRequest, match=r"^name: "):
-        await credentials.create(ctx, account.id, name)
-    assert await credentials.of_account(ctx, account.id) == []
 
 
 async def test_the_list_comes_in_parts_oldest_first_and_keeps_what_is_revoked_and_gone_from_its_address(

@@ -77,7 +77,7 @@ async def test_whoever_types_another_password_gets_a_login_of_their_own(
 
 
 @pytest.fixture
-def argon(monkeypatch: pytest.MonkeyPatch) -> mock.Mock:
+def checks(monkeypatch: pytest.MonkeyPatch) -> mock.Mock:
     """How often Argon2 runs to check a password."""
     watched = mock.Mock(side_effect=passwords._match)
     monkeypatch.setattr(passwords, "_match", watched)
@@ -85,11 +85,11 @@ def argon(monkeypatch: pytest.MonkeyPatch) -> mock.Mock:
 
 
 async def test_an_invitation_costs_the_same_work_whoever_is_invited(
-    ctx: context.Context, owner: users.User, banker: users.User, argon: mock.Mock
+    ctx: context.Context, owner: users.User, banker: users.User, checks: mock.Mock
 ) -> None:
     for number, email in enumerate(("owner@example.com", "nobody@example.com"), 1):
         await redeem(ctx, await invited(ctx, banker, email), OTHER)
-        assert argon.call_count == number
+        assert checks.call_count == number
     # What others see is the same, too.
     seen = [one for one in await account_users.of_account(ctx, banker.account_id) if one.id != banker.id]
     assert len({(one.role, one.disabled_at, one.last_login_at) for one in seen}) == 1
@@ -98,18 +98,18 @@ async def test_an_invitation_costs_the_same_work_whoever_is_invited(
 
 
 async def test_logging_in_costs_the_same_work_whoever_else_has_the_email(
-    ctx: context.Context, owner: users.User, banker: users.User, argon: mock.Mock
+    ctx: context.Context, owner: users.User, banker: users.User, checks: mock.Mock
 ) -> None:
     """The owner of another account makes a login with somebody's email, and measures how long a log-in takes."""
     await redeem(ctx, await invited(ctx, banker), OTHER)
     await redeem(ctx, await invited(ctx, banker, "nobody@example.com"), OTHER)
     contexts.concrete(ctx.passwords, passwords.Passwords)._proofs._values.clear()
     for email in ("owner@example.com", "nobody@example.com"):
-        argon.reset_mock()
+        checks.reset_mock()
         for password in (OTHER, "a wrong password"):
             with contextlib.suppress(errors.Unauthorized):
                 await logins.log_in(ctx, email, password, client_address=HERE)
-        assert argon.call_count == 2
+        assert checks.call_count == 2
 
 
 async def test_a_login_with_somebodys_email_gives_no_more_guesses_at_their_password(
@@ -285,12 +285,3 @@ async def test_a_session_says_where_it_comes_from_and_its_use_is_written_later(
     async with ctx.store.reading() as tx:
         (used,) = await stored_sessions.of_user(tx, owner.id, now=clock.now)
     assert used == dataclasses.replace(row, last_used_at=clock.now)
-
-
-async def test_a_confirmation_is_seen_at_once(ctx: context.Context, owner: users.User, clock: Clock) -> None:
-    begun = await contexts.begin_session(ctx, owner)
-    _, before = await sessions.authenticate(ctx, begun.token)
-    clock.pass_seconds(5)
-    await sessions.confirm(ctx, before, methods="password totp")
-    _, after = await sessions.authenticate(ctx, begun.token)
-    assert (after.row.confirmed_at, after.row.methods) == (clock.now, "password totp")

@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-import threading
-from collections.abc import Iterator
 from typing import Any
 
 import argon2
@@ -15,6 +13,7 @@ from postroad.model.units import times
 from postroad.services.people import passwords
 from tests import contexts
 from tests.contexts import Clock
+from tests.services.people.argon_watch import Argon
 
 HERE = "192.0.2.1"
 ELSEWHERE = "192.0.2.2"
@@ -24,30 +23,6 @@ ELSEWHERE = "192.0.2.2"
 def database_url(clean_sqlite_url: str) -> str:
     """The counters have tests on both engines: one will do here."""
     return clean_sqlite_url
-
-
-class Held:
-    """Argon2 held back: `go` lets it run."""
-
-    def __init__(self) -> None:
-        self.go = threading.Event()
-        self.go.set()
-        self.count = 0
-
-
-@pytest.fixture
-def argon(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
-    held = Held()
-    verify = argon2.PasswordHasher.verify
-
-    def held_verify(hasher: argon2.PasswordHasher, password_hash: str, password: bytes) -> bool:
-        held.count += 1
-        held.go.wait(60)
-        return verify(hasher, password_hash, password)
-
-    monkeypatch.setattr(argon2.PasswordHasher, "verify", held_verify)
-    yield held
-    held.go.set()
 
 
 @pytest.fixture(params=["known", "unknown"])
@@ -70,7 +45,7 @@ async def credential(ctx: context.Context, password: str, password_hash: str | N
 
 
 async def test_a_user_is_throttled_after_five_failures_with_a_retry_time(
-    ctx: context.Context, password_hash: str | None, clock: Clock, argon: Held
+    ctx: context.Context, password_hash: str | None, clock: Clock, argon: Argon
 ) -> None:
     for _ in range(5):
         assert not await person(ctx, "wrong horse", password_hash)
@@ -84,7 +59,7 @@ async def test_a_user_is_throttled_after_five_failures_with_a_retry_time(
 
 
 async def test_guesses_made_all_at_once_are_slowed_like_guesses_in_a_row(
-    ctx: context.Context, password_hash: str | None, argon: Held
+    ctx: context.Context, password_hash: str | None, argon: Argon
 ) -> None:
     guesses = (person(ctx, f"wrong horse {number}", password_hash) for number in range(50))
     results = await asyncio.gather(*guesses, return_exceptions=True)
@@ -95,7 +70,7 @@ async def test_guesses_made_all_at_once_are_slowed_like_guesses_in_a_row(
 
 @pytest.mark.parametrize("password", ["wrong horse", "right horse"])
 async def test_one_password_sent_fifty_times_at_once_is_checked_once(
-    ctx: context.Context, password_hash: str | None, argon: Held, password: str
+    ctx: context.Context, password_hash: str | None, argon: Argon, password: str
 ) -> None:
     argon.go.clear()
     waiting = [asyncio.ensure_future(person(ctx, password, password_hash)) for _ in range(50)]
@@ -123,7 +98,7 @@ async def test_success_takes_the_failures_of_the_name_away_and_does_not_pass_whi
 
 
 async def test_a_slowed_credential_is_refused_at_once_without_argon2(
-    ctx: context.Context, password_hash: str | None, argon: Held
+    ctx: context.Context, password_hash: str | None, argon: Argon
 ) -> None:
     for _ in range(5):
         assert not await credential(ctx, "wrong horse", password_hash)
@@ -133,7 +108,7 @@ async def test_a_slowed_credential_is_refused_at_once_without_argon2(
     assert argon.count == 5
 
 
-async def test_a_proven_credential_passes_while_slowed(ctx: context.Context, argon: Held) -> None:
+async def test_a_proven_credential_passes_while_slowed(ctx: context.Context, argon: Argon) -> None:
     right = await ctx.passwords.hash("right horse")
     assert await credential(ctx, "right horse", right)
     for _ in range(5):
@@ -169,7 +144,7 @@ async def test_a_check_that_a_full_queue_refused_is_not_a_failure(
 
 
 async def test_a_guess_whose_sender_hangs_up_still_counts(
-    ctx: context.Context, password_hash: str | None, argon: Held
+    ctx: context.Context, password_hash: str | None, argon: Argon
 ) -> None:
     argon.go.clear()
     for number in range(5):
@@ -182,7 +157,7 @@ async def test_a_guess_whose_sender_hangs_up_still_counts(
 
 
 async def test_a_distributed_attack_slows_unknown_networks_and_not_the_one_of_the_right_person(
-    ctx: context.Context, argon: Held, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, argon: Argon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(login_rules, "NEWCOMERS", login_rules.FailureLimit(free=10, interval=10 * times.SECOND))
     right = await ctx.passwords.hash("right horse")

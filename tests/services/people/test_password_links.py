@@ -114,12 +114,15 @@ async def test_a_newer_link_a_new_password_and_a_lock_out_end_a_link(
     await refused(ctx, link.token)
 
 
-async def test_a_password_has_to_follow_the_rules_and_a_refused_one_uses_nothing_up(
-    ctx: context.Context, owner: users.User, token: str
+async def test_neither_a_refused_password_nor_a_closed_account_uses_a_link_up(
+    ctx: context.Context, account: stored_accounts.Account, owner: users.User, token: str
 ) -> None:
     for password in ("", "short", "x" * 257, "nul \0 nul nul"):
         with pytest.raises(errors.InvalidRequest, match="password:"):
             await password_links.redeem(ctx, token, password=password)
+    await account_registry.close(ctx, account.id)
+    await refused(ctx, token)
+    await account_registry.reopen(ctx, account.id)
     assert (await password_links.redeem(ctx, token, password=NEW)).id == owner.id
 
 
@@ -167,12 +170,3 @@ async def test_whoever_tries_many_links_is_slowed_like_whoever_tries_many_passwo
     assert refusal.value.retry_after == 3
     elsewhere = dataclasses.replace(ctx, actor=callers.Actor(callers.ActorKind.PERSON, client_address="203.0.113.1"))
     assert (await password_links.redeem(elsewhere, token, password=NEW)).id == owner.id
-
-
-async def test_a_link_of_a_closed_account_does_not_work(
-    ctx: context.Context, account: stored_accounts.Account, owner: users.User, token: str
-) -> None:
-    await account_registry.close(ctx, account.id)
-    await refused(ctx, token)
-    await account_registry.reopen(ctx, account.id)
-    assert (await password_links.redeem(ctx, token, password=NEW)).id == owner.id

@@ -2,7 +2,6 @@
 
 import base64
 
-import argon2
 import msgspec
 import pytest
 
@@ -18,6 +17,7 @@ from postroad.storage.people import accounts as stored_accounts
 from postroad.storage.people import credentials as stored_api_keys
 from postroad.storage.people import users
 from tests.contexts import Clock
+from tests.services.people.argon_watch import Argon
 
 HERE = "192.0.2.1"
 SEND_AND_READ = frozenset({callers.Permission.SEND, callers.Permission.READ})
@@ -125,26 +125,18 @@ async def test_a_token_of_nobody_or_for_another_account_than_its_users_is_refuse
 
 
 async def test_an_unknown_name_a_wrong_password_and_a_revoked_credential_get_the_same_answer_for_the_same_work(
-    ctx: context.Context, account: stored_accounts.Account, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, account: stored_accounts.Account, argon: Argon
 ) -> None:
     credential, _ = await credentials.create(ctx, account.id, "main")
     revoked, password = await credentials.create(ctx, account.id, "old")
     await credentials.revoke(ctx, account.id, revoked.id)
-    costs: list[argon2.Parameters] = []
-    verify = argon2.PasswordHasher.verify
-
-    def watched_verify(hasher: argon2.PasswordHasher, password_hash: str, password: bytes) -> bool:
-        costs.append(argon2.extract_parameters(password_hash))
-        return verify(hasher, password_hash, password)
-
-    monkeypatch.setattr(argon2.PasswordHasher, "verify", watched_verify)
     texts = set()
     for username in (credential.username, revoked.username, "smtp_nobody"):
         with pytest.raises(errors.Unauthorized) as refusal:
             await who_is(ctx, basic(username, password))
         texts.add(refusal.value.message)
     assert len(texts) == 1
-    assert costs == [costs[0]] * 3
+    assert argon.costs == [argon.costs[0]] * 3
 
 
 async def test_odd_usernames_and_passwords_are_wrong_and_nothing_worse(

@@ -6,7 +6,7 @@ import pytest_asyncio
 from postroad import context, errors
 from postroad.model.people import callers
 from postroad.services.accounts import account_registry
-from postroad.services.people import authentication, logins, password_links, sessions, step_up
+from postroad.services.people import logins, password_links, sessions, step_up
 from postroad.services.people import users as account_users
 from postroad.storage.people import users
 from tests import contexts
@@ -17,20 +17,20 @@ from tests.services.people.test_schemes import HERE, bearer, who_is
 HOUR = 3_600
 
 
-async def test_a_session_is_its_persons(ctx: context.Context, owner: users.User) -> None:
+async def test_a_session_is_its_persons_and_no_token_of_the_api_nor_the_other_way(
+    ctx: context.Context, owner: users.User
+) -> None:
     session = await contexts.begin_session(ctx, owner)
     who, same = await sessions.authenticate(ctx, session.token)
     assert (who.user_id, who.account_id, who.scheme) == (owner.id, owner.account_id, callers.Scheme.TOKEN)
     assert same == session
-
-
-async def test_neither_token_does_in_the_others_place(ctx: context.Context, owner: users.User) -> None:
-    session = await contexts.begin_session(ctx, owner)
     with pytest.raises(errors.Unauthorized):
-        await authentication.authenticate(ctx, f"Bearer {session.token}", client_address="192.0.2.1")
+        await who_is(ctx, bearer(session.token))
     issued = await logins.issue_token(ctx, owner)
     with pytest.raises(errors.Unauthorized):
         await sessions.authenticate(ctx, issued.token)
+    await logins.log_out(as_user(ctx, owner), await who_is(ctx, bearer(issued.token)))
+    assert ("user.token_revoked", owner.email, "") in await summaries(ctx, owner.account_id)
 
 
 async def test_an_idle_session_ends(ctx: context.Context, owner: users.User, clock: Clock) -> None:
@@ -244,9 +244,3 @@ async def test_tokens_of_a_session_continue_when_it_continues_in_another_account
     await sessions.end_own(ctx, owner.login_id or "", continued.session.row.id)
     with pytest.raises(errors.Unauthorized):
         await who_is(ctx, bearer(token.token))
-
-
-async def test_a_log_out_over_the_api_is_told(ctx: context.Context, owner: users.User) -> None:
-    known = await logins.log_in(ctx, owner.email, PASSWORD, client_address=HERE)
-    await logins.log_out(as_user(ctx, owner), await who_is(ctx, bearer(known.token)))
-    assert ("user.token_revoked", owner.email, "") in await summaries(ctx, owner.account_id)

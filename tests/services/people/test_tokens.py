@@ -129,11 +129,18 @@ def test_a_critical_extension_and_a_detached_payload_are_refused(header: dict[st
 
 # Whose account it is and which role it has is for the store to say: there, any text passes.
 WRONG_VALUES: list[Any] = [..., None, [], {}, True, 1.5, "", "1"]
+WEIRD_TIMES: list[Any] = ["1800003600", 1_800_003_600.0, 1e30, 10**18, 10**400, -1, 0, float("inf"), float("nan")]
 WRONG = [
-    (claim, value)
-    for claim in sorted(CLAIMS)
-    for value in WRONG_VALUES
-    if not (claim in {"acc", "role"} and isinstance(value, str))
+    *(
+        (claim, value)
+        for claim in sorted(CLAIMS)
+        for value in WRONG_VALUES
+        if not (claim in {"acc", "role"} and isinstance(value, str))
+    ),
+    *(("exp", value) for value in WEIRD_TIMES),
+    # A token for somebody else, and ids of another shape, which must not reach the store.
+    *((claim, value) for claim in ("iss", "aud") for value in ("postroad", "", ["postroad"], None)),
+    *((claim, value) for claim in ("sub", "jti") for value in ("usr_1", "tok_\0", "' OR 1=1 --", "x" * 3000)),
 ]
 
 
@@ -142,30 +149,11 @@ def test_every_claim_is_required_and_of_its_type(claim: str, value: object) -> N
     assert is_refused(token(**{claim: value}))
 
 
-@pytest.mark.parametrize(
-    "exp", ["1800003600", 1_800_003_600.0, 1e30, 10**18, 10**400, -1, 0, True, [], float("inf"), float("nan")]
-)
-def test_a_weird_expiry_is_refused(exp: object) -> None:
-    assert is_refused(token(exp=exp))
-
-
 @pytest.mark.parametrize("claim", ["iat", "nbf"])
 def test_a_token_from_the_future_is_refused_beyond_what_clocks_differ(claim: str) -> None:
     second = NOW // SECOND
     assert tokens.read(token(**{claim: second + 60}), KEY, now=NOW).sub == USER.id
     assert is_refused(token(**{claim: second + 61}))
-
-
-@pytest.mark.parametrize("claim", ["iss", "aud"])
-@pytest.mark.parametrize("value", ["postroad", "", ["postroad"], None])
-def test_a_token_for_someone_else_is_refused(claim: str, value: object) -> None:
-    assert is_refused(token(**{claim: value}))
-
-
-@pytest.mark.parametrize("claim", ["sub", "jti"])
-@pytest.mark.parametrize("value", ["usr_1", "tok_\0", "' OR 1=1 --", "x" * 3000])
-def test_ids_of_another_shape_never_reach_the_store(claim: str, value: str) -> None:
-    assert is_refused(token(**{claim: value}))
 
 
 @pytest.mark.parametrize(

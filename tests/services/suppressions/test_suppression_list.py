@@ -30,6 +30,9 @@ async def test_an_address_is_put_on_found_and_taken_off_whatever_its_writing(
     assert await suppressions.page(ctx, account.id, after="", limit=10) == [added]
     assert await suppressions.find(ctx, account.id, "ADA@Bücher.example") == added
     assert await listed(ctx, account.id, source="account") == []
+    for after in ("\0", "a\0"):  # any text is a place in the list
+        assert await listed(ctx, account.id, after=after) == [added.email_key]
+    assert await listed(ctx, account.id, after=f"{added.email_key}\0") == []
     assert await suppressions.remove(ctx, account.id, "ada@bücher.EXAMPLE") == added.email_key
     assert await listed(ctx, account.id) == []
 
@@ -52,9 +55,3 @@ async def test_what_is_no_address_or_no_sentence_is_refused(ctx: context.Context
     for text in ("ada@", "", "\0", "a@b\0.example"):
         with pytest.raises(errors.NotFound):
             await suppressions.remove(ctx, account.id, text)
-
-
-@pytest.mark.parametrize("after", ["\0", "a\0", "ada@example.net\0"])
-async def test_any_text_is_a_place_in_the_list(ctx: context.Context, account: accounts.Account, after: str) -> None:
-    await add(ctx, account.id, "ada@example.net", reason="asked to")
-    assert await listed(ctx, account.id, after=after) == ([] if after.startswith("ada@") else ["ada@example.net"])
