@@ -7,7 +7,7 @@ from pathlib import Path
 from postroad_mcp import tools
 
 PAGE = (Path(__file__).parents[3] / "docs" / "mcp.md").read_text()
-# `agents/test_tools.py` compares it with what the tool returns.
+# `test_tools.py` compares it with what the tool returns.
 EXAMPLE = json.loads(PAGE.partition("<!-- example: diagnosis -->\n```json\n")[2].partition("```")[0])
 ROW = re.compile(r"^\| `([a-z_]+)` \| .* \| `([a-z]+)` \| (.*) \|$", re.MULTILINE)
 

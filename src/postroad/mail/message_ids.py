@@ -1,6 +1,6 @@
 """The field Message-ID of messages, without reading all of their content.
 
-Postroad writes it for what it composes itself (`acceptance/compose.py`). Mail over SMTP may have its own, which is only
+Postroad writes it for what it composes itself (`accept/compose.py`). Mail over SMTP may have its own, which is only
 in the content.
 """
 

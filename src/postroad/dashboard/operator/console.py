@@ -7,7 +7,7 @@ same services as the API; work in progress and results that are kept are in `req
 
 Templates are in `pages/operator`, extend `operator/layout.html`, and set `active` to the name of an entry of
 `menu.OPERATOR_SECTIONS`. The page of a thing begins with `<p class="back">`, a link to its list. Elements with
-`data-live` and an id are replaced while the page is open (`operator/live.py`).
+`data-live` and an id are replaced while the page is open (`framework/live.py`).
 """
 
 import time

@@ -1,6 +1,6 @@
 """Credits: added by the operator, listed in the ledger.
 
-Reserving, settling and refunding credits belong to the mail that they pay for: see `acceptance/transaction.py` and
+Reserving, settling and refunding credits belong to the mail that they pay for: see `mail/accept/transaction.py` and
 `results/outcomes.py`.
 """
 

@@ -369,7 +369,7 @@ def needs_token() -> errors.Unauthorized:
 # The rate of management requests: one token bucket per account, and one of half its size per user or API key.
 #
 # So one program cannot use up what the account's other users need. Sending and reading mail have limits of their own
-# (`acceptance/rate_limit.py`). The buckets are in memory, so each process counts separately: what they protect is the
+# (`mail/accept/send_limits.py`). The buckets are in memory, so each process counts separately: what they protect is the
 # processor and the database of a host, and exactness over all processes is not worth a write per request.
 
 USERS_PART: Final = 2

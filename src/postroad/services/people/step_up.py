@@ -3,8 +3,8 @@
 A login counts as a proof; later ones are the password, a code from the authenticator app or a passkey. So whoever finds
 an open browser or takes a token can look around, but not make keys, move people or take the data along. API keys are
 limited by their scopes and need no confirmation. The dangerous routes are listed in
-`dashboard/application.py` and `api/authentication.py`; the compatible APIs need a confirmation as a whole
-(`compat/applications.py`).
+`dashboard/application.py` and `api/authentication.py`; APIs of extensions need a confirmation as a whole
+(`api/extension_api.py`).
 """
 
 from typing import Final
