@@ -1,14 +1,10 @@
-"""`postroad account`, on both engines."""
-
-import pytest
+"""`postroad account`, `credits` and `audit-log`, and how accounts are named."""
 
 from postroad import context
 from postroad.model.units import identifiers
+from postroad.services.accounts import credits as services_credits
 from tests import accepted_mail
-from tests.cli.both_engines import empty
 from tests.cli.cli_runner import Installation
-
-__all__ = ["empty"]
 
 
 def test_a_new_account_is_active_and_has_no_credits(empty: Installation) -> None:
@@ -19,12 +15,6 @@ def test_a_new_account_is_active_and_has_no_credits(empty: Installation) -> None
         "active",
         {"available": 0, "reserved": 0},
     )
-
-
-def test_the_id_of_a_new_account_is_printed(empty: Installation) -> None:
-    printed = empty.text("account", "create", "--name", "Shop")
-    (account,) = empty.json("account", "list")["accounts"]
-    assert printed == f"Account 'Shop' created: {account['id']}\n"
 
 
 def test_accounts_are_listed_oldest_first_and_in_pages(empty: Installation) -> None:
@@ -83,18 +73,6 @@ def test_an_account_is_shown_with_its_storage(installation: Installation) -> Non
     assert "storage: 2.0 of 10,240 MiB, test mail 1.0 of 256 MiB\n" in shown
 
 
-@pytest.mark.parametrize("action", [("show",), ("suspend", "--reason", "x"), ("resume",)], ids=lambda words: words[0])
-def test_an_unknown_account_is_refused_with_a_sentence(installation: Installation, action: tuple[str, ...]) -> None:
-    for name in ("Nobody", "acc_" + "0" * 28, "acc_x", ""):
-        assert "does not exist" in installation.refusal("account", *action, name)
-
-
-def test_a_name_that_could_deceive_is_refused(empty: Installation) -> None:
-    for name in ("", "x" * 101, "two\nlines", "\u202eabc"):
-        assert empty.refusal("account", "create", "--name", name).startswith("name: ")
-    assert empty.json("account", "list")["accounts"] == []
-
-
 def test_an_account_is_renamed_closed_reopened_and_removed(installation: Installation) -> None:
     account_id = installation.json("account", "show", "Shop")["account"]["id"]
     assert installation.text("account", "rename", "shop", "Store") == f"Account 'Shop' ({account_id}) is now 'Store'.\n"
@@ -108,3 +86,88 @@ def test_an_account_is_renamed_closed_reopened_and_removed(installation: Install
     assert installation.json("account", "remove", "Store", "--yes") == {"removed": account_id}
     assert installation.json("account", "list")["accounts"] == []
     assert f"removed the account Store ({account_id})" in installation.text("audit-log", "--installation")
+
+
+def test_an_account_can_be_named_by_id_and_by_name(installation: Installation) -> None:
+    installation.text("account", "create", "--name", "Other")
+    account_id = installation.json("account", "show", "Other")["account"]["id"]
+    installation.text("credits", "add", "--amount", "5", "--account", "Other")
+    installation.text("credits", "add", "--amount", "5", "--account", account_id)
+    assert installation.json("account", "show", "Other")["account"]["credits"]["available"] == 10
+    assert installation.json("account", "show", "Shop")["account"]["credits"]["available"] == 0
+
+
+def test_without_an_account_the_operator_is_told_how_to_make_one(empty: Installation) -> None:
+    assert empty.refusal("credits", "add", "--amount", "5") == (
+        "there are no accounts; create one with 'postroad account create'"
+    )
+
+
+def test_among_several_accounts_one_has_to_be_named(installation: Installation) -> None:
+    installation.text("account", "create", "--name", "Other")
+    assert (
+        installation.refusal("domain", "list")
+        == "there is more than one account; choose one with --account (see 'postroad account list')"
+    )
+
+
+def test_a_name_that_two_accounts_have_names_neither(installation: Installation) -> None:
+    async def add_another(ctx: context.Context) -> None:  # as older versions could
+        async with ctx.store.transaction() as tx:
+            await tx.run_script(
+                "INSERT INTO accounts (id, name, status, available, reserved, created_at) "
+                "SELECT 'acc_ffff' || substr(id, 9), name, status, 0, 0, 1 FROM accounts"
+            )
+
+    installation.ask(add_another)
+    assert installation.refusal("account", "suspend", "Shop", "--reason", "x") == (
+        "more than one account is named 'Shop'; use its id"
+    )
+
+
+def test_names_are_compared_whatever_their_case(installation: Installation) -> None:
+    assert installation.json("account", "show", "sHOP")["account"]["name"] == "Shop"
+    assert installation.refusal("account", "show", "Sho%") == "account 'Sho%' does not exist"
+
+
+def test_credits_are_added_to_the_balance_and_to_the_ledger(installation: Installation) -> None:
+    account = installation.json("credits", "add", "--amount", "500", "--note", "invoice 7")["account"]
+    assert account["credits"] == {"available": 500, "reserved": 0}
+    (entry,) = installation.ask(lambda ctx: services_credits.ledger(ctx, account["id"], None, 10))
+    assert (entry.kind, entry.available, entry.note) == ("grant", 500, "invoice 7")
+
+
+def test_an_account_can_be_exempt_from_credits(installation: Installation) -> None:
+    assert installation.text("credits", "unlimited", "on").endswith(") has unlimited credits.\n")
+    assert "0 available, 0 reserved; unlimited\n" in installation.text("account", "show", "Shop")
+    assert installation.json("credits", "unlimited", "off")["account"]["credits_unlimited"] is False
+    assert "0 available, 0 reserved\n" in installation.text("account", "show", "Shop")
+
+
+def test_an_impossible_amount_is_refused_and_changes_nothing(installation: Installation) -> None:
+    for amount in ("0", "-5", str(2**53)):
+        assert installation.refusal("credits", "add", "--amount", amount).startswith("amount: ")
+    assert installation.refusal("credits", "add", "--amount", str(2**70)).endswith("does not fit into 64 bits")
+    assert installation.json("account", "show", "Shop")["account"]["credits"]["available"] == 0
+
+
+def test_what_an_operator_did_is_shown_newest_first(installation: Installation) -> None:
+    installation.text("user", "create", "jo@example.com")
+    installation.text("credits", "add", "--amount", "50", "--note", "a gift")
+    lines = installation.text("audit-log").splitlines()
+    assert lines[0].split() == ["TIME", "ACTOR", "CLIENT", "ACTION"]
+    assert [line.split(maxsplit=3)[1:] for line in lines[1:]] == [
+        ["operator", "-", "added 50 credits (a gift)"],
+        ["operator", "-", "created the user jo@example.com (as owner)"],
+        ["operator", "-", "created the account Shop"],
+    ]
+
+
+def test_only_so_many_entries_of_the_named_account_are_shown(installation: Installation) -> None:
+    installation.text("account", "create", "--name", "Other")
+    installation.text("credits", "add", "--account", "Other", "--amount", "1")
+    (entry,) = installation.json("audit-log", "--account", "Other", "--limit", "1")["entries"]
+    assert entry["action"] == "credits.added"
+    assert "more than one account" in installation.refusal("audit-log")
+    for limit in ("0", "1001", "x"):
+        assert installation.run("audit-log", "--account", "Shop", "--limit", limit).exit_code == 2

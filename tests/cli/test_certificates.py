@@ -4,7 +4,6 @@ import datetime as dt
 import json
 from pathlib import Path
 
-import pytest
 import trustme
 
 from postroad import context
@@ -33,21 +32,6 @@ def test_a_file_is_listed_with_its_names_and_the_days_left(empty: Installation, 
     (shown,) = empty.json("certificate", "list")["certificates"]
     assert (shown["listener"], shown["source"], shown["names"]) == ("inbound", "file", [NAMES])
     assert empty.text("certificate", "list").splitlines()[1].split()[-3:] == ["40", "-", "-"]
-
-
-@pytest.mark.parametrize(
-    "content, problem", [(None, "No such file or directory"), ("nonsense", "no certificate in PEM")]
-)
-def test_a_file_that_cannot_be_used_is_listed_with_the_reason(
-    empty: Installation, tmp_path: Path, content: str | None, problem: str
-) -> None:
-    file = tmp_path / "chain.pem"
-    if content is not None:
-        file.write_text(content)
-    with_settings(empty, f'[http]\ntls_certificate = "{file}"\ntls_key = "{file}"\n')
-    result = empty.run("certificate", "list")
-    assert result.exit_code == 1
-    assert problem in result.stdout
 
 
 def test_a_certificate_by_acme_is_listed_with_its_problem_and_the_next_order(empty: Installation) -> None:

@@ -132,11 +132,6 @@ def test_without_questions_credits_are_off_unless_they_are_asked_for(
     assert other == f"--credits: {file} exists and has another value; change it there"
 
 
-def test_a_settings_file_without_the_line_charges_credits(tmp_path: Path) -> None:
-    file = cli_runner.Installation.at(tmp_path, url=f"sqlite:///{tmp_path}/postroad.db").file
-    assert config.load(file, environment={}).credits.enabled
-
-
 def test_commands_say_nothing_of_credits_and_refuse_to_add_some(company: Company) -> None:
     run = company.installation
     shown = [

@@ -97,6 +97,7 @@ def test_settings_are_those_of_development(folder: DataFolder) -> None:
     assert settings.delivery.retry_seconds == (2, 3, 5, 5, 5, 5, 5, 5, 5)
     assert settings.testing.poll_milliseconds == 50
     assert settings.webhooks.allow_insecure is True
+    assert settings.bounce_guard.enabled is False
     assert settings.webhooks.retry_seconds == (1, 2, 3, 5, 8, 13)
     assert len(settings.delivery.retry_seconds) == len(config.load(environment={}).delivery.retry_seconds)
 
@@ -166,24 +167,8 @@ def test_a_start_that_was_killed_costs_no_credentials(folder: DataFolder) -> Non
         assert before == HANDOVER
 
 
-def test_the_credentials_of_a_handover_from_before_the_simulator_are_found_again(folder: DataFolder) -> None:
-    before_it = msgspec.structs.replace(HANDOVER, sink=None)
-    reported = msgspec.to_builtins(before_it)
-    del reported["sink"]
-    folder.info_file.write_bytes(msgspec.json.encode(reported))
-    with folder.previous_info() as before:
-        assert before == before_it
-
-
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"base_url": "x"}', b"\xff"])
 def test_a_damaged_handover_counts_as_none(folder: DataFolder, content: bytes) -> None:
     folder.info_file.write_bytes(content)
     with folder.previous_info() as before:
         assert before is None
-
-
-def test_the_bounce_guard_is_off_unless_it_is_asked_for(tmp_path: Path) -> None:
-    folder = data_folder.DataFolder(tmp_path / "data")
-    folder.prepare()
-    assert not folder.settings(environment={}).bounce_guard.enabled
-    assert folder.settings(environment={"POSTROAD_BOUNCE_GUARD__ENABLED": "true"}).bounce_guard.enabled

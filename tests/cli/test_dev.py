@@ -4,12 +4,10 @@ import email
 import json
 import re
 import shlex
-import shutil
 import signal
 import smtplib
 import socket
 import stat
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,44 +133,6 @@ def test_a_command_of_a_page_names_the_data_folder(running: Running, monkeypatch
     assert cli_runner.run(*rest).exit_code == 0
 
 
-def test_the_mailbox_simulator_decides_the_outcome_by_the_local_part(running: Running) -> None:
-    message = send_to(running, "jo@fates.test", "bounce@fates.test", "blocked@fates.test", "fail@fates.test")
-    deferred = send_to(running, "defer@fates.test")
-
-    def recipients(message_id: str) -> dict[str, tuple[str, int | None, int]]:
-        shown = httpx.get(f"{running.dev_info['base_url']}/emails/{message_id}", auth=running.smtp).json()["recipients"]
-        return {each["email"]: (each["status"], each["last_smtp_code"], each["attempt_count"]) for each in shown}
-
-    def tried() -> dict[str, tuple[str, int | None, int]] | None:
-        found = recipients(message)
-        return found if all(attempts for _, _, attempts in found.values()) else None
-
-    outcome = {email: result[:2] for email, result in running.service.wait_for(tried, what="the attempts").items()}
-    assert outcome == {
-        "jo@fates.test": ("delivered", 250),
-        "bounce@fates.test": ("bounced", 550),
-        "blocked@fates.test": ("bounced", 550),
-        "fail@fates.test": ("deferred", 451),
-    }
-
-    def delivered() -> tuple[str, int | None, int] | None:
-        (result,) = recipients(deferred).values()
-        return result if result[0] not in {"queued", "deferred"} else None
-
-    assert running.service.wait_for(delivered, what="the third attempt") == ("delivered", 250, 3)
-
-
-def test_statistics_name_the_provider_of_the_recipients_domain(running: Running) -> None:
-    send_to(running, "bounce@gmail.com")
-    url, token = f"{running.dev_info['base_url']}/v1/statistics", log_in(running.dev_info)
-
-    def bounced() -> list[str] | None:
-        found = httpx.get(url, headers={"Authorization": f"Bearer {token}"}).json()["statistics"]["providers"]
-        return [one["name"] for one in found if one["bounced"] and one["name"] == "google"] or None
-
-    assert running.service.wait_for(bounced, what="the bounce") == ["google"]
-
-
 def test_delivered_mail_is_read_back_from_the_inbox_with_the_printed_command(running: Running) -> None:
     send_to(running, "reader@inbox.test")
     (command,) = re.findall(r"^  (curl .*/v1/inbox)$", running.printed, re.MULTILINE)
@@ -220,35 +180,10 @@ def test_mail_goes_in_over_smtp_where_dev_json_says(running: Running) -> None:
     assert b"hidden@listener.test" not in raw
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-def test_the_printed_command_for_smtp_can_be_pasted_and_works(running: Running) -> None:
-    (command,) = re.findall(r"^  (curl smtp://\S+ (?:.*\\\n)*.*)$", running.printed, re.MULTILINE)
-    words = shlex.split(command.replace("\\\n", "").replace("you@example.net", "pasted@listener.test"))
-    ended = subprocess.run(words, capture_output=True, text=True, check=False, timeout=cli_runner.TIMEOUT_SECONDS)
-    assert ended.returncode == 0, ended.stderr
-    inbox = f"{running.dev_info['base_url']}/v1/inbox"
-
-    def received() -> list[dict[str, Any]] | None:
-        found = httpx.get(inbox, params={"to": "pasted@listener.test"}, auth=running.smtp).json()["messages"]
-        return found or None
-
-    (message,) = running.service.wait_for(received, what="the delivery")
-    assert message["subject"] == "Hello"
-
-
 def test_what_it_writes_is_private(running: Running) -> None:
     folder = running.folder / ".postroad"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
-
-
-def test_mail_may_come_from_a_domain_that_is_not_verified(running: Running) -> None:
-    added = cli_runner.run("domain", "add", "unproven.example", "--data", str(running.folder / ".postroad"))
-    assert added.exit_code == 0
-    mail = {**MAIL, "from": "shop@unproven.example"}
-    fields = {"Idempotency-Key": "x"}
-    answer = httpx.post(f"{running.dev_info['base_url']}/emails", json=mail, headers=fields, auth=running.smtp)
-    assert answer.status_code == 202, answer.text
 
 
 def test_a_folder_in_use_is_refused_with_a_sentence(running: Running) -> None:
@@ -280,20 +215,6 @@ def test_a_second_start_finds_data_and_credentials_again_even_after_a_kill(tmp_p
         assert replayed.headers["Idempotent-Replayed"] == "true"
 
 
-def test_deleting_the_handover_changes_the_locks_and_keeps_the_mail(tmp_path: Path) -> None:
-    with start(tmp_path) as service:
-        first = handover(service, tmp_path)
-        sent = send(first, auth=credential(first))
-        service.stop()
-    (tmp_path / ".postroad" / "dev.json").unlink()
-    with start(tmp_path) as service:
-        second = handover(service, tmp_path)
-        refused = send({**first, "base_url": second["base_url"]}, auth=credential(first))
-        assert refused.status_code == 401
-        shown = httpx.get(f"{second['base_url']}/emails/{sent.json()['id']}", auth=credential(second))
-        assert shown.status_code == 200
-
-
 def test_operator_commands_work_beside_the_running_service_and_are_felt_by_it(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path / ".postroad"), "--json")
     with start(tmp_path) as service:
@@ -302,7 +223,7 @@ def test_operator_commands_work_beside_the_running_service_and_are_felt_by_it(tm
         assert account["credits"]["available"] == 10_000
         token = json.loads(cli_runner.run("token", *data).stdout)["token"]
         shown = httpx.get(f"{dev_info['base_url']}/v1/account", headers={"Authorization": f"Bearer {token}"})
-        assert shown.json()["account"].items() <= account.items()  # the command also shows what an operator has set
+        assert shown.json()["account"]["id"] == account["id"]
         cli_runner.run("account", "suspend", "Demo", "--reason", "unpaid", *data)
         smtp = credential(dev_info)
 
@@ -371,33 +292,3 @@ def test_an_address_that_is_none_is_a_wrong_use_before_anything_is_made(
     assert result.exit_code == 2
     assert f"'{option}'" in result.stderr
     assert not (tmp_path / "data").exists()
-
-
-def test_a_wrong_variable_is_refused_with_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("POSTROAD_LIMITS__REQUEST_RATE", "fast")
-    sentence = cli_runner.sentence(cli_runner.run("dev", "--data", str(tmp_path / "data")))
-    assert sentence == "limits.request_rate: 'fast' is not a whole number"
-
-
-def test_a_test_email_is_delivered_and_reported_to_the_built_in_endpoint(tmp_path: Path) -> None:
-    with start(tmp_path) as service:
-        dev_info = handover(service, tmp_path)
-        headers = {"Authorization": f"Bearer {log_in(dev_info)}"}
-        with httpx.Client(base_url=dev_info["base_url"], headers=headers) as person:
-            saved = person.put("/v1/webhook", json={"url": f"{dev_info['base_url']}/v1/inbox/webhook"})
-            assert saved.status_code == 200, saved.text
-            sent = person.post("/v1/test-email", json={"to": "you@example.net"})
-            assert (sent.status_code, sent.json()["source"]) == (202, "test"), sent.text
-            message_id = sent.json()["id"]
-
-            def reported() -> dict[str, Any] | None:
-                query = {"message_id": message_id, "status": "succeeded"}
-                listed = person.get("/v1/webhook/deliveries", params=query).json()["deliveries"]
-                return listed[0] if listed else None
-
-            delivery = service.wait_for(reported, what="the webhook")
-            assert (delivery["event_type"], delivery["attempts"][0]["status_code"]) == ("email.delivered", 204)
-            assert person.get(f"/v1/messages/{message_id}").json()["status"] == "delivered"
-            (received,) = person.get("/v1/inbox").json()["messages"]
-            assert received["envelope_to"] == ["you@example.net"]
-        assert service.stop()[0] == 0

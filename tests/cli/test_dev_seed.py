@@ -15,7 +15,6 @@ from postroad.model.people import callers
 from postroad.roles import composition
 from postroad.services import audit_log
 from postroad.services.accounts import account_registry as accounts
-from postroad.services.accounts import credits as services_credits
 from postroad.services.domains import domain_registry as domains
 from postroad.services.people import api_keys, authentication, credentials, logins, users
 from postroad.services.templates import templates
@@ -107,21 +106,6 @@ async def test_a_start_without_the_last_handover_makes_new_credentials_and_revok
             await refused
 
 
-async def test_a_handover_of_another_database_is_replaced(ctx: context.Context) -> None:
-    foreign = data_folder.DevInfo(
-        base_url="http://127.0.0.1:1",
-        smtp=data_folder.Smtp(username="smtp_unknown", password="x" * 36),
-        api_key="pr_live_unknown",
-        login=data_folder.Login(demo_account.EMAIL, "x" * 20),
-        domain="example.com",
-        template="welcome",
-    )
-    made = await demo_account.prepare(ctx, foreign)
-    await by_password(ctx, made.smtp)
-    await by_key(ctx, made.api_key)
-    await log_in(ctx, made.login)
-
-
 async def test_a_key_that_may_only_send_is_replaced_by_one_that_may_read(ctx: context.Context) -> None:
     made = await demo_account.prepare(ctx, None)
     account = await the_account(ctx)
@@ -169,14 +153,6 @@ async def test_credits_are_filled_up_only_when_few_are_left(ctx: context.Context
     await spend(ctx, account.id, 1)
     await demo_account.prepare(ctx, made)
     assert (await the_account(ctx)).available == 10_000
-
-
-async def test_more_credits_than_usual_are_left_alone(ctx: context.Context) -> None:
-    made = await demo_account.prepare(ctx, None)
-    account = await the_account(ctx)
-    await services_credits.add(ctx, account.id, 5, None)
-    await demo_account.prepare(ctx, made)
-    assert (await the_account(ctx)).available == 10_005
 
 
 async def test_a_template_that_was_changed_stays_changed(ctx: context.Context) -> None:

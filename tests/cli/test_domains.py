@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from postroad import context
+from postroad.cli.server import domains as domain_commands
+from postroad.model.domains import domain_records
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.domains import domain_registry as domains
 from tests import dns_server
@@ -26,13 +28,6 @@ def test_a_domain_is_registered_and_proven_only_when_the_operator_says_so(instal
     assert (proven["name"], proven["verified"]) == ("example.org", True)
     assert (claimed["name"], claimed["verified"]) == ("example.net", False)
     assert installation.json("domain", "list")["domains"] == [light(proven), light(claimed)]
-
-
-def test_people_see_whether_a_domain_is_verified(installation: Installation) -> None:
-    assert installation.text("domain", "add", "a.example").splitlines()[0].endswith("): not verified")
-    assert installation.text("domain", "add", "b.example", "--verified").splitlines()[0].endswith("): verified")
-    selector = installation.json("domain", "show", "a.example")["domain"]["dkim"]["selector"]
-    assert installation.text("domain", "list").splitlines()[1].split()[1:] == ["a.example", "-", selector]
 
 
 def test_the_record_to_publish_is_shown_for_people_and_for_programs(installation: Installation) -> None:
@@ -61,13 +56,6 @@ def test_an_unregistered_or_impossible_domain_is_refused_with_a_sentence(install
     assert installation.refusal("domain", "verify", "example.org") == "example.org is not registered by this account"
     assert installation.refusal("domain", "verify", "no spaces")
     assert installation.refusal("domain", "add", "a..example").startswith("name: ")
-
-
-def test_a_domain_can_be_registered_once_and_proven_by_one_account(installation: Installation) -> None:
-    installation.text("domain", "add", "example.org", "--verified")
-    assert installation.refusal("domain", "add", "example.org").endswith("is already registered by this account")
-    installation.text("account", "create", "--name", "Other")
-    assert "verified by another account" in installation.refusal("domain", "add", "example.org", "--account", "Other")
 
 
 def test_an_operator_sees_who_has_verified_a_domain_and_revokes_it(installation: Installation) -> None:
@@ -226,11 +214,6 @@ def test_a_check_tells_the_operator_to_publish_the_zone(asking: Installation, se
     assert f"{alias['name']}. IN CNAME" in asking.text("domain", "show", "example.com")
 
 
-def test_a_check_of_nobodys_domain_is_refused(installation: Installation) -> None:
-    assert installation.refusal("domain", "check", "example.org") == "example.org is not registered by this account"
-    assert installation.refusal("domain", "warm", "example.org") == "example.org is not registered by this account"
-
-
 def test_an_operator_says_that_a_domain_is_warm_and_takes_it_back(installation: Installation) -> None:
     added = installation.json("domain", "add", "example.com")["domain"]
     assert (added["warm"], added["warmup"]["cap"]) == (False, 200)
@@ -238,3 +221,72 @@ def test_an_operator_says_that_a_domain_is_warm_and_takes_it_back(installation: 
     assert (warm["warm"], warm["warmup"]) == (True, None)
     assert "Warm-up: not required." in installation.text("domain", "show", "example.com")
     assert installation.json("domain", "warm", "example.com", "--off")["domain"] == added
+
+
+DOMAIN = {"id": "dom_1", "name": "example.com", "verified": False, "verified_by": None, "failing_since": None}
+RECORD = {
+    "purpose": "spf",
+    "name": "example.com",
+    "type": "TXT",
+    "value": "v=spf1 ~all",
+    "required": True,
+    "managed": False,
+    "state": "wrong",
+    "detail": "found a thing; add another",
+}
+
+
+def test_a_domain_says_how_it_stands() -> None:
+    assert domain_commands.status(DOMAIN) == "example.com (dom_1): not verified"
+    vouched = DOMAIN | {"verified": True, "verified_by": "operator"}
+    assert domain_commands.status(vouched) == "example.com (dom_1): verified"
+    proven = vouched | {"verified_by": "dns"}
+    assert domain_commands.status(proven) == "example.com (dom_1): verified by DNS"
+    failing = proven | {"failing_since": "1970-01-01T00:00:00.000Z"}
+    assert domain_commands.status(failing) == (
+        "example.com (dom_1): verified by DNS (DNS check failing since 1970-01-01T00:00:00.000Z)"
+    )
+    lost = failing | {"verified": False, "verified_by": None}
+    assert "no longer verified (DNS check failing" in domain_commands.status(lost)
+
+
+def test_warm_up_is_shown_in_recipients_until_it_is_over() -> None:
+    def tell(used: int, cap: int | None, tomorrow: int | None) -> str:
+        return domain_commands.warmup_text({"used": used, "cap": cap, "tomorrow": tomorrow})
+
+    grows = "The limit grows the day after you use at least half of it."
+    assert tell(5, 200, 200) == f"Warm-up: 5 of 200 recipients used today. {grows}"
+    assert tell(100, 200, 400).endswith("100 of 200 recipients used today; tomorrow the limit is 400.")
+    assert tell(60_000, 100_000, None).endswith("; tomorrow there is no limit.")
+    assert tell(5, None, None) == "Warm-up: not required."
+    assert domain_commands.warmup_text(None) == "Warm-up: not required."
+
+
+def test_records_that_are_fine_need_no_line_to_copy_in_a_check() -> None:
+    fine = RECORD | {"state": "ok"}
+    assert domain_commands.records_text([RECORD], only_incomplete=True).count("\n") == 1
+    assert domain_commands.records_text([fine], only_incomplete=True).count("\n") == 0
+    assert domain_commands.records_text([fine], only_incomplete=False).count("\n") == 1
+
+
+def test_what_the_service_does_not_know_has_no_line() -> None:
+    unknown = RECORD | {"value": None, "state": "unknown"}
+    assert domain_commands.records_text([unknown], only_incomplete=False) == "SPF: unknown. Found a thing; add another."
+
+
+def test_the_operators_own_records_are_marked() -> None:
+    managed = RECORD | {"managed": True}
+    assert domain_commands.records_text([managed], only_incomplete=True).startswith(
+        "SPF (managed by the operator): wrong. "
+    )
+
+
+def test_marks_in_a_text_do_not_end_its_string() -> None:
+    odd = RECORD | {"value": 'v=spf1 exp=a"b\\c ~all'}
+    assert domain_commands.zone_line(odd) == 'example.com. IN TXT ( "v=spf1 exp=a\\"b\\\\c ~all" )'
+
+
+def test_every_record_has_a_title_and_the_importance_that_the_model_gives_it() -> None:
+    assert domain_commands.TITLES.keys() == set(domain_records.RecordPurpose)
+    assert set(domain_commands.OLD_KEYS) == domain_records.OLD_KEYS
+    assert set(domain_commands.OPTIONAL) | domain_records.OLD_KEYS == domain_records.OPTIONAL

@@ -7,12 +7,14 @@ import socket
 import stat
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from postroad import config
+from postroad.cli.installation import init as init_command
 from tests.cli import cli_runner
 
 HOST, DOMAIN = "mail.example.com", "example.com"
@@ -71,6 +73,8 @@ def test_a_new_installation_has_settings_key_account_domain_and_owner(tmp_path: 
     assert (owner["email"], owner["role"]) == ("ada@example.com", "owner")
     (operator,) = cli_runner.Installation(file).json("operator", "list")["operators"]
     assert operator["email"] == "ada@example.com"
+    # Mail to postmaster and abuse reaches them.
+    assert (settings.operator.email, settings.operator.sender) == ("ada@example.com", "postmaster@example.com")
 
 
 def test_https_by_acme_needs_no_further_setting(tmp_path: Path) -> None:
@@ -92,13 +96,6 @@ def test_certificates_are_ordered_only_on_request_because_that_accepts_terms(tmp
     assert (settings.acme.names, settings.submission.listen) == ((), "")
     assert settings.http.trusted_proxies == ("127.0.0.1", "::1")
     assert addresses_of(settings) == {settings.http.listen, f"{ANY}:25"}
-
-
-def test_mail_to_postmaster_and_abuse_reaches_the_owner(tmp_path: Path) -> None:
-    init(tmp_path, *ANSWERS)
-    operator = config.load(tmp_path / "etc" / "postroad.toml", environment={}).operator
-    assert operator.is_reachable
-    assert (operator.email, operator.sender) == ("ada@example.com", "postmaster@example.com")
 
 
 def test_a_second_run_changes_nothing_and_prints_the_records_again(tmp_path: Path) -> None:
@@ -173,12 +170,6 @@ def test_without_a_terminal_nothing_is_asked(tmp_path: Path) -> None:
     result = cli_runner.run("init", *places(tmp_path), "--account", "Shop", given="mail.example.com\n")
     assert result.exit_code == 2
     assert "Missing --hostname, --domain, --email; without a terminal, nothing can be asked." in result.stderr
-
-
-def test_another_name_for_an_existing_installation_is_refused(tmp_path: Path) -> None:
-    init(tmp_path, *ANSWERS)
-    said = cli_runner.sentence(cli_runner.run("init", *places(tmp_path), "--hostname", "other.example.com"))
-    assert said == f"--hostname: {tmp_path}/etc/postroad.toml exists and has another value; change it there"
 
 
 def test_a_database_with_a_password_comes_from_the_environment(
@@ -285,3 +276,37 @@ def test_a_database_url_that_is_none_is_refused_with_what_to_write(
     )
     assert "7431" not in refused.stderr
     assert not (tmp_path / "etc").exists()
+
+
+CHOSEN = {"http": {"base_url": "https://mail.example.com"}, "delivery": {"hostname": "mail.example.com"}}
+SUGGESTED = {"submission": {"listen": "[::]:587", "tls_key": "/etc/postroad/tls/privkey.pem"}}
+
+
+def test_every_setting_has_its_comment() -> None:
+    assert init_command.settings_text(CHOSEN, suggested={}).partition("\n\n")[2] == (
+        "[http]\n"
+        "# Public URL of the service, without a trailing slash. Empty: http:// or https:// and the listen address.\n"
+        'base_url = "https://mail.example.com"\n'
+        "\n"
+        "[delivery]\n"
+        "# Host name sent in EHLO. Its forward and reverse DNS should match this host. Empty: the system host name.\n"
+        'hostname = "mail.example.com"\n'
+    )
+
+
+def test_what_is_suggested_is_ignored_until_its_first_character_is_removed() -> None:
+    text = init_command.settings_text(CHOSEN, suggested=SUGGESTED)
+    assert tomllib.loads(text) == CHOSEN
+    assert tomllib.loads(re.sub(r"^#(?! )", "", text, flags=re.MULTILINE)) == {**CHOSEN, **SUGGESTED}
+
+
+def test_what_is_suggested_for_a_section_that_is_there_is_in_it() -> None:
+    suggested = {"delivery": {"mx_port": 2525}}
+    text = init_command.settings_text(CHOSEN, suggested=suggested)
+    assert text.count("[delivery]") == 1
+    assert text.endswith("\n#mx_port = 2525\n")
+
+
+def test_all_settings_together_are_the_defaults() -> None:
+    sections = {name: table for name, table in config.defaults().items() if table}
+    assert tomllib.loads(init_command.settings_text(sections, suggested={})) == sections

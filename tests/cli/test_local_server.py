@@ -73,11 +73,3 @@ def test_a_login_and_an_option_come_before_the_file_of_init(
         assert cli_runner.run("messages").stderr == f"Server: {other.url}\n"
         said = cli_runner.usage_error(cli_runner.run("messages", "--account", "Shop"))
         assert said == "--account needs --data or --config; the API key decides the account of a server."
-
-
-def test_a_database_that_is_not_there_is_a_sentence(host: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
-    del host
-    monkeypatch.setenv("POSTROAD_DATABASE__URL", "sqlite:////nowhere/at/all.db")
-    result = cli_runner.run("top", "--once")
-    assert result.exit_code == 1
-    assert "the folder /nowhere/at does not exist" in result.stderr

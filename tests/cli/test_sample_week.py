@@ -1,11 +1,15 @@
 """The sample week of `postroad dev`: plausible, consistent, the same every time, written once and nowhere else."""
 
 import collections
+import contextlib
 import dataclasses
+import itertools
 import random
+import sqlite3
 import typing
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import pytest
@@ -22,6 +26,7 @@ from postroad.roles import composition
 from postroad.services import audit_log
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits, statistics
+from postroad.services.domains import dns_checks as domain_checks
 from postroad.services.domains import domain_registry as domains
 from postroad.services.messages import lookup
 from postroad.services.operations import operator_jobs
@@ -32,10 +37,27 @@ from postroad.services.webhooks import delivery_log, endpoint_settings, endpoint
 from postroad.storage.mail import templates as stored_templates
 
 COUNT = 1_400
-# Mail to addresses that were suppressed before it.
-SUPPRESSED = 10
 BUILT_IN = "http://127.0.0.1:8025/v1/inbox/webhook"
 NOW = 1_794_830_400_000_000  # Monday, 2026-11-16 12:00 UTC
+
+
+RECIPIENTS = """
+SELECT recipients.email_key, recipients.status, recipients.last_smtp_response, messages.created_at, messages.sender,
+    (SELECT MAX(started_at) FROM attempts WHERE attempts.account_id = recipients.account_id
+        AND attempts.message_id = recipients.message_id AND attempts.recipient_id = recipients.id) AS attempted_at
+FROM recipients JOIN messages ON messages.account_id = recipients.account_id AND messages.id = recipients.message_id
+"""
+
+
+class Sent(NamedTuple):
+    """A recipient of the week."""
+
+    email: str
+    status: str
+    response: str | None
+    accepted_at: int
+    sender: str
+    attempted_at: int | None
 
 
 @pytest.fixture
@@ -61,49 +83,114 @@ async def test_a_week_is_written_once_and_everything_agrees(
 ) -> None:
     await demo_account.prepare(ctx, None)
     account_id = (await demo_account.account_of(ctx)).id
-    assert await sample_week.write(ctx, folder, account_id, endpoint=BUILT_IN) is not None
+    assert await sample_week.write(ctx, folder, account_id) is not None
+    with contextlib.closing(sqlite3.connect(folder.database)) as database:
+        sent = [Sent(*row) for row in database.execute(RECIPIENTS)]
+        suppressed = dict(database.execute("SELECT email_key, created_at FROM suppressions"))
+        told = collections.Counter(event for (event,) in database.execute("SELECT event_type FROM webhook_deliveries"))
+        _check_webhooks(database, ctx.settings.webhooks.retry_seconds)
+    # The charts, the search and the bounce guard agree with what is stored.
     week = await week_of(ctx, account_id)
+    counted = collections.Counter(recipient.status for recipient in sent)
     totals = week.totals
-    assert totals.messages == COUNT + sample_week.WAITING
-    assert totals.delivered + totals.bounced + totals.failed == COUNT
+    outcomes = {status: counted[status] for status in ("delivered", "bounced", "failed")}
+    assert (totals.delivered, totals.bounced, totals.failed) == tuple(outcomes.values())
+    assert (len(sent), sum(outcomes.values()), week.queued) == (
+        COUNT + sample_week.WAITING,
+        COUNT,
+        sample_week.WAITING,
+    )
     assert min(totals.delivered, totals.bounced, totals.deferred) > 0
-    assert {one.name for one in week.providers} == {"google", "microsoft", "yahoo", "apple", "others"}
-    assert week.queued == sample_week.WAITING
+    assert {provider.name for provider in week.providers} == {"google", "microsoft", "yahoo", "apple", "others"}
+    for status in ("delivered", "bounced"):
+        found = await lookup.search(ctx, account_id, f"outcome:{status}", limit=10_000, cursor=None, examined=10_000)
+        assert len(found.messages) == counted[status]
     guard = await accounts.sending(ctx, await accounts.find(ctx, account_id))
-    assert (guard.state, guard.recipients, guard.complaints) == ("ok", COUNT - SUPPRESSED, 1)
-    assert guard.bounces > 0
+    tried = [recipient for recipient in sent if recipient.attempted_at and recipient.status in outcomes]
+    assert (guard.state, guard.recipients, guard.complaints, guard.bounces > 0) == ("ok", len(tried), 1, True)
+    # Nothing is tried after its address was suppressed.
     listed = await suppressions.page(ctx, account_id, after="", limit=100, source=None)
-    assert {"bounce", "complaint", "account", "import"} == {one.source for one in listed}
-    # What still waits has an event when it ends.
-    assert [one.url for one in await endpoints.of_account(ctx, account_id)] == [BUILT_IN]
+    assert {"bounce", "complaint", "account", "import"} == {row.source for row in listed}
+    later = [recipient for recipient in sent if recipient.accepted_at > suppressed.get(recipient.email, NOW)]
+    assert {(recipient.status, recipient.attempted_at) for recipient in later} == {("bounced", None)}
+    assert all("is on the suppression list" in (recipient.response or "") for recipient in later)
+    assert all((recipient.attempted_at or 0) <= suppressed.get(recipient.email, NOW) for recipient in sent)
+    # Every final result has its webhook.
+    (webhook,) = await endpoints.of_account(ctx, account_id)
+    counts = {f"email.{status}": number for status, number in counted.items()}
+    assert told == {event: number for event, number in counts.items() if event in webhook.events.split()}
     # Credits came before the mail that they paid for.
-    entries = await credits.ledger(ctx, account_id, None, 10_000)
-    balance = 0
-    for entry in reversed(entries):
-        balance += entry.available
-        assert balance >= 0
+    balances = itertools.accumulate(
+        entry.available for entry in reversed(await credits.ledger(ctx, account_id, None, 10_000))
+    )
+    assert min(balances) >= 0
     # Replies are explained as those of real destinations are.
-    for one in week.failures:
-        found = await lookup.details(ctx, account_id, one.message_id)
-        assert all(attempt.reason not in {"", "unknown"} for attempt in found.attempts)
-        for attempt in found.attempts:
+    for failure in week.failures:
+        details = await lookup.details(ctx, account_id, failure.message_id)
+        assert all(attempt.reason not in {"", "unknown"} for attempt in details.attempts)
+        for attempt in details.attempts:
             if attempt.smtp_code:
-                said = found.conversations[attempt.recipient_id, attempt.started_at]
+                said = details.conversations[attempt.recipient_id, attempt.started_at]
                 assert said.endswith(f"S: {attempt.smtp_code} {attempt.response}")
     # A template has a version to go back to.
     receipt = await templates.find(ctx, account_id, "receipt")
     async with ctx.store.reading() as tx:
         versions = await stored_templates.versions(tx, receipt.id, limit=10)
-    assert sorted((one.number, one.subject) for one in versions) == [
+    assert sorted((version.number, version.subject) for version in versions) == [
         (1, "Your receipt, {{number}}"),
         (2, "Your receipt for order {{number}}"),
     ]
-    report = await operator_jobs.check_consistency(ctx)
-    assert report.findings == []
+    await _check_domains(ctx, account_id, {recipient.sender.rpartition("@")[2].rstrip(">") for recipient in sent})
+    assert (await operator_jobs.check_consistency(ctx)).findings == []
     logged = await audit_log.page(ctx, account_id, before=None, limit=200)
     assert await sample_week.write(ctx, folder, account_id) is None
     assert await week_of(ctx, account_id) == week
     assert await audit_log.page(ctx, account_id, before=None, limit=200) == logged
+
+
+async def _check_domains(ctx: context.Context, account_id: str, senders: set[str]) -> None:
+    """Domains are as their checks say, and only verified ones send."""
+    known = await domains.of_account(ctx, account_id)
+    verified = {domain.name for domain in known if domain.verified_at is not None}
+    assert {domain.name for domain in known} - verified == {"outlet.example"}
+    assert senders <= verified
+    for domain in known:
+        if domain.name == demo_account.DOMAIN:
+            continue
+        records = await domain_checks.records(ctx, domain)
+        states = {shown.record.purpose.value: shown.state.value for shown in records}
+        assert (states["dkim"] == "ok") == (domain.name in verified)
+        for shown in records:
+            assert shown.checked_at is not None, (domain.name, shown.record.purpose)
+            assert shown.detail != ""
+            # In development nothing checks by itself.
+            assert "automatically" not in shown.detail
+
+
+def _check_webhooks(database: sqlite3.Connection, schedule: Sequence[int]) -> None:
+    """Webhooks were attempted by the schedule, at an endpoint that can say so."""
+    deliveries = database.execute(
+        "SELECT id, url, state, attempt_count, created_at, ended_at FROM webhook_deliveries"
+    ).fetchall()
+    states = collections.Counter(state for _, _, state, *_ in deliveries)
+    assert set(states) == {"succeeded", "failed"}
+    assert states["failed"] < states["succeeded"] / 20
+    # The built-in endpoint of development has only ever replied 204.
+    assert {url for _, url, *_ in deliveries} == {"https://shop.example/hooks/postroad"}
+    attempts = collections.defaultdict(list)
+    for delivery_id, *attempt in database.execute(
+        "SELECT delivery_id, number, started_at, duration, status_code FROM webhook_attempts ORDER BY number"
+    ):
+        attempts[delivery_id].append(attempt)
+    for delivery_id, _, state, attempt_count, created_at, ended_at in deliveries:
+        made = attempts[delivery_id]
+        assert [number for number, *_ in made] == list(range(1, attempt_count + 1))
+        assert [code for *_, code in made] == ([500] * (len(schedule) + 1) if state == "failed" else [200])
+        assert created_at < made[0][1]
+        _, started_at, duration, _ = made[-1]
+        assert started_at + duration == ended_at <= NOW
+        for (_, before, took, _), (_, after, *_), wait in zip(made, made[1:], schedule, strict=False):
+            assert wait * times.SECOND <= after - before - took < 1.5 * wait * times.SECOND
 
 
 async def test_a_week_leaves_what_a_person_has_made_as_it_is(

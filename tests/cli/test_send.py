@@ -4,7 +4,6 @@ import email
 import email.policy
 import json
 import shlex
-from collections.abc import Iterator
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
@@ -30,14 +29,6 @@ def content(shop: Installation, sent: dict[str, Any]) -> EmailMessage:
     account_id = shop.json("account", "show", "Shop")["account"]["id"]
     raw = shop.ask(lambda ctx: messages.raw(ctx, account_id, sent["message"]["id"]))
     return email.message_from_bytes(raw, policy=email.policy.default)
-
-
-def test_a_message_is_queued_and_the_output_says_so(shop: Installation) -> None:
-    said = shop.text("send", *HELLO)
-    assert said.startswith("em_")
-    assert said.endswith(" is queued, for 1 recipient.\n")
-    (waiting,) = shop.json("queue", "list")["recipients"]
-    assert waiting["email"] == "ada@example.net"
 
 
 def test_everything_that_a_message_can_have_is_in_it(shop: Installation, tmp_path: Path) -> None:
@@ -103,20 +94,6 @@ def test_an_option_of_a_wrong_form_is_a_usage_error_and_nothing_is_queued(
     assert shop.json("queue", "list")["recipients"] == []
 
 
-@pytest.mark.parametrize(
-    "words, sentence",
-    [
-        (("--to", "bob@"), "to[1]: "),
-        (("--account", "Nobody"), "account 'Nobody' does not exist"),
-    ],
-)
-def test_a_mistake_is_reported_in_a_sentence_and_nothing_is_queued(
-    shop: Installation, words: tuple[str, ...], sentence: str
-) -> None:
-    assert shop.refusal("send", *HELLO, *words).startswith(sentence)
-    assert shop.json("queue", "list")["recipients"] == []
-
-
 def test_a_file_that_is_too_large_or_cannot_be_read_is_refused(shop: Installation, tmp_path: Path) -> None:
     large = tmp_path / "large.bin"
     with large.open("wb") as file:
@@ -149,38 +126,3 @@ def test_without_a_service_the_wait_ends_with_the_right_question(shop: Installat
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
     assert lines[1:] == ["ada@example.net: queued", "No attempt within 1 s; check that the service is running."]
-
-
-@pytest.fixture
-def dev(tmp_path: Path) -> Iterator[Path]:
-    """The data folder of a running `postroad dev`."""
-    handover = tmp_path / ".postroad" / "dev.json"
-    with cli_runner.Service("dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0", folder=tmp_path) as service:
-        service.wait_for(lambda: handover.exists() or None, what="dev.json")
-        yield handover.parent
-        assert service.stop()[0] == 0
-
-
-def test_with_a_service_the_wait_ends_with_the_result_of_each_recipient(dev: Path) -> None:
-    words = ("send", *HELLO, "--to", "bounce@example.net", "--wait", "50", "--data", str(dev))
-    result = cli_runner.run(*words)
-    assert result.exit_code == 0, result.output
-    delivered, bounced = result.stdout.splitlines()[1:]
-    assert delivered.startswith("ada@example.net: delivered, 250 ")
-    assert bounced.startswith("bounce@example.net: bounced, 550 ")
-    shown = json.loads(cli_runner.run(*words[:-4], "--wait", "50", "--json", "--data", str(dev)).stdout)["message"]
-    assert [one["status"] for one in shown["recipients"]] == ["delivered", "bounced"]
-
-
-def test_a_deferred_recipient_is_not_final_and_the_exit_code_says_so(dev: Path) -> None:
-    result = cli_runner.run(
-        *("send", "--from", "shop@example.com", "--to", "fail@example.net", "--subject", "Hello", "--text", "Hi"),
-        *("--wait", "2", "--data", str(dev)),
-    )
-    assert result.exit_code == 1
-    queued, recipient, hint = result.stdout.splitlines()
-    assert recipient.startswith("fail@example.net: ")
-    message_id = queued.partition(" ")[0]
-    command = f"postroad show {message_id} --data {shlex.quote(str(dev))}"
-    assert hint == f"Not final after 2 s; '{command}' shows more."
-    assert cli_runner.run(*shlex.split(command)[1:]).stdout.startswith(f"{message_id}: ")

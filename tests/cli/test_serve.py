@@ -3,6 +3,8 @@
 import json
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx
@@ -145,19 +147,6 @@ def test_a_missing_or_weak_key_is_refused(tmp_path: Path, key: str) -> None:
     assert not (tmp_path / "postroad.db").exists()
 
 
-def test_without_any_settings_it_says_what_is_missing(tmp_path: Path) -> None:
-    code, stdout, stderr = cli_runner.finish(cli_runner.start("serve", folder=tmp_path))
-    assert (code, stdout) == (1, "")
-    assert stderr.startswith("Error: security.secret_key: missing or too weak")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_unknown_role_is_a_wrong_use(local: Installation) -> None:
-    result = local.run("serve", "--role", "cook")
-    assert result.exit_code == 2
-    assert "'cook' is not one of 'api', 'delivery', 'inbound', 'maintenance'" in result.stderr
-
-
 def test_a_password_of_an_upstream_that_cannot_be_read_is_refused(local: Installation) -> None:
     upstream = 'name = "ses"\nhost = "smtp.example.com"\nusername = "shop"\npassword_file = "absent"\n'
     local.file.write_text(f"{local.file.read_text()}[[upstreams]]\n{upstream}")
@@ -204,3 +193,16 @@ def test_settings_can_come_from_the_environment_alone(tmp_path: Path) -> None:
     with Service("serve", folder=tmp_path, environment=environment) as service:
         host, port = address(service)
         assert httpx.get(f"http://{host}:{port}/healthz").status_code == 200
+
+
+SETTLED = """
+import gc, sys
+from postroad.cli.installation import serve
+serve.tune_interpreter()
+print(gc.isenabled(), gc.get_threshold()[0], gc.get_freeze_count() > 1000, sys.getswitchinterval())
+"""
+
+
+def test_a_settled_process_still_collects_but_less_often_and_not_what_was_imported() -> None:
+    printed = subprocess.run([sys.executable, "-c", SETTLED], capture_output=True, text=True, check=True).stdout
+    assert printed.split() == ["True", "20000", "True", "0.0005"]

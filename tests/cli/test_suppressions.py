@@ -1,54 +1,18 @@
-"""`postroad suppression`."""
+"""`postroad suppression`, on the host and with a real server; and `domain check` with one."""
 
 from pathlib import Path
 
 import pytest
 
+from postroad.cli.framework import server_command
+from postroad.cli.server import suppressions
 from postroad.services.suppressions import suppression_csv
-from postroad.services.suppressions import suppression_list as suppressions
 from postroad.storage.mail import suppressions as stored
+from tests.cli import cli_runner, server_runner
 from tests.cli.cli_runner import Installation
+from tests.cli.server_runner import Server, home, remote, server
 
-
-def test_an_address_is_put_on_the_list_shown_and_taken_off(installation: Installation) -> None:
-    assert installation.text("suppression", "list") == "The suppression list is empty.\n"
-    said = installation.text("suppression", "add", "Ada@Example.NET", "--reason", "asked to be left alone")
-    assert said == "ada@example.net is suppressed: asked to be left alone\n"
-    (one,) = installation.json("suppression", "list")["suppressions"]
-    assert (one["email"], one["source"], one["message_id"]) == ("ada@example.net", "operator", None)
-    titles, row = installation.text("suppression", "list").splitlines()
-    assert titles.split() == ["ADDRESS", "SINCE", "SOURCE", "REASON"]
-    assert row.split() == ["ada@example.net", one["created_at"], "operator", "asked", "to", "be", "left", "alone"]
-    assert installation.text("suppression", "remove", "ADA@example.net").startswith(
-        "ada@example.net is no longer suppressed"
-    )
-    assert installation.json("suppression", "list") == {"suppressions": [], "next_after": None}
-
-
-def test_an_operator_takes_off_who_has_complained(installation: Installation) -> None:
-    account_id = installation.json("account", "list")["accounts"][0]["id"]
-    source = stored.Source.COMPLAINT
-    installation.ask(lambda ctx: suppressions.add(ctx, account_id, "ada@example.net", reason="abuse", source=source))
-    assert installation.text("suppression", "remove", "ada@example.net").startswith(
-        "ada@example.net is no longer suppressed"
-    )
-
-
-def test_the_list_comes_in_parts(installation: Installation) -> None:
-    for name in ("c", "a", "b"):
-        installation.text("suppression", "add", f"{name}@example.net")
-    page = installation.json("suppression", "list", "--after", "a@example.net", "--limit", "1")
-    assert [one["email"] for one in page["suppressions"]] == ["b@example.net"]
-    assert page["next_after"] == "b@example.net"
-    assert installation.text("suppression", "list", "--limit", "2").endswith("More rows: --after b@example.net\n")
-
-
-def test_the_list_can_be_of_one_source(installation: Installation, tmp_path: Path) -> None:
-    (tmp_path / "list.csv").write_text("b@example.net\n")
-    installation.text("suppression", "add", "a@example.net")
-    installation.text("suppression", "import", str(tmp_path / "list.csv"))
-    found = installation.json("suppression", "list", "--source", "import")["suppressions"]
-    assert [(one["email"], one["source"], one["smtp_code"]) for one in found] == [("b@example.net", "import", None)]
+__all__ = ["home", "remote", "server"]
 
 
 def test_a_file_goes_out_and_comes_in_again(installation: Installation, tmp_path: Path) -> None:
@@ -88,7 +52,45 @@ def test_a_file_that_cannot_be_read_or_written_is_reported(installation: Install
     assert (wrong.exit_code, "--json requires a FILE" in wrong.stderr) == (2, True)
 
 
-def test_what_cannot_be_done_is_refused_with_a_sentence(installation: Installation) -> None:
-    refused = installation.refusal("suppression", "remove", "ada@example.net")
-    assert refused == "the address is not on the suppression list of this account"
-    assert installation.refusal("suppression", "add", "ada@").startswith("email: 'ada@' is not an email address")
+def test_addresses_are_added_listed_page_by_page_and_removed(remote: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_command, "PAGE", 2)
+    assert server_runner.text("suppression", "list") == "The suppression list is empty.\n"
+    for name in "abcde":
+        said = server_runner.text("suppression", "add", f"{name}@Example.net", "--reason", "asked for it")
+        assert said == f"{name}@example.net is suppressed: asked for it\n"
+    listed = server_runner.data("suppression", "list", "--limit", "3")
+    assert [one["email"] for one in listed["suppressions"]] == ["a@example.net", "b@example.net", "c@example.net"]
+    assert listed["next_after"] == "c@example.net"
+    rest = server_runner.text("suppression", "list", "--after", "c@example.net", "--source", "account")
+    assert [line.split()[0] for line in rest.splitlines()] == ["ADDRESS", "d@example.net", "e@example.net"]
+    said = server_runner.text("suppression", "remove", "a@example.net")
+    assert said == "a@example.net is no longer suppressed.\n"
+    # The same command on the installation sees the same list.
+    local = cli_runner.run("suppression", "list", "--data", str(remote.data), "--json", "--url", remote.url)
+    assert "--data and --url cannot be combined" in local.stderr
+    monkeypatch.delenv("POSTROAD_URL")
+    assert "b@example.net" in server_runner.text("suppression", "list", "--data", str(remote.data))
+
+
+def test_an_address_that_is_not_there_or_none_is_an_error(remote: Server) -> None:
+    del remote
+    gone = cli_runner.run("suppression", "remove", "nobody@example.net")
+    assert "not" in server_runner.refusal(gone, exit_code=1)
+    none = cli_runner.run("suppression", "add", "nobody")
+    assert server_runner.refusal(none, exit_code=1).startswith("email: ")
+
+
+def test_the_sources_are_those_of_the_store() -> None:
+    assert tuple(stored.Source) == suppressions.SOURCES
+
+
+def test_a_domain_is_checked_and_the_exit_code_says_whether_it_is_complete(remote: Server) -> None:
+    del remote
+    result = cli_runner.run("domain", "check", "Example.com.")
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("example.com (dom_")
+    assert lines[0].endswith("): verified")
+    assert lines[3].startswith("DKIM: ")
+    said = server_runner.refusal(cli_runner.run("domain", "check", "other.example"), exit_code=1)
+    assert said == "other.example is not registered by this account"

@@ -11,7 +11,7 @@ import pytest
 from postroad.cli.framework import server_command
 from postroad.cli.server import top
 from postroad.network.http import api_client
-from tests.cli import cli_runner, scripted_server, server_runner
+from tests.cli import cli_runner, server_runner
 from tests.cli.server_runner import Server, home, server
 
 __all__ = ["home", "server"]
@@ -47,14 +47,6 @@ def test_a_key_without_the_scope_ends_it(server: Server, home: Path, monkeypatch
     monkeypatch.setenv("POSTROAD_API_KEY", server.key)
     said = server_runner.refusal(cli_runner.run("top", "--once", "--url", server.url), exit_code=3)
     assert "does not have the scope 'operator'" in said
-
-
-def test_a_server_that_is_not_there_is_an_error(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    del home
-    monkeypatch.setenv("POSTROAD_API_KEY", "pr_live_a")
-    with scripted_server.answering(b"{}", status=200) as gone:
-        pass
-    assert "cannot be reached" in server_runner.refusal(cli_runner.run("top", "--url", gone.url), exit_code=4)
 
 
 def test_a_process_prints_lines_at_once_and_ends_well_with_ctrl_c(server: Server, home: Path) -> None:
@@ -151,18 +143,6 @@ def test_the_screen_shows_what_is_worst_first_and_obeys_nothing_in_foreign_text(
     assert "2 min (silent)" in shown
     assert "d3.example" not in shown
     assert "\x1b" not in shown
-
-
-def test_in_80_columns_the_queue_and_the_version_are_whole(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("LINES", "60")
-    scripted.queue = numbers("00:00")
-    states = scripted.queue["states"]
-    scripted.queue |= {"states": dict.fromkeys(states, 99_999)}
-    lines = top._drawn(top.Reader(scripted).read(), "http://127.0.0.1:1", is_screen=True).splitlines()
-    assert any(line.endswith("held 99,999") for line in lines)
-    (process,) = [line for line in lines if line.startswith("mail1 ")]
-    assert process.split()[:3] == ["mail1", "7", "0.1.0.dev903"]
 
 
 def test_on_a_terminal_the_screen_fits_and_is_drawn_again(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:

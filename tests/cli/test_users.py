@@ -1,4 +1,4 @@
-"""`postroad user` and `postroad token`."""
+"""`postroad user`, `token`, `operator` and `sso`."""
 
 import re
 
@@ -6,7 +6,9 @@ import pytest
 
 from postroad import context, errors
 from postroad.model.people import callers
-from postroad.services.people import api_keys, authentication, credentials, logins, password_links
+from postroad.services.accounts import account_registry as accounts_registry
+from postroad.services.domains import domain_registry
+from postroad.services.people import api_keys, authentication, credentials, logins, password_links, sso_connections
 from postroad.services.people import users as account_users
 from postroad.storage.people import users
 from tests import contexts
@@ -51,44 +53,10 @@ def test_a_password_that_was_given_is_taken_and_not_repeated(installation: Insta
     assert log_in(installation, "jo@example.com", PASSWORD).user.email == "jo@example.com"
 
 
-def test_a_password_that_is_too_short_or_too_long_is_refused(installation: Installation) -> None:
-    for given in ("", "\n", "short\n", "x" * 2000):
-        sentence = installation.refusal("user", "create", "jo@example.com", "--password-stdin", given=given)
-        assert sentence.startswith("password: ")
-    assert installation.json("user", "list") == {"users": []}
-
-
-def test_an_email_is_an_address_and_belongs_to_one_user(installation: Installation) -> None:
+def test_a_new_password_is_generated_or_given(installation: Installation) -> None:
     installation.text("user", "create", "jo@example.com")
-    assert "already" in installation.refusal("user", "create", "JO@example.com")
-    assert installation.refusal("user", "create", "jo").startswith("email: ")
-
-
-def test_an_unknown_role_is_a_wrong_use(installation: Installation) -> None:
-    assert installation.run("user", "create", "jo@example.com", "--role", "king").exit_code == 2
-
-
-def test_a_list_never_shows_a_password_or_its_hash(installation: Installation) -> None:
-    password = installation.json("user", "create", "jo@example.com")["user"]["password"]
-    for printed in (installation.text("user", "list"), installation.text("user", "list", "--json")):
-        assert "jo@example.com" in printed
-        assert password not in printed
-        assert "argon2" not in printed
-
-
-def test_a_new_password_replaces_the_old_one_and_ends_its_sessions(installation: Installation) -> None:
-    old = installation.json("user", "create", "jo@example.com")["user"]["password"]
-    session = log_in(installation, "jo@example.com", old)
-    new = installation.json("user", "password", "Jo@Example.com")["user"]["password"]
-    assert log_in(installation, "jo@example.com", new).user.email == "jo@example.com"
-    with pytest.raises(errors.Unauthorized):
-        log_in(installation, "jo@example.com", old)
-    with pytest.raises(errors.Unauthorized):
-        authenticated(installation, session.token)
-
-
-def test_a_new_password_can_be_given(installation: Installation) -> None:
-    installation.text("user", "create", "jo@example.com")
+    generated = installation.json("user", "password", "Jo@Example.com")["user"]["password"]
+    assert log_in(installation, "jo@example.com", generated).user.email == "jo@example.com"
     installation.text("user", "password", "jo@example.com", "--password-stdin", given=f"{PASSWORD}\r\n")
     assert log_in(installation, "jo@example.com", PASSWORD).user.email == "jo@example.com"
 
@@ -248,3 +216,50 @@ def test_remove_lists_revoked_secrets(installation: Installation) -> None:
     for listed in (installation.text("apikey", "list"), installation.text("credential", "list")):
         assert "removed user" in listed
         assert "usr_" not in listed
+
+
+def test_a_user_becomes_an_operator_and_is_one_no_longer(installation: Installation) -> None:
+    installation.text("user", "create", "jo@example.com")
+    assert installation.text("operator", "list") == "There are no operators.\n"
+    added = installation.text("operator", "add", "Jo@Example.com")
+    assert re.fullmatch(r"jo@example\.com of account acc_\w+ is an operator\.\n", added)
+    (listed,) = installation.json("operator", "list")["operators"]
+    assert (listed["email"], listed["enabled"]) == ("jo@example.com", True)
+    assert "jo@example.com" in installation.text("operator", "list")
+    assert installation.text("operator", "remove", "jo@example.com") == "jo@example.com is no longer an operator.\n"
+    assert installation.json("operator", "list") == {"operators": []}
+
+
+def test_who_is_no_operator_is_refused_with_a_sentence(installation: Installation) -> None:
+    expected = "user 'jo@example.com' does not exist; create or invite the user first"
+    assert installation.refusal("operator", "add", "jo@example.com") == expected
+    assert installation.refusal("operator", "remove", "jo@example.com") == "'jo@example.com' is not an operator"
+
+
+async def connect(ctx: context.Context) -> str:
+    """An account that nobody can log in to without its provider."""
+    account = await accounts_registry.create(ctx, "Corner")
+    await domain_registry.add(ctx, account.id, "corp.example", verified=True)
+    draft = sso_connections.Draft(
+        issuer="https://login.corp.example",
+        client_id="postroad",
+        client_secret="hush",
+        domains=["corp.example"],
+        groups={},
+    )
+    await sso_connections.save(ctx, account.id, draft)
+    return account.id
+
+
+def test_the_single_sign_on_of_an_account_is_shown_without_its_secret_and_removed(installation: Installation) -> None:
+    account_id = installation.ask(connect)
+    named = ("--account", account_id)
+    expected = "https://login.corp.example for corp.example; passwords are on.\n"
+    assert installation.text("sso", "show", *named) == expected
+    shown = installation.json("sso", "show", *named)["sso"]
+    assert (shown["issuer"], shown["domains"]) == ("https://login.corp.example", ["corp.example"])
+    assert shown["redirect_uri"].endswith(f"/sso/{account_id}/callback")
+    assert "hush" not in str(shown)
+    assert installation.text("sso", "remove", *named) == "Single sign-on of Corner is removed.\n"
+    for verb in ("show", "remove"):
+        assert installation.refusal("sso", verb, *named) == "this account has no single sign-on"

@@ -127,10 +127,3 @@ def test_bad_input_is_refused(remote: Server, words: list[str], code: int, said:
     del remote
     result = cli_runner.run("webhook", "listen", *words)
     assert (result.exit_code, said in result.stderr) == (code, True), result.output
-
-
-def test_the_error_names_the_missing_scope(remote: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("POSTROAD_API_KEY", remote.key_with("read"))
-    assert "does not have the scope 'webhooks'" in server_runner.refusal(
-        cli_runner.run("webhook", "listen"), exit_code=3
-    )

@@ -16,9 +16,11 @@ import pytest
 
 from postroad.model.events import events
 from postroad.protocol.signatures import webhook_signature
-from tests.cli import cli_runner
+from tests.cli import cli_runner, server_runner
 from tests.cli.cli_runner import Service
+from tests.cli.server_runner import Server, server
 
+__all__ = ["server"]
 SECRET = "whsec_of_the_tests"
 VARIABLE = "POSTROAD_WEBHOOK_SECRET"
 PING = events.ping("evt_1", created_at=0)
@@ -147,90 +149,58 @@ def test_a_secret_and_a_folder_are_not_given_together(tmp_path: Path) -> None:
     assert "--data and --secret cannot be combined" in result.stderr
 
 
-def test_a_folder_that_is_none_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    assert "is not a data folder" in cli_runner.sentence(cli_runner.run("webhook", "listen", "--data", str(tmp_path)))
+def api(server: Server, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    answer = httpx.request(method, f"{server.url}{path}", json=body, headers={"Authorization": f"Bearer {server.key}"})
+    assert answer.is_success, answer.text
+    return answer.json() if answer.content else {}
 
 
-@dataclass(frozen=True, slots=True)
-class Dev:
-    """A running `postroad dev`, and its API."""
-
-    data: Path
-    base_url: str
-    token: str
-
-    def api(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        headers = {"Authorization": f"Bearer {self.token}"}
-        answer = httpx.request(method, f"{self.base_url}{path}", json=body, headers=headers)
-        assert answer.is_success, answer.text
-        shown: dict[str, Any] = answer.json() if answer.content else {}
-        return shown
-
-    def send(self, recipient: str) -> None:
-        words = ("--from", "shop@example.com", "--to", recipient, "--subject", "Hello", "--text", "Hi")
-        assert cli_runner.run("send", *words, "--data", str(self.data)).exit_code == 0
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
-    folder = tmp_path_factory.mktemp("dev")
-    file = folder / ".postroad" / "dev.json"
-    with Service("dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0", folder=folder) as service:
-        reported = json.loads(service.wait_for(lambda: file.read_text() if file.exists() else None, what="dev.json"))
-        login = httpx.post(f"{reported['base_url']}/v1/auth/login", json=reported["login"]).json()
-        yield Dev(file.parent, reported["base_url"], login["token"])
-        assert service.stop()[0] == 0
+def send(server: Server, recipient: str) -> None:
+    words = ("--from", "shop@example.com", "--to", recipient, "--subject", "Hello", "--text", "Hi")
+    server_runner.text("send", *words, "--data", str(server.data))
 
 
 @pytest.fixture
-def dev(running: Dev) -> Iterator[Dev]:
+def dev(server: Server) -> Iterator[Server]:
     """A service that these tests share; its account has no webhook when a test begins."""
-    yield running
-    running.api("DELETE", "/v1/webhook")
+    yield server
+    api(server, "DELETE", "/v1/webhook")
 
 
-def test_beside_dev_it_shows_signed_events_and_leaves_a_disabled_endpoint(dev: Dev, tmp_path: Path) -> None:
+def test_beside_dev_it_shows_signed_events_and_leaves_a_disabled_endpoint(dev: Server, tmp_path: Path) -> None:
     with listen(tmp_path / "listener", "--data", str(dev.data)) as service:
         listener = listening(service)
-        dev.send("ada@example.net")
+        send(dev, "ada@example.net")
         assert re.search(r"  email\.delivered  ada@example\.net  250  evt_\w+  verified$", listener.line())
-        dev.send("bounce@example.net")
+        send(dev, "bounce@example.net")
         assert re.search(r"  email\.bounced    bounce@example\.net  550  evt_\w+  verified$", listener.line())
-        assert dev.api("GET", "/v1/webhook")["webhook"]["url"] == listener.url
-        dev.api("POST", "/v1/webhook/rotate-secret")
-        assert dev.api("POST", "/v1/webhook/ping")["delivery"]["status"] == "succeeded"
+        assert api(dev, "GET", "/v1/webhook")["webhook"]["url"] == listener.url
+        api(dev, "POST", "/v1/webhook/rotate-secret")
+        assert api(dev, "POST", "/v1/webhook/ping")["delivery"]["status"] == "succeeded"
         assert listener.line().endswith("  verified")
         assert service.stop(signal.SIGINT)[0] == 0
         assert listener.unread == ""
         assert listener.said.endswith("The webhook of the demo account is disabled; its log is kept.\n")
-    left = dev.api("GET", "/v1/webhook")["webhook"]
+    left = api(dev, "GET", "/v1/webhook")["webhook"]
     assert (left["url"], left["enabled"]) == (listener.url, False)
 
 
-def test_beside_dev_a_status_lets_one_watch_the_retries(dev: Dev, tmp_path: Path) -> None:
-    with listen(tmp_path / "listener", "--status", "500", "--data", str(dev.data)) as service:
-        listener = listening(service)
-        dev.send("ada@example.net")
-        assert listener.line().endswith("  verified  responded 500")
-        assert listener.line().endswith("  verified  duplicate  responded 500")
-
-
-def test_an_endpoint_that_was_there_is_put_back_as_it_was(dev: Dev, tmp_path: Path) -> None:
+def test_an_endpoint_that_was_there_is_put_back_as_it_was(dev: Server, tmp_path: Path) -> None:
     before = {"url": "http://127.0.0.1:9/mine", "events": ["email.failed"], "enabled": True}
-    dev.api("PUT", "/v1/webhook", before)
+    api(dev, "PUT", "/v1/webhook", before)
     with listen(tmp_path / "listener", "--data", str(dev.data)) as service:
         listener = listening(service)
-        pointed = dev.api("GET", "/v1/webhook")["webhook"]
+        pointed = api(dev, "GET", "/v1/webhook")["webhook"]
         assert (pointed["url"], len(pointed["events"])) == (listener.url, 3)
         assert service.stop(signal.SIGINT)[0] == 0
         assert listener.said.endswith("is restored.\n")
-    assert before.items() <= dev.api("GET", "/v1/webhook")["webhook"].items()
+    assert before.items() <= api(dev, "GET", "/v1/webhook")["webhook"].items()
 
 
-def test_an_endpoint_that_was_changed_meanwhile_is_left_alone(dev: Dev, tmp_path: Path) -> None:
+def test_an_endpoint_that_was_changed_meanwhile_is_left_alone(dev: Server, tmp_path: Path) -> None:
     with listen(tmp_path / "listener", "--data", str(dev.data)) as service:
         listener = listening(service)
-        dev.api("PUT", "/v1/webhook", {"url": "http://127.0.0.1:9/changed"})
+        api(dev, "PUT", "/v1/webhook", {"url": "http://127.0.0.1:9/changed"})
         assert service.stop(signal.SIGINT)[0] == 0
         assert "was changed by someone else" in listener.said
-    assert dev.api("GET", "/v1/webhook")["webhook"]["enabled"]
+    assert api(dev, "GET", "/v1/webhook")["webhook"]["enabled"]
