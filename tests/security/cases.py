@@ -1,7 +1,7 @@
 """Where each security case of the listeners, identities, contents, templates and tenants is proven: case, words, tests.
 
-Cases with the letters A, B, C, F and I stand in the modules that are named after webhooks, submission and previews. A
-case that was shown elsewhere before it had a test here is not repeated: the table says where. `test_cases.py` holds it
+Cases with the letters A, C, F and I stand in the modules that are named after webhooks, submission and previews. A
+case that is shown where it is decided is not repeated here: the table says where. `test_cases.py` holds it
 against the tests that there are, so that none is lost when one is renamed, moved or taken away.
 """
 
@@ -18,7 +18,51 @@ class Case:
     tests: Mapping[str, tuple[str, ...]]
 
 
+GUARD: Final = "network/http/test_guarded_client.py"
+ANSWERS: Final = "network/http/test_guarded_client_responses.py"
+
 CASES: Final[Mapping[str, Case]] = {
+    # The sender of webhooks.
+    "B1": Case(
+        "A rebound name is connected where it was checked, and nowhere else.",
+        {GUARD: ("test_a_rebound_name_is_only_connected_where_it_was_checked",)},
+    ),
+    "B2": Case(
+        "One private address among public ones blocks them all.",
+        {GUARD: ("test_one_private_address_of_a_name_blocks_it",)},
+    ),
+    "B3": Case("A redirect is not followed.", {ANSWERS: ("test_a_redirect_is_not_followed",)}),
+    "B4": Case(
+        "An attempt ends after five seconds, whatever is slow.",
+        {ANSWERS: ("test_a_slow_endpoint_has_five_seconds_for_everything",)},
+    ),
+    "B5": Case(
+        "Of a body without end two kilobytes are kept, and the connection is closed.",
+        {ANSWERS: ("test_of_an_endless_body_the_first_2_kilobytes_are_read",)},
+    ),
+    "B7": Case(
+        "What is no response fails the attempt, and the sender goes on.",
+        {ANSWERS: ("test_what_is_no_response_fails_the_attempt",)},
+    ),
+    "B8": Case(
+        "An endpoint that does not prove who it is gets nothing.",
+        {ANSWERS: ("test_an_endpoint_with_a_wrong_certificate_is_sent_nothing",)},
+    ),
+    "B10": Case(
+        "Nothing that customers or destinations write becomes a header of the request.",
+        {"security/test_webhook_sender.py": ("test_b10_what_customers_and_destinations_write_stays_inside_the_body",)},
+    ),
+    "B11": Case(
+        "The body of a response is kept as text, cut between characters, and shown as JSON.",
+        {
+            ANSWERS: ("test_a_body_is_kept_as_text_of_whole_characters",),
+            "security/test_webhook_sender.py": ("test_b11_a_body_is_kept_as_text_and_shown_as_json",),
+        },
+    ),
+    "B13": Case(
+        "Any 2xx is a success, and no answer stretches the schedule.",
+        {"security/test_webhook_sender.py": ("test_b13_any_2xx_is_success_and_nothing_stretches_the_schedule",)},
+    ),
     # The HTTP listener.
     "D1": Case(
         "One key is one message, though fifty send it at once; every rule of keys holds.",

@@ -5,8 +5,8 @@ a test knows of a delivery is what `GET /v1/webhook/deliveries` says.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 import httpx
@@ -32,28 +32,6 @@ HEAD: Final = b"HTTP/1.1 200 OK\r\n"
 BROKEN: Final = webhook_server.ok(500, b"broken")
 
 Delivery = dict[str, Any]
-
-
-@dataclass(slots=True)
-class RepeatingResponse:
-    """Says something, and then the same again, for ever or so many times; counts what it could get rid of."""
-
-    first: bytes
-    again: bytes
-    pause: float = 0
-    times: int = 10**12
-    sent: int = field(default=0, init=False)
-
-    async def __call__(self, _: webhook_server.ReceivedRequest) -> AsyncIterator[bytes]:
-        return self._pieces()
-
-    async def _pieces(self) -> AsyncIterator[bytes]:
-        yield self.first
-        while self.times:
-            self.times -= 1
-            yield self.again
-            self.sent += len(self.again)
-            await asyncio.sleep(self.pause)
 
 
 @dataclass(frozen=True, slots=True)
