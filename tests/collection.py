@@ -92,11 +92,11 @@ LONG_ONLY: Final = (
     # `tests/browser/test_preview.py`.
     "tests/security/test_previews.py::test_hostile_html_does_nothing[as in the dashboard]",
     *(
-        f"tests/reliability/test_frontends.py::test_a_{what}[postgres]"
+        f"tests/reliability/test_frontends.py::test_{what}]"
         for what in (
-            "killed_frontend_ends_the_service_which_logs_it",
-            "message_of_ten_mebibytes_is_handed_over_whole",
-            "signal_to_the_whole_group_stops_it_in_order",
+            "a_message_of_ten_mebibytes_is_handed_over_whole[postgres",
+            "however_it_ends_under_load_nothing_is_lost_and_nobody_is_left_behind[postgres-frontend killed",
+            "however_it_ends_under_load_nothing_is_lost_and_nobody_is_left_behind[postgres-group asked to stop",
         )
     ),
     (

@@ -12,7 +12,7 @@ from typing import Final
 from tests.chaos import failovers, fault_injection, networks
 from tests.postgres_pair import Pair
 from tests.postgres_server import PostgresServer
-from tests.reliability.test_kill import CrashingServer
+from tests.reliability.crashable_stores import CrashingServer
 
 # How long a server that was shut down is away: its clients have to wait for it.
 AWAY_SECONDS: Final = 1.0

@@ -4,7 +4,13 @@ import pytest
 
 from postroad.model.bounces import disposition
 from postroad.model.mail import simulated_outcomes
-from postroad.model.mail.simulated_outcomes import ProviderBehaviour, SimulatedProvider
+from postroad.model.mail.simulated_outcomes import (
+    REFUSALS,
+    ProviderBehaviour,
+    SimulatedOutcome,
+    SimulatedProvider,
+    outcome_of,
+)
 from postroad.protocol.smtp import values
 
 DELIVERED, BOUNCED, RETRY = (
@@ -93,3 +99,36 @@ def test_an_attempt_names_its_host_and_how_long_it_takes() -> None:
 def test_a_behaviour_of_a_later_version_is_not_played() -> None:
     assert simulated_outcomes.provider_attempt("google/asleep", attempts=0) is None
     assert simulated_outcomes.provider_attempt("", attempts=0) is None
+
+
+# The prefix of the local part chooses the simulated outcome.
+
+
+@pytest.mark.parametrize(
+    "address, outcome",
+    [
+        ("bounce@example.net", SimulatedOutcome.BOUNCE),
+        ("Bounced-17@example.net", SimulatedOutcome.BOUNCE),
+        ("blocked+x@example.net", SimulatedOutcome.BLOCKED),
+        ("defer@example.net", SimulatedOutcome.DEFER),
+        ("DEFER2@example.net", SimulatedOutcome.DEFER),
+        ("fail@example.net", SimulatedOutcome.FAIL),
+        ("slow@example.net", SimulatedOutcome.SLOW),
+        ("drop@example.net", SimulatedOutcome.DROP),
+        ("jo@example.net", SimulatedOutcome.DELIVER),
+        ("jo.bounce@example.net", SimulatedOutcome.DELIVER),
+        ("jo@bounce.example", SimulatedOutcome.DELIVER),
+        ("block@example.net", SimulatedOutcome.DELIVER),
+        ("postmaster", SimulatedOutcome.DELIVER),
+    ],
+)
+def test_the_beginning_of_the_local_part_decides(address: str, outcome: SimulatedOutcome) -> None:
+    assert outcome_of(address) is outcome
+
+
+def test_the_codes_are_those_that_the_documentation_promises() -> None:
+    assert {outcome: (reply.code, reply.enhanced) for outcome, reply in REFUSALS.items()} == {
+        SimulatedOutcome.BOUNCE: (550, "5.1.1"),
+        SimulatedOutcome.BLOCKED: (550, "5.7.1"),
+        SimulatedOutcome.FAIL: (451, "4.3.0"),
+    }

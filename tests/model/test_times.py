@@ -2,11 +2,14 @@
 
 import contextlib
 import datetime as dt
+import zoneinfo
+from dataclasses import dataclass
 
 import hypothesis
 import pytest
 from hypothesis import strategies
 
+from postroad import errors
 from postroad.model.units import times
 
 SECOND = 1_000_000
@@ -104,3 +107,192 @@ def test_reading_undoes_writing_up_to_a_millisecond(moment: dt.datetime) -> None
 def test_no_text_is_more_than_refused(text: str) -> None:
     with contextlib.suppress(ValueError):
         assert times.parse(text) >= 0
+
+
+# Spans of time and places in a row, as people say them.
+
+
+@pytest.mark.parametrize(
+    "seconds, text",
+    [
+        (0, "0 s"),
+        (0.9, "0 s"),
+        (119, "119 s"),
+        (120, "2 min"),
+        (7_199, "119 min"),
+        (7_200, "2 h"),
+        (172_799, "47 h"),
+        (172_800, "2 d"),
+        (86_400 * 400, "400 d"),
+        (-5, "0 s"),
+    ],
+)
+def test_a_span_is_reported_in_one_unit_rounded_down(seconds: float, text: str) -> None:
+    assert times.format_duration(int(seconds * SECOND)) == text
+
+
+@pytest.mark.parametrize("seconds, text", [(240, "in 4 min"), (0.5, "now"), (-0.5, "now"), (-7_200, "2 h ago")])
+def test_a_time_is_ahead_now_or_past(seconds: float, text: str) -> None:
+    assert times.relative_time(int((1_000_000 + seconds) * SECOND), now=1_000_000 * SECOND) == text
+
+
+@pytest.mark.parametrize(
+    "number, text",
+    [
+        (1, "1st"),
+        (2, "2nd"),
+        (3, "3rd"),
+        (4, "4th"),
+        (11, "11th"),
+        (12, "12th"),
+        (13, "13th"),
+        (21, "21st"),
+        (112, "112th"),
+    ],
+)
+def test_a_place_in_a_row_has_its_ending(number: int, text: str) -> None:
+    assert times.ordinal(number) == text
+
+
+# Local times of people.
+
+
+BERLIN = zoneinfo.ZoneInfo("Europe/Berlin")
+
+
+def at(text: str) -> int:
+    return times.parse(text)
+
+
+def test_a_local_time_is_the_moment_that_the_zone_says() -> None:
+    midnight = dt.datetime(2026, 11, 1)  # noqa: DTZ001 - a local time
+    assert times.moment_of(midnight, dt.UTC) == at("2026-11-01T00:00:00Z")
+    assert times.moment_of(midnight, BERLIN) == at("2026-10-31T23:00:00Z")
+    assert times.moment_of(midnight, zoneinfo.ZoneInfo("Asia/Kolkata")) == at("2026-10-31T18:30:00Z")
+
+
+def test_a_skipped_time_is_after_the_change_and_a_double_one_the_first() -> None:
+    skipped, double = dt.datetime(2026, 3, 29, 2, 30), dt.datetime(2026, 10, 25, 2, 30)  # noqa: DTZ001 - local times
+    assert times.moment_of(skipped, BERLIN) == at("2026-03-29T01:30:00Z")
+    assert times.moment_of(double, BERLIN) == at("2026-10-25T00:30:00Z")
+
+
+def test_the_ends_of_the_calendar_are_no_errors() -> None:
+    first = dt.datetime(1, 1, 1)  # noqa: DTZ001 - a local time
+    assert times.moment_of(first, zoneinfo.ZoneInfo("Pacific/Kiritimati")) == 0
+    last = dt.datetime(9999, 12, 31, 23, 59)  # noqa: DTZ001 - a local time
+    assert times.moment_of(last, zoneinfo.ZoneInfo("America/Los_Angeles")) > at("9999-12-31T23:59:00Z")
+
+
+def test_a_local_time_says_how_far_it_is_from_utc() -> None:
+    summer = times.local(at("2026-07-01T10:00:00Z"), BERLIN)
+    assert (summer.hour, times.offset_text(summer)) == (12, "UTC+02:00")
+    nepal = times.local(at("2026-07-01T10:00:00Z"), zoneinfo.ZoneInfo("Asia/Kathmandu"))
+    assert times.offset_text(nepal) == "UTC+05:45"
+
+
+def test_names_are_those_of_the_database() -> None:
+    assert times.check_time_zone("Asia/Calcutta") == "Asia/Calcutta"  # an old name, which browsers still say
+    for name in ("", "Europe/Nowhere", "../etc/passwd", "/etc/localtime", "europe/berlin\0"):
+        with pytest.raises(errors.InvalidRequest, match="time_zone: unknown"):
+            times.check_time_zone(name)
+        assert times.time_zone_named(name) is times.UTC
+    assert times.time_zone_named(None) is times.UTC
+    assert times.time_zone_choices()[0] == "UTC"
+    assert {"Europe/Berlin", "America/New_York"} <= set(times.time_zone_choices())
+
+
+# The public form of a record has the named fields in order, and its times as text.
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    id: str
+    secret: str
+    warm: int
+    created_at: int
+    failing_since: int | None
+
+
+RECORD = Record("dom_1", "hidden", 1, 1_769_860_800_000_000, None)
+
+
+def test_only_the_named_fields_are_shown_in_their_order() -> None:
+    shown = times.wire_fields(RECORD, ("created_at", "id", "failing_since"))
+    assert list(shown.items()) == [
+        ("created_at", "2026-01-31T12:00:00.000Z"),
+        ("id", "dom_1"),
+        ("failing_since", None),
+    ]
+
+
+def test_a_changed_field_stands_at_its_place_and_may_be_missing_from_the_record() -> None:
+    shown = times.wire_fields(RECORD, ("id", "warm", "reason"), warm=True, reason="new")
+    assert list(shown.items()) == [("id", "dom_1"), ("warm", True), ("reason", "new")]
+
+
+def test_a_field_may_have_any_name() -> None:
+    assert times.wire_fields(RECORD, ("names", "record"), names=["a.example"], record=1) == {
+        "names": ["a.example"],
+        "record": 1,
+    }
+
+
+# Leases by a wall clock that is set forwards, backwards, or only runs.
+
+
+LEASE = 60 * times.SECOND
+NOON = 1_800_000_000 * times.SECOND
+HOUR = times.HOUR
+
+
+def reading(clock: times.LeaseClock, seconds: float, *, jump: int = 0) -> int:
+    """What is decided so many seconds after noon, with a clock that jumped; relative to noon."""
+    return clock.expired_before(now=NOON + round(seconds * times.SECOND) + jump, monotonic=1000 + seconds) - NOON
+
+
+def test_a_clock_that_only_runs_is_believed() -> None:
+    clock = times.LeaseClock(LEASE)
+    assert [reading(clock, seconds) for seconds in (0, 1, 100, 100_000)] == [
+        seconds * times.SECOND for seconds in (0, 1, 100, 100_000)
+    ]
+
+
+def test_a_jump_forwards_is_believed_after_a_lease_and_time_goes_on_meanwhile() -> None:
+    clock = times.LeaseClock(LEASE)
+    reading(clock, 0)
+    assert reading(clock, 1, jump=HOUR) == 1 * times.SECOND
+    assert reading(clock, 60.9, jump=HOUR) == round(60.9 * times.SECOND)
+    assert reading(clock, 61, jump=HOUR) == 61 * times.SECOND + HOUR
+    assert reading(clock, 62, jump=HOUR) == 62 * times.SECOND + HOUR
+
+
+def test_a_second_jump_does_not_begin_the_wait_anew() -> None:
+    clock = times.LeaseClock(LEASE)
+    reading(clock, 0)
+    reading(clock, 1, jump=HOUR)
+    assert reading(clock, 30, jump=2 * HOUR) == 30 * times.SECOND
+    assert reading(clock, 61, jump=2 * HOUR) == 61 * times.SECOND + 2 * HOUR
+
+
+def test_a_jump_backwards_is_believed_at_once_and_its_correction_waited_out() -> None:
+    clock = times.LeaseClock(LEASE)
+    reading(clock, 0)
+    assert reading(clock, 1, jump=-HOUR) == 1 * times.SECOND - HOUR
+    assert reading(clock, 2) == 2 * times.SECOND - HOUR
+    assert reading(clock, 62) == 62 * times.SECOND
+
+
+def test_a_clock_that_is_mended_soon_was_never_believed() -> None:
+    clock = times.LeaseClock(LEASE)
+    reading(clock, 0)
+    reading(clock, 1, jump=HOUR)
+    assert reading(clock, 2) == 2 * times.SECOND
+    # The next jump is a new one.
+    assert reading(clock, 61, jump=HOUR) == 61 * times.SECOND
+
+
+def test_what_a_clock_gains_little_by_little_is_believed() -> None:
+    clock = times.LeaseClock(LEASE)
+    for step in range(10):
+        assert reading(clock, step, jump=step * times.SECOND) == 2 * step * times.SECOND

@@ -200,7 +200,7 @@ REFUSED = {
     ],
 }
 
-# What a literal, or an answer of DNS, must not be; every range is in test_special_addresses.py.
+# What a literal, or an answer of DNS, must not be; every range is in test_destinations.py.
 SPECIAL = [
     *("127.0.0.1", "0.0.0.0", "10.0.0.1", "192.168.1.1", "172.16.0.1", "169.254.169.254", "100.64.0.1", "198.18.0.1"),
     *("240.0.0.1", "224.0.0.1", "255.255.255.255", "192.0.2.1", "::", "::1", "::ffff:127.0.0.1", "::ffff:a9fe:a9fe"),
@@ -229,6 +229,22 @@ def test_everything_else_is_refused_with_its_reason(why: str, url: str) -> None:
         destinations.parse_webhook_url(url, PUBLIC)
     assert why in refusal.value.message
     assert refusal.value.message.isprintable()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("https://hooks.example.org:443@127.0.0.1/", "https://hooks.example.org\\@127.0.0.1/", "https:127.0.0.1/"),
+        *("https://127.0.0.1\\@hooks.example.org/", "https://127.0.0.1;@hooks.example.org/", "https:///127.0.0.1/"),
+        *("https://127.0.0.1%2ehooks.example.org/", "https://127.0.0.1%00.hooks.example.org/", "https://loc%61lhost/"),
+        *("https://１２７.０.０.１/", "https://127.0.0.1./", "https://127.0.0.1../", "https://localhost\u200b/"),
+        *("https://[::1%lo]/", "https://[0:0:0:0:0:0:0:1]/", "https://[::ffff:7f00:1]/", "https://[2001::f5ff:fffe]/"),
+        *("https://[::ffff:0:127.0.0.1]/", "https://[64:ff9b:1::7f00:1]/", "https://a.svc.cluster.local/"),
+    ],
+)
+def test_no_disguise_leads_inside(url: str) -> None:
+    with pytest.raises(errors.InvalidRequest, match=r"^url: "):
+        destinations.parse_webhook_url(url, PUBLIC)
 
 
 @pytest.mark.parametrize("address", SPECIAL)

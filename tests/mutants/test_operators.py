@@ -64,7 +64,7 @@ def test_a_mutant_has_its_line_and_differs_in_one_place() -> None:
 def test_a_module_is_covered_by_its_own_tests_and_then_by_those_around_it() -> None:
     own, others = campaign.stages(campaign.SOURCE / "model" / "delivery" / "retry.py")
     assert [file.name for file in own] == ["test_retry.py"]
-    assert "test_breaker.py" in {file.name for file in others}
+    assert "test_adaptive_rate.py" in {file.name for file in others}
     (users,) = campaign.stages(campaign.SOURCE / "model" / "people" / "grants.py")
     assert campaign.TESTS / "services" / "people" / "test_grants.py" in users
 

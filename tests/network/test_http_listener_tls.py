@@ -7,30 +7,10 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-import trustme
 
 from postroad.network.http import http_messages, http_server
 from tests import raw_http
 from tests.network.test_http_listener import refuse
-
-
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-@pytest.fixture(scope="module")
-def server_tls(authority: trustme.CA) -> ssl.SSLContext:
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    return context
-
-
-@pytest.fixture(scope="module")
-def client_tls(authority: trustme.CA) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    authority.configure_trust(context)
-    return context
 
 
 async def scheme(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401 - as ASGI has it

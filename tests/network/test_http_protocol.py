@@ -391,12 +391,6 @@ async def test_an_offer_to_upgrade_may_end_the_connection() -> None:
         assert await connection.rest() == b""
 
 
-async def test_pipelined_requests_are_answered_in_order() -> None:
-    async with served() as server, raw_http.connect(server.address) as connection:
-        await connection.send(b"".join(get(f"/{number}") for number in range(10)))
-        assert [(await connection.response()).body for _ in range(10)] == [b"GET /%d 0" % n for n in range(10)]
-
-
 async def test_while_draining_the_last_response_of_a_connection_says_that_it_ends() -> None:
     async with served() as server, raw_http.connect(server.address) as kept:
         async with raw_http.connect(server.address) as pipelined:

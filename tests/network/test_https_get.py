@@ -46,18 +46,6 @@ async def test_a_response_is_complete_when_it_says_so_and_not_when_the_connectio
         assert await get(server) == https_get.Response(200, "text/plain", b"body")
 
 
-async def test_chunks_are_joined() -> None:
-    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
-    async with answering(chunked) as server:
-        assert await get(server) == https_get.Response(200, "", b"abcde")
-
-
-async def test_an_interim_response_is_overheard() -> None:
-    early = b"HTTP/1.1 103 Early Hints\r\nContent-Type: text/html\r\n\r\n"
-    async with answering(early + response(b"body")) as server:
-        assert await get(server) == https_get.Response(200, "text/plain", b"body")
-
-
 async def test_a_redirect_is_not_followed() -> None:
     redirect = response(b"", "Location: https://example.org/", status="301 Moved Permanently")
     async with answering(redirect) as server:

@@ -5,7 +5,6 @@ import asyncio
 import dns.resolver
 import pytest
 
-from postroad import config
 from postroad.model.delivery import tls_policy
 from postroad.network.dns import resolver
 from tests import dns_server
@@ -223,26 +222,6 @@ async def test_who_stops_waiting_leaves_nothing_behind() -> None:
         with server.holding(), pytest.raises(TimeoutError):
             await asyncio.wait_for(asking.mx("example.org"), 0.05)
         assert isinstance(await asking.mx("example.org"), resolver.Answer)
-
-
-@pytest.mark.parametrize(
-    "text, server",
-    [
-        ("192.0.2.1", "Do53:192.0.2.1@53"),
-        ("192.0.2.1:5353", "Do53:192.0.2.1@5353"),
-        ("2001:db8::1", "Do53:2001:db8::1@53"),
-        ("[2001:db8::1]:5353", "Do53:2001:db8::1@5353"),
-    ],
-)
-async def test_a_server_is_an_address_with_or_without_a_port(text: str, server: str) -> None:
-    (asked,) = resolver.Resolver([text])._queries._resolver.nameservers
-    assert str(asked) == server
-
-
-@pytest.mark.parametrize("text", ["dns.example:53", "192.0.2.1:port", "", "https://dns.example/query"])
-async def test_anything_else_is_an_error_that_names_the_setting(text: str) -> None:
-    with pytest.raises(config.ConfigError, match=r"delivery\.resolvers"):
-        resolver.Resolver([text])
 
 
 async def test_without_a_configuration_of_the_system_this_host_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,32 +87,6 @@ async def test_a_server_without_pipelining_is_never_spoken_to_out_of_turn() -> N
         assert peer.verbs() == ["EHLO", "MAIL"]
 
 
-async def test_a_server_that_knows_only_helo_is_served() -> None:
-    async with smtp_peers.serving({"EHLO": "502 5.5.1 what?"}) as peer, connected(peer) as connection:
-        await connection.deliver(ENVELOPE)
-        assert peer.verbs() == ["EHLO", "HELO", "MAIL", "RCPT", "RCPT", "DATA", "CONTENT"]
-        assert peer.transactions[0].mail == "MAIL FROM:<a@example.com>"
-
-
-async def test_a_transaction_that_was_left_open_is_reset_before_the_next() -> None:
-    script: Script = {"RCPT": ["550 5.1.1 no", "550 5.1.1 no", "250 ok"], "DATA": ["554 5.5.1 no", "354 go on"]}
-    async with smtp_peers.serving(script) as peer, connected(peer) as connection:
-        refused = await connection.deliver(ENVELOPE)
-        assert [result.stage for result in refused] == [Stage.RECIPIENT] * 2
-        taken = await connection.deliver(ENVELOPE)
-        assert [result.stage for result in taken] == [Stage.CONTENT] * 2
-        assert peer.verbs().count("RSET") == 1
-
-
-async def test_each_recipient_has_its_own_result() -> None:
-    script: Script = {"RCPT": lambda line: "550 5.1.1 no" if "<b@" in line else "250 ok"}
-    async with smtp_peers.serving(script) as peer, connected(peer) as connection:
-        refused, taken = await connection.deliver(ENVELOPE)
-        assert refused == RecipientResult(Stage.RECIPIENT, values.Reply(550, "no", "5.1.1"))
-        assert taken.stage is Stage.CONTENT
-        assert peer.transactions[0].recipients == ["RCPT TO:<c@example.org>"]
-
-
 async def test_what_cannot_be_sent_costs_the_server_nothing() -> None:
     async with smtp_peers.serving(extensions=("SIZE 10",)) as peer, connected(peer) as connection:
         (result, _) = await connection.deliver(ENVELOPE)
@@ -156,11 +130,6 @@ async def test_a_tarpit_wins_no_time_with_single_octets() -> None:
         assert result == RecipientResult(
             Stage.MAIL, cause=values.Cause.REPLY_TIMED_OUT, detail="the destination did not answer in time"
         )
-
-
-async def test_a_slow_answer_that_comes_in_time_is_an_answer() -> None:
-    async with smtp_peers.serving({"MAIL": Drip("250 ok", 0.001)}) as peer, connected(peer) as connection:
-        assert (await connection.deliver(ENVELOPE))[0].stage is Stage.CONTENT
 
 
 @pytest.mark.parametrize("verb", ["MAIL", "RCPT", "DATA", "CONTENT"])

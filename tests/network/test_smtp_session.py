@@ -11,7 +11,6 @@ import ssl
 
 import aiosmtplib
 import pytest
-import trustme
 
 from postroad.network.smtp import content_spool, smtp_server
 from postroad.protocol.smtp import server_commands, server_events, values
@@ -20,25 +19,6 @@ from tests.network.recording_listener import TIMEOUT_SECONDS, TRANSACTION, Gate,
 
 SMALL = b"Subject: x\r\n\r\nHello\r\n.\r\n"
 MESSAGE = b"Subject: x\r\n\r\nHello\r\n.\r\n..\r\n"
-
-
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-@pytest.fixture(scope="module")
-def server_tls(authority: trustme.CA) -> ssl.SSLContext:
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("localhost", "127.0.0.1").configure_cert(context)
-    return context
-
-
-@pytest.fixture(scope="module")
-def client_tls(authority: trustme.CA) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    authority.configure_trust(context)
-    return context
 
 
 async def test_the_client_of_the_standard_library_sends_and_gets_the_bytes_through() -> None:
@@ -108,14 +88,6 @@ async def test_a_client_that_cannot_shake_hands_is_let_go(server_tls: ssl.SSLCon
             assert (await client.reply()).startswith(b"220 ")
         await server.listener.stop(grace_seconds=30)
         assert server.kept.problems == []
-
-
-async def test_commands_injected_before_tls_are_never_obeyed(server_tls: ssl.SSLContext) -> None:
-    features = server_events.Features("mx.example.test", 1000, starttls=True)
-    async with running(features, tls=lambda: server_tls) as server, connect(server.address) as client:
-        await client.ask(b"EHLO x\r\n", replies=2)
-        await client.send(b"STARTTLS\r\nRSET\r\n")
-        assert (await client.rest()).startswith(b"421 ")
 
 
 async def test_answers_that_take_their_time_come_in_order() -> None:

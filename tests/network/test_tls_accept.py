@@ -7,7 +7,6 @@ import ssl
 from typing import cast
 
 import pytest
-import trustme
 
 from postroad.network.smtp import smtp_server
 from postroad.network.tls import server_tls as tls_accept
@@ -21,25 +20,6 @@ from tests.network.recording_listener import (
     connect,
     running,
 )
-
-
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-@pytest.fixture(scope="module")
-def server_tls(authority: trustme.CA) -> ssl.SSLContext:
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    return context
-
-
-@pytest.fixture(scope="module")
-def client_tls(authority: trustme.CA) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    authority.configure_trust(context)
-    return context
 
 
 async def banner(server: RunningListener, tls: ssl.SSLContext) -> bytes:

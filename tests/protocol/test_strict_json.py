@@ -218,11 +218,6 @@ def test_the_quick_way_for_plain_objects_takes_nothing_that_the_other_way_refuse
         assert strict_json._read_any(raw) == nested
 
 
-def test_a_plain_object_takes_the_quick_way() -> None:
-    raw = b'{"from": "a@example.com", "to": ["b@example.net"], "text": "say \\"yes\\"", "cc": null}'
-    assert strict_json.read_plain(raw) == strict_json._read_any(raw)
-
-
 def test_a_plain_object_of_100_kilobytes_takes_the_quick_way(monkeypatch: pytest.MonkeyPatch) -> None:
     value = {"from": "a@example.com", "to": ["b@example.net"], "html": "<p>long</p>\n" * 8_000}
     monkeypatch.delattr(strict_json, "_read_any")

@@ -1,6 +1,8 @@
 """Signatures of webhooks, against the shared vectors and against the verifier of Stripe, whose scheme it is."""
 
 import base64
+import hashlib
+import hmac
 import json
 import types
 from pathlib import Path
@@ -73,6 +75,12 @@ def test_the_vectors_describe_themselves() -> None:
     for vector in VECTORS:
         assert vector["body"] is None or vector["body"].encode() == base64.b64decode(vector["body_base64"])
         assert vector["tolerance"] == 300
+    # A verifier that compares what is there is tried with a signature that is empty, begins right, or goes on.
+    good = VECTORS[0]["header"].partition("v1=")
+    headers = {"".join((*good[:2], value)) for value in ("", good[2][0], good[2][:-1], f"{good[2]}0")}
+    assert {vector["header"]: vector["valid"] for vector in VECTORS if vector["header"] in headers} == dict.fromkeys(
+        headers, False
+    )
 
 
 def test_the_first_vector_is_what_we_send() -> None:
@@ -123,3 +131,38 @@ def test_what_is_signed_is_trusted_and_whatever_differs_in_one_bit_is_not(
 @given(st.text(st.sampled_from("tv1=,0 aé")), st.binary())
 def test_no_header_makes_it_fail(header: str, body: bytes) -> None:
     assert webhook_signature.why_refused(header, body, secret=SECRET, now=NOW) is not None
+
+
+# The signature of Standard Webhooks, by the specification's example and by hand.
+
+
+def test_the_example_of_the_specification_is_signed_alike() -> None:
+    headers = webhook_signature.standard_headers(
+        ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
+        b'{"test": 2432232314}',
+        event_id="msg_p5jXN8AQM9LWM0D4loKWxJek",
+        timestamp=1614265330,
+    )
+    assert headers == (
+        ("webhook-id", "msg_p5jXN8AQM9LWM0D4loKWxJek"),
+        ("webhook-timestamp", "1614265330"),
+        ("webhook-signature", "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="),
+    )
+
+
+def test_every_secret_signs_newest_first() -> None:
+    secrets = ["whsec_" + "a" * 43, "whsec_" + "b" * 43]
+    value = dict(webhook_signature.standard_headers(secrets, b"\xff", event_id="evt_1", timestamp=7))[
+        "webhook-signature"
+    ]
+    keys = [base64.b64decode("a" * 43 + "="), base64.b64decode("b" * 43 + "=")]
+    assert value.split(" ") == [
+        "v1," + base64.b64encode(hmac.new(key, b"evt_1.7.\xff", hashlib.sha256).digest()).decode() for key in keys
+    ]
+
+
+@pytest.mark.parametrize("length", [40, 42, 43, 44])
+def test_a_secret_is_base64_with_or_without_its_padding(length: int) -> None:
+    text = "Zm9v" * 10 + "Zm9v"[: length - 40]
+    padded = text + "=" * (-len(text) % 4)
+    assert webhook_signature.standard_key("whsec_" + text) == base64.b64decode(padded)

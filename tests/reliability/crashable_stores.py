@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import resource
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,7 +20,7 @@ import asyncpg
 from postroad import config, context
 from postroad.roles import composition
 from postroad.storage.engine import open_store, postgres, sqlite, store
-from tests import clean_databases, contexts
+from tests import clean_databases, contexts, postgres_server
 from tests.reliability import faults
 
 # Small, so that a run meets it: a request a second in the long run.
@@ -90,6 +91,18 @@ class CrashHarness:
     async def close(self) -> None:
         await self.process.stop()
         await self.engine.close()
+
+
+class CrashingServer(postgres_server.PostgresServer):
+    """A database server that can be ended without a chance to tidy up; its next start repairs what it finds."""
+
+    def crash(self) -> None:
+        assert self._server is not None
+        assert self._guard is not None
+        self._server.send_signal(signal.SIGQUIT)  # PostgreSQL's "immediate" shutdown
+        self._server.wait(TIMEOUT_SECONDS)
+        self._guard.communicate(b"stopped\n", timeout=TIMEOUT_SECONDS)
+        self._server = self._guard = None
 
 
 class Engine(Protocol):

@@ -16,6 +16,7 @@ from typing import Any, cast
 from postroad import errors
 from postroad.model.units import identifiers
 from postroad.storage.engine import store
+from tests.reliability import profile
 
 # The query, or the table.
 INSERT_MESSAGES = ("messages.insert", "messages")
@@ -27,6 +28,19 @@ class Moment(StrEnum):
     BEFORE = "before the commit"
     DURING = "during the commit"
     AFTER = "after the commit"
+
+
+def failures(statements: int) -> list[tuple[Moment, int, float]]:
+    """Before each of so many statements, and with each share of the commit written: when a store can fail."""
+    return [
+        *((Moment.BEFORE, count, 0.0) for count in range(statements)),
+        *((Moment.DURING, 0, share) for share in profile.shares()),
+    ]
+
+
+def deaths(statements: int) -> list[tuple[Moment, int, float]]:
+    """The same, and after the commit: when a process can die."""
+    return [*failures(statements), (Moment.AFTER, 0, 0.0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,7 @@ from typing import Final
 
 from tests.browser.skip_report import skip
 from tests.postgres_server import TIMEOUT_SECONDS
-from tests.reliability import disks
-from tests.reliability.test_kill import CrashingServer
+from tests.reliability import crashable_stores, disks
 
 # A new server takes 40 MB; then come our tables, and one more piece of the server's log.
 SIZE: Final = "96m"
@@ -27,7 +26,7 @@ NEXT_PIECE: Final = "SELECT pg_logical_emit_message(false, 'test', 'something to
 MAX_PIECES: Final = 10
 
 
-class SmallDiskServer(CrashingServer):
+class SmallDiskServer(crashable_stores.CrashingServer):
     """The server, and its disk."""
 
     _holder: subprocess.Popen[bytes] | None = None

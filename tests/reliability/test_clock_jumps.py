@@ -203,16 +203,6 @@ async def test_a_revocation_takes_effect_and_users_can_log_in(url: str, jump: in
             await authentication.authenticate_password(ctx, credential.username, password, client_address=here)
 
 
-@JUMPS
-async def test_a_key_that_was_used_is_answered_as_before(url: str, jump: int) -> None:
-    clock = contexts.Clock()
-    async with delivery_harness.open_harness(url, {}, clock=clock) as harness:
-        first = await accepted_mail.accept(harness.ctx, harness.account_id, key="key")
-        clock.pass_seconds(jump)
-        assert await accepted_mail.accept(harness.ctx, harness.account_id, key="key") == first
-        assert await harness.statuses() == {"queued": 1}
-
-
 async def test_a_moment_ago_is_not_an_hour_from_now(url: str) -> None:
     clock = contexts.Clock()
     async with delivery_harness.open_harness(url, {}, clock=clock) as harness:

@@ -9,12 +9,11 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from tests.reliability import crashable_stores, model, profile, system_under_test
+from tests.reliability import crashable_stores, faults, model, profile, system_under_test
 from tests.reliability.faults import Moment
 
 # More statements than the accepting transaction has: the last ones come before its commit.
-STATEMENTS = range(11)
-SHARES = profile.shares()
+STATEMENTS = 11
 # Longer than what a page of a file has left: it needs room that a full disk has not.
 WORDS = 4000
 
@@ -48,60 +47,36 @@ async def check(system: system_under_test.SystemUnderTest, requests: list[system
     system.clock.pass_seconds(60)
 
 
-async def test_a_death_before_the_commit_leaves_nothing(system: system_under_test.SystemUnderTest) -> None:
-    for count in STATEMENTS:
-        requests = await two(system, count)
+async def test_a_death_keeps_all_or_nothing_and_the_key_replays_the_answer(
+    system: system_under_test.SystemUnderTest,
+) -> None:
+    for number, (moment, count, share) in enumerate(faults.deaths(STATEMENTS)):
+        requests = await two(system, number)
         before = set(system.books.messages)
-        fault = system.engine.death(system.processes[0], Moment.BEFORE, statements=count, share=0)
+        fault = system.engine.death(system.processes[0], moment, statements=count, share=share)
         await system.send_and_die(requests, fault)
-        assert set(system.books.messages) == before
+        made = len(set(system.books.messages) - before)
+        assert made in {Moment.BEFORE: {0}, Moment.DURING: {0, 2}, Moment.AFTER: {2}}[moment]
         await check(system, requests)
     assert system.seen["death before the commit, nothing"] > 1
-
-
-async def test_a_death_during_the_commit_leaves_all_of_it_or_nothing(system: system_under_test.SystemUnderTest) -> None:
-    for number, share in enumerate(SHARES):
-        requests = await two(system, number)
-        fault = system.engine.death(system.processes[0], Moment.DURING, statements=0, share=share)
-        await system.send_and_die(requests, fault)
-        await check(system, requests)
-    seen = system.seen["death during the commit, all"] + system.seen["death during the commit, nothing"]
-    assert seen == len(SHARES)
-
-
-async def test_a_death_after_the_commit_leaves_answers_to_replay(system: system_under_test.SystemUnderTest) -> None:
-    requests = await two(system, 0)
-    before = set(system.books.messages)
-    fault = system.engine.death(system.processes[0], Moment.AFTER, statements=0, share=0)
-    await system.send_and_die(requests, fault)
-    made = set(system.books.messages) - before
-    assert len(made) == 2
-    await check(system, requests)
-    assert set(system.books.messages) == before | made
+    assert struck(system, "death during the commit") == len(profile.shares())
     assert system.seen["death after the commit, all"] == 1
 
 
-async def test_a_store_that_fails_before_the_commit_keeps_nothing_and_works_again(
+async def test_a_store_that_fails_keeps_all_or_nothing_and_works_again(
     system: system_under_test.SystemUnderTest,
 ) -> None:
-    for count in STATEMENTS:
-        requests = await two(system, count)
-        fault = system.engine.trouble(system.processes[0], Moment.BEFORE, statements=count, share=0)
+    for number, (moment, count, share) in enumerate(faults.failures(STATEMENTS)):
+        requests = await two(system, number)
+        fault = system.engine.trouble(system.processes[0], moment, statements=count, share=share)
         await system.send_in_trouble(requests, fault)
         await check(system, requests)
     assert system.seen[model.AWAY] > 2
+    assert struck(system, "trouble during the commit") == len(profile.shares())
 
 
-async def test_a_store_that_fails_during_the_commit_keeps_all_of_it_or_nothing(
-    system: system_under_test.SystemUnderTest,
-) -> None:
-    for number, share in enumerate(SHARES):
-        requests = await two(system, number)
-        fault = system.engine.trouble(system.processes[0], Moment.DURING, statements=0, share=share)
-        await system.send_in_trouble(requests, fault)
-        await check(system, requests)
-    seen = system.seen["trouble during the commit, all"] + system.seen["trouble during the commit, nothing"]
-    assert seen == len(SHARES)
+def struck(system: system_under_test.SystemUnderTest, what: str) -> int:
+    return system.seen[f"{what}, all"] + system.seen[f"{what}, nothing"]
 
 
 @pytest.mark.parametrize("moment", list(Moment))

@@ -19,12 +19,11 @@ from postroad.storage.engine import store
 from postroad.storage.mail import attempts, queue
 from tests import contexts
 from tests.delivery import bulk_queue
-from tests.reliability import crashable_stores, delivery_harness, faults, profile
+from tests.reliability import crashable_stores, delivery_harness, faults
 from tests.reliability.faults import Moment
 
 # More statements than the recording transaction has: the last ones come before its commit.
-STATEMENTS = range(12)
-SHARES = profile.shares()
+STATEMENTS = 12
 # The verdicts of recipients; the last one has expired.
 VERDICTS = (
     disposition.Verdict.DELIVERED,
@@ -144,34 +143,17 @@ async def crash_harness(make_engine: Callable[[], crashable_stores.Engine]) -> A
     await opened.close()
 
 
-async def test_a_death_before_the_commit_records_nothing(crash_harness: CrashHarness) -> None:
-    for count in STATEMENTS:
+async def test_a_death_at_any_moment_records_all_or_nothing(crash_harness: CrashHarness) -> None:
+    for moment, count, share in faults.deaths(STATEMENTS):
         ended = await crash_harness.sent()
-        fault = crash_harness.engine.death(crash_harness.process, Moment.BEFORE, statements=count, share=0)
-        assert not await crash_harness.record_and_die(fault, ended)
+        fault = crash_harness.engine.death(crash_harness.process, moment, statements=count, share=share)
+        is_recorded = await crash_harness.record_and_die(fault, ended)
+        assert moment is Moment.DURING or is_recorded == (moment is Moment.AFTER)
         await crash_harness.take_over(ended)
-
-
-async def test_a_death_during_the_commit_records_all_or_nothing(crash_harness: CrashHarness) -> None:
-    for share in SHARES:
-        ended = await crash_harness.sent()
-        fault = crash_harness.engine.death(crash_harness.process, Moment.DURING, statements=0, share=share)
-        await crash_harness.record_and_die(fault, ended)
-        await crash_harness.take_over(ended)
-
-
-async def test_a_death_after_the_commit_has_recorded_everything(crash_harness: CrashHarness) -> None:
-    ended = await crash_harness.sent()
-    fault = crash_harness.engine.death(crash_harness.process, Moment.AFTER, statements=0, share=0)
-    assert await crash_harness.record_and_die(fault, ended)
-    await crash_harness.take_over(ended)
 
 
 async def test_a_store_that_fails_meanwhile_is_retried_and_records_once(crash_harness: CrashHarness) -> None:
-    for moment, count, share in (
-        *((Moment.BEFORE, c, 0.0) for c in STATEMENTS),
-        *((Moment.DURING, 0, s) for s in SHARES),
-    ):
+    for moment, count, share in faults.failures(STATEMENTS):
         ended = await crash_harness.sent()
         fault = crash_harness.engine.trouble(crash_harness.process, moment, statements=count, share=share)
         crash_harness.process.store.expect(fault)

@@ -74,32 +74,28 @@ async def test_a_kill_before_the_claim_leaves_ready_rows(url: str, tmp_path: Pat
 
 
 @SQLITE
-async def test_a_kill_before_and_during_the_connection_costs_no_second_copy(url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "point, count, doubts",
+    [(Point.BANNER, 3, 0), (Point.DATA, 1, 0), (Point.CONTENT, 1, 1)],
+    ids=["connecting", "before the final dot", "after the final dot"],
+)
+async def test_a_kill_in_a_session_costs_a_second_copy_only_after_the_final_dot(
+    url: str, tmp_path: Path, point: Point, count: int, doubts: int
+) -> None:
     async with sinks.running() as sink, running_scenario(tmp_path, url, sink, pool_connections=1) as (service, harness):
-        sink.hold(Point.BANNER)
-        addresses = await harness.send(3)
-        # One is being connected, and the others are claimed and wait for its connection.
-        await sink.waiting(Point.BANNER)
-        await harness.held(3)
+        sink.hold(point)
+        addresses = await harness.send(count)
+        # Of several, one is being connected, and the others are claimed and wait for its connection.
+        await sink.waiting(point)
+        await harness.held(count)
         await service.kill()
-        sink.release(Point.BANNER)
+        sink.release(point)
+        await sink.got(doubts)
         assert await harness.attempts() == []
-        assert await harness.lost_leases() == [1, 1, 1]
-        assert tried_before(await harness.deliver_all()) == 3
-        await harness.prove(addresses, sink)
-
-
-async def test_a_kill_before_the_final_dot_costs_no_second_copy(url: str, tmp_path: Path) -> None:
-    async with sinks.running() as sink, running_scenario(tmp_path, url, sink) as (service, harness):
-        sink.hold(Point.DATA)
-        addresses = await harness.send()
-        await sink.waiting(Point.DATA)
-        await service.kill()
-        sink.release(Point.DATA)
-        assert await harness.attempts() == []
-        assert await harness.lost_leases() == [1]
-        assert tried_before(await harness.deliver_all()) == 1
-        await harness.prove(addresses, sink)
+        assert await harness.lost_leases() == [1] * count
+        assert tried_before(await harness.deliver_all()) == count
+        await harness.prove(addresses, sink, doubts=dict.fromkeys(addresses, doubts))
+        assert len(sink.taken) == count + doubts
 
 
 @SQLITE
@@ -114,22 +110,6 @@ async def test_a_kill_in_the_middle_of_the_content_costs_no_second_copy(url: str
         assert tried_before(await harness.deliver_all()) == 1
         await harness.prove(["ada@example.net"], sink)
         assert sink.seen[Point.RECEIVING] == 2
-
-
-@SQLITE
-async def test_a_kill_after_the_final_dot_is_in_doubt_and_sent_again(url: str, tmp_path: Path) -> None:
-    async with sinks.running() as sink, running_scenario(tmp_path, url, sink) as (service, harness):
-        sink.hold(Point.CONTENT)
-        addresses = await harness.send()
-        await sink.waiting(Point.CONTENT)
-        await service.kill()
-        sink.release(Point.CONTENT)
-        await sink.got(1)
-        assert await harness.attempts() == []
-        assert await harness.lost_leases() == [1]
-        assert tried_before(await harness.deliver_all()) == 1
-        await harness.prove(addresses, sink, doubts=dict.fromkeys(addresses, 1))
-        assert len(sink.taken) == 2
 
 
 async def test_a_kill_before_the_record_is_in_doubt_and_sent_again(url: str, tmp_path: Path) -> None:

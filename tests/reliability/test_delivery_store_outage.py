@@ -39,24 +39,6 @@ async def results_wait(log: list[Any]) -> None:
     await service_process.until(is_so)
 
 
-async def test_a_database_server_that_stops_and_starts_gets_every_result() -> None:
-    with PostgresServer() as server:
-        url = server.create_database()
-        async with sinks.running() as sink:
-            tables = delivery_harness.sections(sink)
-            async with (
-                delivery_harness.open_harness(url, tables) as harness,
-                engine_harness.running(harness.ctx) as (_, log),
-            ):
-                addresses = await warm_up(harness, sink)
-                await asyncio.to_thread(server.stop)
-                sink.release(Point.CONTENT)
-                await results_wait(log)
-                await asyncio.to_thread(server.start)
-                await harness.finished()
-                await harness.prove(addresses, sink)
-
-
 async def test_a_stop_does_not_wait_for_a_database_server_that_is_away(tmp_path: Path) -> None:
     with PostgresServer() as server:
         url = server.create_database()

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
+import pytest
 import pytest_asyncio
 from prometheus_client import parser
 
@@ -125,33 +126,32 @@ async def test_a_message_of_ten_mebibytes_is_handed_over_whole(service: service_
         await callers.prove()
 
 
-async def test_a_stop_under_load_loses_nothing_and_leaves_nobody_behind(service: service_process.Service) -> None:
-    async with service_process.calling(service) as callers:
-        sending = asyncio.create_task(send_all(callers))
-        await service_process.until(lambda: has_receipts(callers))
-        children = processes(service)[1:]
-        assert len(children) == FRONTENDS
-        assert await service.stop() == 0
-        await gone(*children)
-        await service.start()
-        await sending
-        await callers.prove()
-
-
-async def test_a_signal_to_the_whole_group_stops_it_in_order(tmp_path: Path, url: str) -> None:
+@pytest.mark.parametrize("end", ["asked to stop", "group asked to stop", "writer killed", "frontend killed"])
+async def test_however_it_ends_under_load_nothing_is_lost_and_nobody_is_left_behind(
+    tmp_path: Path, url: str, end: str
+) -> None:
     service = service_process.Service(tmp_path, url, frontends=FRONTENDS)
     async with service_process.ending(service):
         await service.start("setsid")
         async with service_process.calling(service) as callers:
             sending = asyncio.create_task(send_all(callers))
             await service_process.until(lambda: has_receipts(callers))
-            children = processes(service)[1:]
-            os.killpg(service.process.pid, signal.SIGTERM)
-            assert await service.ended() == 0
-            assert service.errors() == []
-            await gone(*children)
+            _, first, second = processes(service)
+            if end == "writer killed":
+                await service.kill()
+            elif end == "frontend killed":
+                os.kill(first, signal.SIGKILL)
+                assert await service.ended() == 1
+                assert any(b'"frontend_lost"' in line for line in service.errors())
+            else:
+                stop = os.killpg if end.startswith("group") else os.kill
+                stop(service.process.pid, signal.SIGTERM)
+                assert await service.ended() == 0
+                assert service.errors() == []
+            await gone(first, second)
             await service.start()
             await sending
+            await callers.repeat_everything()
             await callers.prove()
 
 
@@ -210,33 +210,6 @@ async def test_frontends_of_a_writer_that_hangs_are_not_ready(service: service_p
         finally:
             service.process.send_signal(signal.SIGCONT)
         assert (await callers.client.get(f"{service.base_url}/readyz")).status_code == 200
-
-
-async def test_a_killed_writer_ends_its_frontends_and_loses_nothing(service: service_process.Service) -> None:
-    async with service_process.calling(service) as callers:
-        sending = asyncio.create_task(send_all(callers))
-        await service_process.until(lambda: has_receipts(callers))
-        children = processes(service)[1:]
-        await service.kill()
-        await gone(*children)
-        await service.start()
-        await sending
-        await callers.repeat_everything()
-        await callers.prove()
-
-
-async def test_a_killed_frontend_ends_the_service_which_logs_it(service: service_process.Service) -> None:
-    async with service_process.calling(service) as callers:
-        sending = asyncio.create_task(send_all(callers))
-        await service_process.until(lambda: has_receipts(callers))
-        _, first, second = processes(service)
-        os.kill(first, signal.SIGKILL)
-        assert await service.ended() == 1
-        assert any(b'"frontend_lost"' in line for line in service.errors())
-        await gone(second)
-        await service.start()
-        await sending
-        await callers.prove()
 
 
 async def has_receipts(callers: service_process.Callers) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import apsw
 
-from tests.reliability import service_process, sinks, whole_service
+from tests.reliability import service_process, whole_service
 from tests.reliability.libc_faults import LibcFaults
 
 
@@ -22,36 +22,6 @@ def is_intact(url: str) -> bool:
         return connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     finally:
         connection.close()
-
-
-async def test_what_cannot_be_flushed_is_not_acknowledged_and_what_was_sent_is_not_lost(
-    clean_sqlite_url: str, tmp_path: Path, libc: LibcFaults
-) -> None:
-    async with whole_service.running_service(tmp_path, clean_sqlite_url, *libc.words) as whole:
-        await whole.accept("first", "second")
-        gate = await whole.under_way("in flight", "reported")
-        asked = libc.syncs
-        libc.fail_syncs()
-        await whole.refuse("third", "fourth", "third", "fourth")
-        assert libc.syncs > asked
-        whole.sink.release(sinks.Point.CONTENT)
-        gate.open()
-        await whole.says("results_recording_deferred")
-        await whole.says("webhook_result_recording_deferred")
-        # Readers go on, and whoever balances load hears of it.
-        assert (await whole.client.get(f"{whole.service.base_url}/healthz")).status_code == 200
-        assert (await whole.client.get(f"{whole.service.base_url}/readyz")).status_code == 503
-        assert (await whole.post("first")).headers["idempotent-replayed"] == "true"
-
-        libc.mend()
-        await whole.accept("third", "fourth")
-        assert (await whole.client.get(f"{whole.service.base_url}/readyz")).status_code == 200
-        await whole.finished()
-        # What is on disk now is what was acknowledged, also for whoever finds it after a power cut.
-        await whole.service.kill()
-        assert is_intact(clean_sqlite_url)
-        await whole.service.start()
-    await whole.prove()
 
 
 async def test_a_power_cut_after_a_failed_flush_leaves_a_message_once_or_not_at_all(

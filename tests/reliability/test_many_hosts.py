@@ -1,7 +1,7 @@
 """Seven processes on one PostgreSQL, as on seven hosts: two with listeners, four that deliver, one that sends webhooks.
 
 Together they do what one does: every recipient gets one copy and every event is sent once, a host that stops hands its
-work to the others at once, limits hold for all listeners together, and a revoked credential is refused within a second.
+work to the others at once, and a revoked credential is refused within a second.
 """
 
 import asyncio
@@ -9,19 +9,14 @@ import base64
 import contextlib
 import itertools
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeVar
 
 import httpx
 
 from postroad import context
 from postroad.model.people import callers
-from postroad.services.accounts import account_registry as accounts
-from postroad.services.accounts import credits
-from postroad.services.domains import domain_registry as domains
-from postroad.services.operations import operator_jobs
 from postroad.services.people import api_keys, credentials, users
 from tests import contexts, webhook_server
 from tests.reliability import (
@@ -43,11 +38,7 @@ CONNECTIONS = 2
 HELD_BACK = 60
 # Longer than the test: work that returns sooner was handed back.
 LEASE_SECONDS = 3600
-CAP = 60
-FEW_CREDITS = 30
-MANY = 80
 OWNER = "owner@example.com"
-WARMUP = {"POSTROAD_WARMUP__ENABLED": "true", "POSTROAD_WARMUP__RECIPIENTS_PER_DAY": f"{CAP},{2 * CAP}"}
 
 
 def recipients(number: int) -> list[str]:
@@ -98,9 +89,7 @@ class Hosts:
 
 
 @contextlib.asynccontextmanager
-async def running_listeners(
-    folder: Path, url: str, variables: Mapping[str, str] | None = None
-) -> AsyncIterator[list[submission_service.SubmissionService]]:
+async def running_listeners(folder: Path, url: str) -> AsyncIterator[list[submission_service.SubmissionService]]:
     """Two processes with the HTTP and the SMTP listener."""
     sections = delivery_harness.as_toml({"submission": whole_service.SUBMISSION})
     async with contextlib.AsyncExitStack() as stack:
@@ -111,7 +100,7 @@ async def running_listeners(
             listener = submission_service.SubmissionService(own, url, roles=("api", "submission"), sections=sections)
             await stack.enter_async_context(service_process.ending(listener))
             listeners.append(listener)
-        await asyncio.gather(*(listener.start(variables=variables) for listener in listeners))
+        await asyncio.gather(*(listener.start() for listener in listeners))
         yield listeners
 
 
@@ -184,81 +173,6 @@ async def holds(post: delivery_harness.DeliveryHarness, host: service_process.Se
     """Whether a process has more recipients under leases than it can be sending."""
     workers = Counter((row.worker or "::").split(":")[1] for row in await post.rows())
     return workers[str(host.process.pid)] > more_than
-
-
-class Answer(Protocol):
-    """What HTTP and SMTP have in common."""
-
-    @property
-    def text(self) -> str: ...
-
-
-AnswerT = TypeVar("AnswerT", bound=Answer)
-
-
-async def patiently(ask: Callable[[], Awaitable[AnswerT]]) -> AnswerT:
-    """The answer. A slow machine's database is busy at times, and nothing was accepted then."""
-    while "temporary_failure" in (answer := await ask()).text:
-        await asyncio.sleep(0.2)
-    return answer
-
-
-async def accepted(
-    listeners: Sequence[submission_service.SubmissionService], login: tuple[str, str], *, code: str
-) -> int:
-    """Everybody sends to all listeners at once; how many were accepted. All others are refused with this code."""
-    numbers = itertools.count()
-
-    async def by_http(client: httpx.AsyncClient, listener: submission_service.SubmissionService) -> int:
-        body = {"from": submission_service.SENDER, "to": ["ada@example.net"], "subject": "Hello", "text": "Hello"}
-        key = {"Idempotency-Key": f"{code} {next(numbers)}"}
-        response = await patiently(
-            lambda: client.post(f"{listener.base_url}/emails", json=body, auth=login, headers=key)
-        )
-        assert response.status_code == 202 or response.json()["code"] == code, response.text
-        return int(response.status_code == 202)
-
-    async def by_smtp(listener: submission_service.SubmissionService, count: int) -> int:
-        session = await submission_service.Session.open(listener.smtp)
-        with contextlib.closing(session):
-            assert (await patiently(lambda: session.log_in(login))).code == 235
-            content = submission_service.content("Hello")
-            replies = [await patiently(lambda: session.send(content)) for _ in range(count)]
-        assert {reply.code for reply in replies if code not in reply.text} <= {submission_service.ACCEPTED}, replies
-        return service_process.UNIQUE_RECIPIENTS * sum(reply.code == submission_service.ACCEPTED for reply in replies)
-
-    async with httpx.AsyncClient(timeout=service_process.TIMEOUT_SECONDS, trust_env=False) as client:
-        return sum(
-            await asyncio.gather(
-                *(by_http(client, listener) for listener in listeners for _ in range(MANY // LISTENER_HOSTS)),
-                *(by_smtp(listener, MANY // 10) for listener in listeners),
-            )
-        )
-
-
-async def test_warm_up_and_credits_are_exact_in_the_sum_of_all_listeners(
-    clean_postgres_url: str, tmp_path: Path
-) -> None:
-    async with (
-        service_process.inside(clean_postgres_url) as ctx,
-        running_listeners(tmp_path, clean_postgres_url, WARMUP) as listeners,
-    ):
-        account = await accounts.create(ctx, "Shop")
-        domain = await domains.add(ctx, account.id, service_process.DOMAIN, verified=True)
-        await credits.add(ctx, account.id, CAP + FEW_CREDITS, None)
-        credential, password = await credentials.create(ctx, account.id, "default")
-        login = (credential.username, password)
-        assert await accepted(listeners, login, code="warmup_limited") == CAP
-        assert (await accounts.find(ctx, account.id)).reserved == CAP
-        # Now only credits are short.
-        await domains.set_warm(ctx, account.id, domain.id, warm=True)
-        await asyncio.sleep(1)  # as long as listeners may cache it
-        assert await accepted(listeners, login, code="insufficient_credits") == FEW_CREDITS
-        found = await accounts.find(ctx, account.id)
-        assert (found.available, found.reserved) == (0, CAP + FEW_CREDITS)
-        assert (await operator_jobs.check_consistency(ctx)).findings == []
-        assert await asyncio.gather(*(listener.stop() for listener in listeners)) == [0] * LISTENER_HOSTS
-        assert [listener.errors() for listener in listeners] == [[]] * LISTENER_HOSTS
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from postroad.storage.engine import store
 from postroad.storage.mail import webhooks
 from postroad.webhooks import engine as webhooks_engine
 from tests import contexts
-from tests.reliability import crashable_stores, faults, profile, webhook_processes
+from tests.reliability import crashable_stores, faults, webhook_processes
 from tests.reliability.faults import Moment
 from tests.storage import webhook_samples
 from tests.webhooks import webhook_harness
@@ -28,13 +28,7 @@ MakeEngine = Callable[[], crashable_stores.Engine]
 Logs = list[list[str | None]]
 
 # More statements than either transaction has: the last ones come before its commit.
-STATEMENTS = range(7)
-SHARES = profile.shares()
-STORE_FAILURES = (
-    *((Moment.BEFORE, count, 0.0) for count in STATEMENTS),
-    *((Moment.DURING, 0, share) for share in SHARES),
-)
-DEATHS = (*STORE_FAILURES, (Moment.AFTER, 0, 0.0))
+STATEMENTS = 7
 # It can be saved. Nothing is sent: the guard refuses the other one.
 PUBLIC_URL = "https://192.88.98.1/hook"
 BLOCKED_URL = "https://127.0.0.1/hook"
@@ -106,7 +100,7 @@ async def opened(make_engine: MakeEngine) -> AsyncIterator[CrashHarness]:
 
 
 async def test_a_death_while_claiming_has_claimed_and_counted_or_nothing_happened(make_engine: MakeEngine) -> None:
-    for moment, statements, share in DEATHS:
+    for moment, statements, share in faults.deaths(STATEMENTS):
         async with opened(make_engine) as office:
             # Two were left by a worker that was lost, and two are new; a new account has two places.
             await office.desk.write(2)
@@ -131,7 +125,7 @@ async def test_a_death_while_claiming_has_claimed_and_counted_or_nothing_happene
 
 
 async def test_a_death_while_recording_has_recorded_and_logged_or_nothing_happened(make_engine: MakeEngine) -> None:
-    for moment, statements, share in DEATHS:
+    for moment, statements, share in faults.deaths(STATEMENTS):
         async with opened(make_engine) as office:
             await office.desk.write(len(ANSWERS))
             claims = await office.claim("dead")
@@ -151,7 +145,7 @@ async def test_a_death_while_recording_has_recorded_and_logged_or_nothing_happen
 
 async def test_a_store_that_fails_while_recording_is_retried_and_records_once(make_engine: MakeEngine) -> None:
     said: Counter[str] = Counter()
-    for moment, statements, share in STORE_FAILURES:
+    for moment, statements, share in faults.failures(STATEMENTS):
         async with opened(make_engine) as office:
             fault = office.engine.trouble(office.process, moment, statements=statements, share=share)
             said.update(await record_during_failure(office, fault))

@@ -5,44 +5,14 @@ and every event arrives. What was claimed counts: nobody knows whether it arrive
 """
 
 import asyncio
-import random
 from pathlib import Path
 
 import pytest
 
 from postroad.webhooks import engine
 from tests import dns_server, webhook_server
-from tests.reliability import profile, service_process, webhook_processes
+from tests.reliability import service_process, webhook_processes
 from tests.webhook_server import OK
-
-KILLS = 3
-BACKLOG = 120
-# An attempt takes some milliseconds: the kill comes anywhere in several of them.
-MOMENT_SECONDS = 0.02
-
-
-@pytest.mark.parametrize("seed", range(1, profile.SCALE + 1))
-async def test_kills_at_any_moment_lose_no_event_and_make_none_too_many(url: str, tmp_path: Path, seed: int) -> None:
-    chance = random.Random(seed)
-    async with webhook_processes.running_scenario(tmp_path, url) as scene:
-        desk, receiver, service = scene.open_harness, scene.receiver, scene.service
-        receiver.answer = webhook_processes.moody(chance)
-        written: list[str] = []
-        for _ in range(KILLS):
-            written += await desk.write(BACKLOG)
-            await webhook_processes.got(receiver, len(receiver.requests) + chance.randrange(10, BACKLOG - 10))
-            await asyncio.sleep(chance.uniform(0, MOMENT_SECONDS))
-            await service.kill()
-            # A kill leaves the store consistent, and what the killed process held is counted already.
-            await desk.audit()
-            await desk.end_leases()
-            await service.start()
-        await desk.finished()
-        assert await service.stop() == 0
-        assert service.errors() == []
-        await desk.prove(written, receiver)
-        code, printed = await service.command("verify")
-        assert (code, printed["findings"]) == (0, [])
 
 
 async def test_a_kill_between_claim_and_request_counts_an_attempt_and_sends_once(url: str, tmp_path: Path) -> None:

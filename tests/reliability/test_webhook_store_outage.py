@@ -58,25 +58,6 @@ async def all_wait(service: service_process.Service) -> None:
     await service_process.until(is_so)
 
 
-async def test_a_database_server_that_stops_and_starts_gets_every_result(tmp_path: Path) -> None:
-    with PostgresServer() as server:
-        url = server.create_database()
-        async with (
-            webhook_server.running(tls=False) as receiver,
-            webhook_processes.open_harness(url, LONG, receiver.url) as desk,
-            webhook_processes.process(tmp_path / "process", url, LONG) as service,
-        ):
-            await service.start()
-            written, gate = await under_way(desk, receiver)
-            await asyncio.to_thread(server.stop)
-            gate.open()
-            await all_wait(service)
-            await asyncio.to_thread(server.start)
-            await was_sent_once(desk, receiver, written)
-            assert await service.stop() == 0
-            assert service.errors() == []
-
-
 async def test_a_stop_does_not_wait_for_a_database_server_that_is_away(tmp_path: Path) -> None:
     with PostgresServer() as server:
         url = server.create_database()
@@ -148,23 +129,6 @@ async def all_were_refused(refusals: Counter[str]) -> None:
         return sum(times > 1 for times in refusals.values()) == IN_FLIGHT
 
     await service_process.until(is_so)
-
-
-@SQLITE
-async def test_a_file_that_another_writer_holds_gets_every_result(
-    url: str, monkeypatch: pytest.MonkeyPatch, refusals: Counter[str]
-) -> None:
-    async with beside_a_writer(url, LONG, monkeypatch) as (desk, receiver, writer):
-        written, gate = await under_way(desk, receiver)
-        async with webhook_processes.store_locked(writer):
-            gate.open()
-            await all_were_refused(refusals)
-            assert await desk.statuses_and_attempts() == {
-                ("succeeded", 1, False): FIRST,
-                ("waiting", 1, True): IN_FLIGHT,
-                ("ready", 0, False): LATER - IN_FLIGHT,
-            }
-        await was_sent_once(desk, receiver, written)
 
 
 @SQLITE

@@ -11,158 +11,46 @@ import pytest
 
 from tests import dns_server
 from tests.api.webhook_calls import WEBHOOK, check_refusal
-from tests.reliability import profile
-from tests.security.webhook_scenario import INSIDE, OWN_HOST, OWN_NAME, PUBLIC, WebhookScenario
+from tests.security.webhook_scenario import INSIDE, OWN_NAME, PUBLIC, WebhookScenario
 from tests.webhook_server import NAME, OK
 
+# The spellings are tried one by one in `tests/model/test_webhook_urls.py`, where they are told apart. Here one of each
+# kind shows that every use asks.
 CASES = {
-    "A1": [
-        "http://example.com/",
-        "http://127.0.0.1:{port}/",
-        "ftp://example.com/",
-        "file:///etc/passwd",
-        "gopher://example.com/",
-    ],
-    "A2": [
-        "https://127.0.0.1/",
-        "https://127.0.0.1:{port}/",
-        "https://[::1]/",
-        "https://0.0.0.0/",
-        "https://0.0.0.0:{port}/",
-        "https://10.0.0.1/",
-        "https://192.168.1.1/",
-        "https://172.16.0.1/",
-        "https://169.254.169.254/",
-    ],
-    "A3": [
-        "https://127.1/",
-        "https://127.1:{port}/",
-        "https://2130706433/",
-        "https://2130706433:{port}/",
-        "https://0x7f000001/",
-        "https://0x7f000001:{port}/",
-        "https://0177.0.0.1/",
-        "https://0177.0.0.1:{port}/",
-        "https://0/",
-        "https://0:{port}/",
-    ],
-    "A4": [
-        "https://[::ffff:127.0.0.1]/",
-        "https://[::ffff:127.0.0.1]:{port}/",
-        "https://[64:ff9b::a9fe:a9fe]/",
-        "https://[2002:7f00:1::1]/",
-        "https://[::127.0.0.1]/",
-        "https://[fec0::1]/",
-    ],
-    "A5": ["https://100.64.0.1/", "https://198.18.0.1/", "https://240.0.0.1/", "https://224.0.0.1/"],
-    "A6": [
-        "https://localhost/",
-        "https://localhost:{port}/",
-        "https://LOCALHOST:{port}/",
-        "https://localhost.:{port}/",
-        "https://foo.localhost:{port}/",
-        "https://ｌocalhost:{port}/",
-        "https://loc\u00adalhost:{port}/",
-        "https://①②⑦.0.0.1:{port}/",
-        "https://db/",
-    ],
-    "A9": [
-        " https://127.0.0.1:{port}/",
-        "\thttps://hooks.example.org:{port}/",
-        "https://hooks.example.org:{port}/\t",
-        "https://hooks.example.org:{port}/\r\nX-Injected: yes",
-        "https://hooks.exa\nmple.org:{port}/",
-        "https://hooks.example.org\0.example.com:{port}/",
-        "https://hooks.example.org:{port}/" + "a" * 10_000,
-        "https://[not-ip]/",
-        "https://hooks.example.org:0/",
-        "https://hooks.example.org:99999/",
-    ],
-    "A10": [
-        "https://10.0.0.1.nip.example.org/",
-        "https://127.0.0.1.nip.example.org:{port}/",
-        "https://metadata.example.org/latest/meta-data/",
-    ],
-    "N1 userinfo": [
-        "https://hooks.example.org@127.0.0.1:{port}/",
-        "https://hooks.example.org:443@127.0.0.1:{port}/",
-        "https://hooks.example.org\\@127.0.0.1:{port}/",
-        "https://127.0.0.1:{port}\\@hooks.example.org/",
-        "https://user:password@hooks.example.org:{port}/",
-    ],
-    "N2 a host that ends early": [
-        "https://127.0.0.1:{port}#@hooks.example.org/",
-        "https://127.0.0.1:{port}?@hooks.example.org/",
-        "https://127.0.0.1:{port};@hooks.example.org/",
-        "https:127.0.0.1:{port}/",
-        "https:///127.0.0.1:{port}/",
-        "//127.0.0.1:{port}/",
-    ],
-    "N3 percent": [
-        "https://%31%32%37.0.0.1:{port}/",
-        "https://127.0.0.1%2ehooks.example.org:{port}/",
-        "https://127.0.0.1%00.hooks.example.org:{port}/",
-        "https://loc%61lhost:{port}/",
-    ],
-    "N4 digits and dots of other scripts": [
-        "https://127。0。0。1:{port}/",
-        "https://１２７.０.０.１:{port}/",
-        "https://127.0.0.1.:{port}/",
-        "https://127.0.0.1..:{port}/",
-        "https://localhost\u200b:{port}/",
-    ],
-    "N5 zones and spellings of IPv6": [
-        "https://[fe80::1%25lo]/",
-        "https://[::1%lo]:{port}/",
-        "https://[0:0:0:0:0:0:0:1]:{port}/",
-        "https://[::ffff:7f00:1]:{port}/",
-        "https://[::ffff:0:127.0.0.1]:{port}/",
-        "https://[64:ff9b:1::7f00:1]:{port}/",
-        "https://[2001::f5ff:fffe]/",
-        "https://::1:{port}/",
-        "https://[::]:{port}/",
-    ],
-    "N6 names of inside": [
-        "https://metadata.google.internal/",
-        "https://kubernetes.default.svc.cluster.local/",
-        "https://printer.local/",
-        "https://1.0.0.127.in-addr.arpa/",
-    ],
-    "N7 this service itself": [f"https://{OWN_NAME}/", f"https://api.{OWN_NAME.upper()}./", f"https://{OWN_HOST}/"],
-    "N8 aliases": ["https://alias.example.org:{port}/", "https://chain.example.org:{port}/"],
-    "N9 one address of several": [
-        "https://both.example.org:{port}/",
-        "https://mapped.example.org:{port}/",
-        "https://many.example.org:{port}/",
-    ],
-    "N10 names that mean this host": ["https://zero.example.org:{port}/", "https://unspecified.example.org:{port}/"],
-    "N11 a search list is not used": ["https://hooks:{port}/"],
+    "A1": "http://example.com/",
+    "A2": "https://127.0.0.1/",
+    "A3": "https://127.1/",
+    "A4": "https://[::ffff:127.0.0.1]/",
+    "A5": "https://100.64.0.1/",
+    "A6": "https://localhost/",
+    "A9": " https://127.0.0.1:{port}/",
+    "A10": "https://10.0.0.1.nip.example.org/",
+    "N1 userinfo": "https://hooks.example.org@127.0.0.1:{port}/",
+    "N2 a host that ends early": "https://127.0.0.1:{port}#@hooks.example.org/",
+    "N3 percent": "https://%31%32%37.0.0.1:{port}/",
+    "N4 digits and dots of other scripts": "https://127。0。0。1:{port}/",
+    "N5 zones and spellings of IPv6": "https://[fe80::1%25lo]/",
+    "N6 names of inside": "https://metadata.google.internal/",
+    "N7 this service itself": f"https://{OWN_NAME}/",
+    "N8 aliases": "https://alias.example.org:{port}/",
+    "N9 one address of several": "https://both.example.org:{port}/",
+    "N10 names that mean this host": "https://zero.example.org:{port}/",
+    "N11 a search list is not used": "https://hooks:{port}/",
 }
 
 ZONES: dns_server.Zones = {
     "10.0.0.1.nip.example.org": {"A": ["10.0.0.1"]},
-    "127.0.0.1.nip.example.org": {"A": [INSIDE]},
-    "metadata.example.org": {"A": ["169.254.169.254"]},
     "alias.example.org": {"CNAME": ["inside.example.org."]},
-    "chain.example.org": {"CNAME": ["link-1.example.org."]},
-    **{f"link-{number}.example.org": {"CNAME": [f"link-{number + 1}.example.org."]} for number in range(1, 6)},
-    "link-6.example.org": {"CNAME": ["inside.example.org."]},
     "inside.example.org": {"A": [INSIDE]},
     "both.example.org": {"A": [PUBLIC], "AAAA": ["::1"]},
-    "mapped.example.org": {"A": [PUBLIC], "AAAA": [f"::ffff:{INSIDE}"]},
-    "many.example.org": {"TC": [], "A": [*(f"127.2.0.{last}" for last in range(99)), INSIDE]},
     "zero.example.org": {"A": ["0.0.0.0"]},
-    "unspecified.example.org": {"AAAA": ["::"]},
     # If anybody asked for these, a name server of the attacker could say what it likes.
     "localhost": {"A": [PUBLIC]},
     "hooks": {"A": [PUBLIC]},
-    "db": {"A": [PUBLIC]},
 }
 
 
-# `tests/model/test_webhook_urls.py` tries the spellings one by one. Here one of each kind shows that every use asks.
-TRIED = None if profile.IS_LONG else 1
-TABLE = [pytest.param(url, id=f"{case} {ascii(url)[1:-1]:.70}") for case, urls in CASES.items() for url in urls[:TRIED]]
+TABLE = [pytest.param(url, id=f"{case} {ascii(url)[1:-1]:.70}") for case, url in CASES.items()]
 
 
 def blocked(uses: dict[str, str | None]) -> dict[str, str | None]:

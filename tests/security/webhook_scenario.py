@@ -28,7 +28,6 @@ OWN_HOST: Final = "mx1.example.net"
 PORT_TRIES: Final = 20
 PING_SECONDS: Final = 15
 RETRY_SECONDS: Final = 5
-HEAD: Final = b"HTTP/1.1 200 OK\r\n"
 BROKEN: Final = webhook_server.ok(500, b"broken")
 
 Delivery = dict[str, Any]

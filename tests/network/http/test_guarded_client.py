@@ -58,18 +58,6 @@ async def test_an_endpoint_gets_exactly_the_request() -> None:
         }
 
 
-async def test_a_connection_is_used_again() -> None:
-    async with (
-        dns_server.running(zones(PUBLIC)) as dns,
-        webhook_server.running() as endpoint,
-        running_client(dns, endpoint) as guard,
-    ):
-        for _ in range(3):
-            assert (await guard.post(endpoint.url, b"{}", HEADERS)).succeeded
-        assert (len(endpoint.requests), endpoint.connections) == (3, 1)
-    assert endpoint.open_connections == 0
-
-
 async def test_an_address_in_a_url_is_never_looked_up() -> None:
     async with (
         dns_server.running({}) as dns,
@@ -281,30 +269,6 @@ def test_waits_and_bounds() -> None:
     assert (limits.MAX_HOSTS, limits.MAX_URLS, limits.MAX_ADDRESSES, limits.BODY_BYTES) == (5_000, 5_000, 3, 2048)
 
 
-async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with (
-        webhook_server.running(tls=False, host=PRIVATE) as proxy,
-        dns_server.running(zones(PUBLIC)) as dns,
-        webhook_server.running() as endpoint,
-    ):
-        for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-            monkeypatch.setenv(name, proxy.url)
-        async with running_client(dns, endpoint) as guard:
-            assert (await guard.post(endpoint.url, b"{}", HEADERS)).succeeded
-        assert proxy.connections == 0
-
-
-async def test_an_allowed_name_may_lead_anywhere_over_tls() -> None:
-    name = "hooks.internal"
-    async with (
-        dns_server.running(zones(PRIVATE, name=name)) as dns,
-        webhook_server.running(host=PRIVATE, names=(name,)) as endpoint,
-        running_client(dns, endpoint, allow_private=["*.internal"]) as guard,
-    ):
-        assert await guard.check(endpoint.url) == endpoint.url
-        assert (await guard.post(endpoint.url, b"{}", HEADERS)).succeeded
-
-
 async def test_in_development_localhost_is_this_host_without_dns() -> None:
     async with (
         dns_server.running({}) as dns,
@@ -336,26 +300,6 @@ async def test_the_services_own_name_is_refused_when_it_is_configured_in_another
         for host in ("api.bücher.example", "api.xn--bcher-kva.example", "bücher.example"):
             with pytest.raises(errors.InvalidRequest, match="this service"):
                 await guard.check(f"https://{host}/")
-
-
-async def test_a_cancelled_attempt_closes_its_connection() -> None:
-    async with webhook_server.running(answer=None) as endpoint, running_client(endpoint=endpoint) as guard:
-        attempt = asyncio.create_task(guard.post(endpoint.literal_url, b"{}", HEADERS))
-        await endpoint.received(1)
-        attempt.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await attempt
-        await endpoint.left_alone()
-
-
-async def test_closing_ends_what_is_under_way() -> None:
-    async with webhook_server.running(answer=None) as endpoint:
-        async with running_client(endpoint=endpoint) as guard:
-            attempt = asyncio.create_task(guard.post(endpoint.literal_url, b"{}", HEADERS))
-            await endpoint.received(1)
-        answer = await attempt
-        assert answer.error is not None
-        assert answer.error.startswith("connection_failed: ")
 
 
 async def test_authorities_that_cannot_be_read_fail_the_attempt() -> None:

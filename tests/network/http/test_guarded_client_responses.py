@@ -84,14 +84,6 @@ async def test_of_an_endless_body_the_first_2_kilobytes_are_read(answer: webhook
         await endpoint.left_alone()
 
 
-async def test_a_body_that_fits_exactly_keeps_the_connection() -> None:
-    answer = webhook_server.ok(200, b"x" * 2048)
-    async with webhook_server.running(answer=answer) as endpoint, running_client(endpoint=endpoint) as guard:
-        for _ in range(2):
-            assert (await guard.post(endpoint.literal_url, b"{}", HEADERS)).body == "x" * 2048
-        assert endpoint.connections == 1
-
-
 @pytest.mark.parametrize(
     "body, text",
     [
@@ -153,11 +145,6 @@ async def test_an_endpoint_that_hangs_up_fails_the_attempt() -> None:
     found = await response_to(b"")
     assert found.error is not None
     assert found.error.startswith("connection_failed: ")
-
-
-async def test_a_response_that_ends_with_its_connection_is_complete() -> None:
-    found = await response_to(HEAD + b"Connection: close\r\n\r\nuntil the end")
-    assert (found.status_code, found.body, found.succeeded) == (200, "until the end", True)
 
 
 async def late(answer: webhook_server.Answer, *, tls: bool = True) -> str | None:

@@ -1,12 +1,15 @@
 """Header fields as lines: the standard library reads back what was given, and the lines have their widths."""
 
+import binascii
 import email
 import email.header
 import email.utils
 import re
+import sys
 from collections.abc import Callable
 
 import hypothesis
+import jsonschema_rs
 import pytest
 from hypothesis import strategies as st
 
@@ -205,3 +208,217 @@ def test_a_long_name_that_is_not_ascii_becomes_several_words_with_only_space_bet
     assert len(words) > 3
     assert all(word.startswith("=?utf-8?b?") and word.endswith("?=") for word in words[:-2])
     assert header_fields.decode_words(" ".join(words[:-2])) == "é" * 60
+
+
+# What may stand in a header.
+
+
+STDLIB_VALUE = jsonschema_rs.validator_for({"pattern": header_fields.VALUE_PATTERN})
+STDLIB_NAME = jsonschema_rs.validator_for({"pattern": header_fields.NAME_PATTERN})
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Hello", "a\tb", "Größe 😀", "a =? b ?= c", "50 % = ?", "=?x?=", "א\u200fב", "a\u00a0b"]
+)
+def test_ordinary_text_passes(text: str) -> None:
+    header_fields.check_value(text)
+
+
+@pytest.mark.parametrize("text", ["=?utf-8?q?x?=", "a =?utf-8?B?eA==?= b", "=?x?q?", "=??b?", "=?a b?Q?", "x=?u?q?y"])
+def test_what_begins_an_encoded_word_is_refused(text: str) -> None:
+    with pytest.raises(header_fields.HeaderError, match="encoded words"):
+        header_fields.check_value(text)
+
+
+def test_every_character_that_splits_a_line_somewhere_is_refused_as_a_line_break() -> None:
+    splitting = [chr(code) for code in range(sys.maxunicode + 1) if len(f"a{chr(code)}b".splitlines()) > 1]
+    assert len(splitting) == 10
+    for character in splitting:
+        with pytest.raises(header_fields.HeaderError, match="line breaks are not allowed here"):
+            header_fields.check_value(f"a{character}b")
+
+
+@pytest.mark.parametrize("code", [0, 0x01, 0x08, 0x1B, 0x1F, 0x7F, 0x80, 0x9F, 0xD800, 0xDFFF])
+def test_other_control_characters_are_refused(code: int) -> None:
+    with pytest.raises(header_fields.HeaderError, match=f"control characters.*U\\+{code:04X}"):
+        header_fields.check_value(f"a{chr(code)}b")
+
+
+@pytest.mark.parametrize("character", ["\t", "\u202a", "\u202e", "\u2066", "\u2069"])
+def test_a_display_name_or_a_file_name_is_checked_more_strictly(character: str) -> None:
+    header_fields.check_value(f"a{character}b")
+    with pytest.raises(header_fields.HeaderError):
+        header_fields.check_label(f"a{character}b")
+
+
+@pytest.mark.parametrize("name", ["X-A", "List-Unsubscribe", "a", "X_1.2", "X" * 76])
+def test_a_header_name_is_a_token(name: str) -> None:
+    header_fields.check_name(name)
+
+
+@pytest.mark.parametrize("name", ["", "X A", "X:", "X\r\n", "X\n", "é", "X" * 77, "X\0", '"X"', "X(y)", "X/Y"])
+def test_what_is_no_token_is_no_header_name(name: str) -> None:
+    with pytest.raises(header_fields.HeaderError):
+        header_fields.check_name(name)
+
+
+@hypothesis.given(st.text() | st.text("a =?qB\r\n\t\0\u2028"))
+def test_the_value_pattern_says_the_same_as_the_check(text: str) -> None:
+    hypothesis.assume(not re.search("[\ud800-\udfff]", text))
+    try:
+        header_fields.check_value(text)
+        accepted = True
+    except header_fields.HeaderError:
+        accepted = False
+    assert STDLIB_VALUE.is_valid(text) == accepted
+    assert (re.search(header_fields.VALUE_PATTERN[:-1] + r"\Z", text) is not None) == accepted
+
+
+@hypothesis.given(st.text("aZ09-_.: \n()é!#$%&'*+^`|~/", max_size=80))
+def test_the_name_pattern_says_the_same_as_the_check(name: str) -> None:
+    try:
+        header_fields.check_name(name)
+        accepted = True
+    except header_fields.HeaderError:
+        accepted = False
+    assert STDLIB_NAME.is_valid(name) == accepted
+
+
+# Encoded words.
+
+
+WORD = re.compile(r"=\?utf-8\?(?:q\?[A-Za-z0-9!*+/=_-]+|b\?[A-Za-z0-9+/]+={0,2})\?=")
+CHARSETS = [
+    *("us-ascii", "utf-8", "utf8", *(f"iso-8859-{part}" for part in range(1, 17) if part != 12)),
+    *(f"windows-{page}" for page in range(1250, 1259)),
+    *("koi8-r", "koi8-u", "tis-620", "gb2312", "gbk", "gb18030", "big5", "shift_jis", "euc-jp", "iso-2022-jp"),
+    *("euc-kr", "ks_c_5601-1987", "iso-2022-kr"),
+]
+ROOMS = st.integers(24, 200)
+
+
+def decode(words: list[str]) -> str:
+    ((octets, charset),) = email.header.decode_header(" ".join(words))
+    assert charset == "utf-8"
+    assert isinstance(octets, bytes)
+    return octets.decode()
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("für", ["=?utf-8?q?f=C3=BCr?="]),
+        ("Viele Grüße aus Bonn", ["=?utf-8?q?Viele_Gr=C3=BC=C3=9Fe_aus_Bonn?="]),
+        ("Grüße aus Köln", ["=?utf-8?b?R3LDvMOfZSBhdXMgS8O2bG4=?="]),
+        ("日本", ["=?utf-8?b?5pel5pys?="]),
+        ("a=?b", ["=?utf-8?q?a=3D=3Fb?="]),
+        ("über_1 (x)", ["=?utf-8?b?w7xiZXJfMSAoeCk=?="]),
+    ],
+)
+def test_the_shorter_encoding_is_taken(text: str, words: list[str]) -> None:
+    assert header_fields.encode_words(text, room=75) == words
+
+
+@hypothesis.given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=300), ROOMS)
+def test_any_text_comes_back_and_every_word_is_well_formed(text: str, room: int) -> None:
+    words = header_fields.encode_words(text, room=room)
+    assert decode(words) == text
+    assert len(words[0]) <= room
+    for word in words:
+        assert len(word) <= 75
+        assert WORD.fullmatch(word)
+        decode([word])  # raises when a character is cut in two
+
+
+def test_a_word_is_filled_before_the_next_begins() -> None:
+    words = header_fields.encode_words("é" + "a" * 57 + "b" * 64, room=75)
+    assert [len(word) for word in words] == [75, 75, 13]
+
+
+@pytest.mark.parametrize("character", ["a", "é", "漢", "😀"])
+def test_the_smallest_room_is_enough_for_any_character(character: str) -> None:
+    words = header_fields.encode_words(character * 100 + "=" * 30, room=24)
+    assert len(words[0]) <= 24
+    assert decode(words) == character * 100 + "=" * 30
+
+
+def test_words_are_filled_before_the_next_one_begins() -> None:
+    words = header_fields.encode_words("ü" * 200, room=75)
+    assert all(len(word) > 75 - 6 for word in words[:-1])
+
+
+@hypothesis.given(st.text(st.characters(codec="utf-8"), max_size=300), ROOMS)
+def test_what_was_encoded_is_decoded(text: str, room: int) -> None:
+    assert header_fields.decode_words(" ".join(header_fields.encode_words(text, room=room))) == text
+
+
+@pytest.mark.parametrize(
+    "text, decoded",
+    [
+        ("", ""),
+        ("plain = ? text", "plain = ? text"),
+        ("=?utf-8?q?f=C3=BCr_dich?=", "für dich"),
+        ("=?UTF-8?Q?f=c3=bcr?=", "für"),
+        ("Re: =?utf-8?b?QsO8cm8=?= in  Bonn", "Re: Büro in  Bonn"),
+        ("=?iso-8859-1?q?f=FCr?= =?utf-8?q?_dich?=", "für dich"),
+        ("=?windows-1252?q?=80?=", "€"),
+        ("=?iso-2022-jp?b?GyRCRnxLXBsoQg==?=", "日本"),
+        ("=?gb2312?b?xOO6ww==?=", "你好"),
+        ("=?utf-8*de?q?f=C3=BCr?=", "für"),
+        ("=?utf-8?q?a?=  \t =?utf-8?q?b?=", "ab"),
+        ("=?utf-8?q?a?= x =?utf-8?q?b?=", "a x b"),
+        ("=?utf-8?q?a?==?utf-8?q?b?=", "ab"),
+        ("(=?utf-8?q?a?=)", "(a)"),
+        ("=?utf-8?b?w7w?=", "ü"),
+        ("=?utf-8?b?w7w=w7w=?=", "ü"),
+        ("=?utf-8?b?ww==?= =?utf-8?b?vA==?=", "ü"),
+        ("=?utf-8?q?two words?=", "two words"),
+        ("=?utf-8?q??=", ""),
+        ("=?utf-8?q?=FF?=", "\ufffd"),
+        ("=?utf-8?q?100=?=", "100"),
+        ("=?utf-8?q?=0D=0ABcc:_x?=", "\r\nBcc: x"),
+    ],
+)
+def test_the_words_of_others_are_read(text: str, decoded: str) -> None:
+    assert header_fields.decode_words(text) == decoded
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "=?utf-8?b?w?=",
+        "=?x-unknown?q?a?=",
+        "=?zlib?b?eJwDAAAAAAE=?=",
+        "=?unicode_escape?q?=5Cx41?=",
+        "=?idna?q?xn--a?=",
+        "=?utf-8?x?a?=",
+        "=?utf-8?q?a",
+        "=?utf-8?q?ü?=",
+        "=??q?a?=",
+    ],
+)
+def test_what_cannot_be_read_stays_as_it_is(text: str) -> None:
+    assert header_fields.decode_words(text) == text
+    assert header_fields.decode_words(f"{text} =?utf-8?q?b?=") == f"{text} b"
+
+
+@pytest.mark.parametrize("charset", CHARSETS)
+@hypothesis.given(octets=st.binary(min_size=1, max_size=30))
+def test_every_character_set_is_known_and_gives_text_that_can_be_stored(charset: str, octets: bytes) -> None:
+    text = binascii.b2a_base64(octets, newline=False).decode()
+    assert header_fields.decode_words(f"=?{charset}?b?{text}?=") == octets.decode(charset, "replace")
+    octets.decode(charset, "replace").encode()
+
+
+@hypothesis.given(st.text("=?utf-8qb_ \tAé\r\n", max_size=80) | st.text(max_size=80))
+def test_no_text_fails_or_grows(text: str) -> None:
+    assert len(header_fields.decode_words(text)) <= len(text)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["=?", "=?a?", "=?utf-8?q?", "=?utf-8?q?a?= ", "=?utf-8?q?a?=x", "?", "=?utf-8?b?w?="]
+)
+def test_a_long_hostile_text_is_read_like_a_short_one(pattern: str) -> None:
+    once, count = header_fields.decode_words(pattern), 256 * 1024 // len(pattern)
+    decoded = header_fields.decode_words(pattern * count)
+    assert len(decoded) in {len(once) * count, len("a") * count + len(" ")}

@@ -1,13 +1,15 @@
 """The client's side of a session: what it says, what it makes of each reply, and that portions make no difference."""
 
+import base64
 import itertools
+import re
 import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postroad.protocol.smtp import client, values
+from postroad.protocol.smtp import authentication, client, values
 from postroad.protocol.smtp.values import Cause, RecipientResult, Reply, Stage
 
 PIPELINING = "PIPELINING"
@@ -279,14 +281,6 @@ def test_an_answer_to_a_command_that_has_not_left_is_none(line: str) -> None:
         assert "unexpected reply" in result.detail
 
 
-def test_a_refused_sender_leaves_nothing_to_reset() -> None:
-    session = ready(PIPELINING)
-    session.begin(ENVELOPE)
-    say(session, TEMPORARY, *["503 5.5.1 MAIL first"] * 3)
-    session.begin(ENVELOPE)
-    assert written(session) == COMMANDS
-
-
 def test_addresses_that_cannot_be_sent_are_left_out() -> None:
     session = ready(PIPELINING)
     session.begin(values.MailTransaction("", ("b>@example.org", "c@example.org"), (CONTENT,)))
@@ -370,3 +364,263 @@ def test_whatever_comes_everybody_has_a_result_in_the_end(data: list[bytes]) -> 
     if session.is_waiting:
         session.fail(Cause.CONNECTION_LOST, "gone")
     assert len(session.results()) == 2
+
+
+# Commands say what the server's extensions allow, and an address never becomes a second command.
+
+
+ALL = {"SIZE": "1000", "8BITMIME": "", "SMTPUTF8": ""}
+
+
+def transaction(
+    sender: str = "a@example.com", *, size: int = 10, is_8bit: bool = False, needs_smtputf8: bool = False
+) -> values.MailTransaction:
+    content = (b"x" * size,)
+    return values.MailTransaction(sender, ("b@example.org",), content, is_8bit=is_8bit, needs_smtputf8=needs_smtputf8)
+
+
+@pytest.mark.parametrize(
+    "sent, extensions, command",
+    [
+        (transaction(), {}, b"MAIL FROM:<a@example.com>\r\n"),
+        (transaction(""), {}, b"MAIL FROM:<>\r\n"),
+        (transaction(), ALL, b"MAIL FROM:<a@example.com> SIZE=10\r\n"),
+        (transaction(size=1000), ALL, b"MAIL FROM:<a@example.com> SIZE=1000\r\n"),
+        (transaction(size=1001), {"SIZE": "0"}, b"MAIL FROM:<a@example.com> SIZE=1001\r\n"),
+        (transaction(size=1001), {"SIZE": ""}, b"MAIL FROM:<a@example.com> SIZE=1001\r\n"),
+        (transaction(size=1001), {"SIZE": "large"}, b"MAIL FROM:<a@example.com> SIZE=1001\r\n"),
+        (transaction(is_8bit=True), {"8BITMIME": ""}, b"MAIL FROM:<a@example.com> BODY=8BITMIME\r\n"),
+        (transaction("é@b.test", needs_smtputf8=True), {"SMTPUTF8": ""}, "MAIL FROM:<é@b.test> SMTPUTF8\r\n".encode()),
+        (transaction("", is_8bit=True, needs_smtputf8=True), ALL, b"MAIL FROM:<> SIZE=10 BODY=8BITMIME SMTPUTF8\r\n"),
+    ],
+)  # fmt: skip
+def test_mail_has_the_parameters_that_are_offered_and_needed(
+    sent: values.MailTransaction, extensions: dict[str, str], command: bytes
+) -> None:
+    assert client.mail_command(sent, extensions) == command
+
+
+@pytest.mark.parametrize(
+    "sent, extensions, word",
+    [
+        (transaction(size=1001), ALL, "at most 1000 octets"),
+        (transaction(needs_smtputf8=True), {"8BITMIME": ""}, "SMTPUTF8"),
+        (transaction(is_8bit=True), {"SIZE": "1000", "SMTPUTF8": ""}, "8BITMIME"),
+        (transaction("é@example.com"), ALL, "sender's address"),
+        (transaction("a@example.com> SIZE=1\r\nRCPT TO:<b"), ALL, "sender's address"),
+    ],
+)
+def test_what_the_server_cannot_take_is_refused_for_good(
+    sent: values.MailTransaction, extensions: dict[str, str], word: str
+) -> None:
+    result = client.mail_command(sent, extensions)
+    assert isinstance(result, values.RecipientResult)
+    assert result.stage is values.Stage.MAIL
+    assert result.permanent
+    assert word in result.detail
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["a@example.com", "a+b@[192.0.2.1]", '"a b"@example.com', '"a<>b"@example.com', r'"a\"b"@example.com', "a@b@c"],
+)
+def test_addresses_are_sent_as_they_are(address: str) -> None:
+    assert client.recipient_command(address, is_utf8=False) == f"RCPT TO:<{address}>\r\n".encode()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "", "a", "@", "a@", "@b", "a b@example.com", "a@exa mple.com", "a@b>", "<a@b>", "a@b\r\nDATA", "a\n@b", "a@b\r",
+        "a\0@b", "a@b\x7f", "a\t@b", '"a@b', '"a\r\nb"@c', '"a\\\nb"@c', '"a"b"@c', 'a"b@c',
+        "é@b", "a@é", "a@" + "b" * 320,
+    ],
+)  # fmt: skip
+def test_an_address_that_could_do_harm_is_refused_for_good(address: str) -> None:
+    result = client.recipient_command(address, is_utf8=False)
+    assert isinstance(result, values.RecipientResult)
+    assert (result.stage, result.permanent) == (values.Stage.RECIPIENT, True)
+    assert result.detail
+
+
+def test_half_a_surrogate_pair_is_refused() -> None:
+    assert isinstance(client.recipient_command("a\ud800@example.com", is_utf8=True), values.RecipientResult)
+
+
+@given(address=st.text(st.sampled_from('a@<>" \\\r\n\0.é'), max_size=12), is_utf8=st.booleans())
+def test_a_command_is_always_one_line(address: str, is_utf8: bool) -> None:  # noqa: FBT001 - hypothesis names it
+    command = client.recipient_command(address, is_utf8=is_utf8)
+    if isinstance(command, bytes):
+        assert command.endswith(b">\r\n")
+        assert not {*command[:-2]} & {0, 10, 13}
+
+
+# Whatever the content is, the server reads the same lines, one end, and no bare CR or LF.
+
+
+PIECES = st.lists(st.lists(st.sampled_from([b"a", b".", b"\r", b"\n", b"\r\n", b"\r\n."])).map(b"".join), max_size=4)
+
+
+def received(wire: bytes) -> bytes:
+    """As a server undoes it (RFC 5321 section 4.5.2)."""
+    return b"".join(line.removeprefix(b".") for line in wire.splitlines(keepends=True))
+
+
+@given(pieces=PIECES)
+def test_a_server_gets_the_lines_that_were_meant(pieces: list[bytes]) -> None:
+    wire = client.transparent(pieces)
+    content = b"".join(pieces)
+    meant = re.sub(rb"\r\n|\r|\n", b"\r\n", content)
+    assert received(wire) == (meant if meant.endswith(b"\r\n") else meant + b"\r\n")
+
+
+@given(pieces=PIECES)
+def test_nothing_in_it_looks_like_its_end(pieces: list[bytes]) -> None:
+    wire = b"\r\n" + client.transparent(pieces)
+    assert wire.endswith(b"\r\n")
+    assert b"\r\n.\r\n" not in wire
+    assert re.search(rb"\r(?!\n)|(?<!\r)\n", wire) is None
+
+
+@pytest.mark.parametrize("content", [b"a: b\r\n\r\nc\r\n", b"x" * 5000 + b"\r\n"])
+def test_what_needs_nothing_stays_the_same_object(content: bytes) -> None:
+    assert client.transparent((content,)) is content
+
+
+def test_a_line_end_and_a_dot_in_different_pieces_meet() -> None:
+    assert client.transparent((b"a\r", b"\n", b".b\r\n")) == b"a\r\n..b\r\n"
+
+
+def test_a_smuggled_end_becomes_a_line_with_a_dot() -> None:
+    assert client.transparent((b"a\n.\nMAIL FROM:<x>\r.\r",)) == b"a\r\n..\r\nMAIL FROM:<x>\r\n..\r\n"
+
+
+# The client's login.
+
+
+ADA = authentication.Credentials("ada", "s3cret pässword")
+PLAIN = base64.b64encode("\0ada\0s3cret pässword".encode()).decode()
+USERNAME, PASSWORD = (base64.b64encode(text.encode()).decode() for text in ("ada", "s3cret pässword"))
+
+
+def answer(session: client.Client, *lines: str) -> None:
+    session.receive("".join(line + "\r\n" for line in lines).encode())
+
+
+def greeted(*extensions: str, starttls: bool = False) -> client.Client:
+    session = client.Client("me.example", starttls=starttls, credentials=ADA)
+    answer(session, "220 hello")
+    assert written(session) == ["EHLO me.example"]
+    answer(session, *(f"250-{line}" for line in ("peer", *extensions)), "250 HELP")
+    return session
+
+
+@pytest.mark.parametrize("offered", ["AUTH PLAIN", "AUTH LOGIN PLAIN CRAM-MD5", "auth login plain"])
+def test_plain_is_preferred_and_needs_one_command(offered: str) -> None:
+    session = greeted(offered)
+    assert written(session) == [f"AUTH PLAIN {PLAIN}"]
+    answer(session, "235 2.7.0 welcome")
+    assert (session.step, session.failure) == (client.IDLE, None)
+
+
+def test_login_answers_two_challenges() -> None:
+    session = greeted("AUTH LOGIN")
+    assert written(session) == ["AUTH LOGIN"]
+    answer(session, "334 VXNlcm5hbWU6")
+    assert written(session) == [USERNAME]
+    answer(session, "334 UGFzc3dvcmQ6")
+    assert written(session) == [PASSWORD]
+    answer(session, "235 2.7.0 welcome")
+    assert (session.step, session.failure) == (client.IDLE, None)
+
+
+def test_a_long_response_waits_for_its_challenge() -> None:
+    long = authentication.Credentials("ada", "x" * 400)
+    command, response = authentication.client_lines(long, "PLAIN")
+    assert command == b"AUTH PLAIN"
+    assert base64.b64decode(response) == b"\0ada\0" + b"x" * 400
+
+
+def test_nothing_secret_is_sent_while_starttls_is_wanted() -> None:
+    assert written(greeted("AUTH PLAIN", starttls=True)) == []
+    session = greeted("AUTH PLAIN", "STARTTLS", starttls=True)
+    assert written(session) == ["STARTTLS"]
+    answer(session, "220 go on")
+    session.secured()
+    assert written(session) == ["EHLO me.example"]
+    answer(session, "250-peer", "250 AUTH PLAIN")
+    assert written(session) == [f"AUTH PLAIN {PLAIN}"]
+
+
+def test_with_implicit_tls_the_handshake_comes_before_the_banner() -> None:
+    session = client.Client("me.example", starttls=False, implicit_tls=True, credentials=ADA)
+    assert (session.step, session.is_waiting) == (client.HANDSHAKE, False)
+    session.secured()
+    assert written(session) == []
+    answer(session, "220 hello")
+    assert written(session) == ["EHLO me.example"]
+
+
+@pytest.mark.parametrize(
+    "line, cause",
+    [
+        ("535 5.7.8 wrong", Cause.CONFIGURATION),
+        ("534 5.7.9 too weak", Cause.CONFIGURATION),
+        ("504 5.5.4 unknown", Cause.CONFIGURATION),
+        ("454 4.7.0 not now", None),
+    ],
+)
+def test_a_refused_login_is_ours_unless_it_is_temporary(line: str, cause: Cause | None) -> None:
+    session = greeted("AUTH PLAIN")
+    written(session)
+    answer(session, line)
+    code, enhanced, text = line.split(" ", 2)
+    assert session.failure == RecipientResult(Stage.AUTH, Reply(int(code), text, enhanced), cause)
+    assert session.step is client.CLOSED
+
+
+@pytest.mark.parametrize("extensions", [(), ("AUTH CRAM-MD5",)])
+def test_a_server_without_a_mechanism_for_us_is_a_matter_of_settings(extensions: tuple[str, ...]) -> None:
+    session = greeted(*extensions)
+    assert written(session) == []
+    assert session.failure == RecipientResult(
+        Stage.AUTH, cause=Cause.CONFIGURATION, detail="the destination offers neither AUTH PLAIN nor LOGIN"
+    )
+
+
+def test_a_challenge_too_many_ends_the_session() -> None:
+    session = greeted("AUTH PLAIN")
+    written(session)
+    answer(session, "334 more")
+    assert session.failure is not None
+    assert (session.failure.stage, session.failure.cause) == (Stage.AUTH, Cause.PROTOCOL_ERROR)
+
+
+def test_a_server_that_quotes_the_command_does_not_reveal_the_password() -> None:
+    session = greeted("AUTH PLAIN")
+    written(session)
+    answer(session, f"500 5.5.1 unknown: AUTH PLAIN {PLAIN}")
+    assert session.failure is not None
+    assert session.failure.response_text == "5.5.1 unknown: AUTH PLAIN ***"
+
+
+@pytest.mark.parametrize(
+    "line, shown",
+    [
+        (f"421 4.7.0 closing after {PLAIN}", "4.7.0 closing after ***"),
+        (f"500 line too long: AUTH PLAIN {PLAIN[:12]}", "line too long: AUTH PLAIN ***"),
+        (f"535 5.7.8 {PLAIN[8:20]}... is wrong", "5.7.8 ***... is wrong"),
+        ("535 5.7.8 ada has not the password s3cret pässword", "5.7.8 ada has not the password ***"),
+        (f"AUTH PLAIN {PLAIN}", "the destination sent an invalid reply"),
+    ],
+)
+def test_no_reply_to_a_login_reveals_the_password(line: str, shown: str) -> None:
+    session = greeted("AUTH PLAIN")
+    written(session)
+    answer(session, line)
+    assert session.failure is not None
+    assert (session.failure.stage, session.failure.response_text) == (Stage.AUTH, shown)
+
+
+def test_a_username_alone_is_no_secret() -> None:
+    assert authentication.masked("no user ada", authentication.client_lines(ADA, "LOGIN")) == "no user ada"

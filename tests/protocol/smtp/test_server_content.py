@@ -187,12 +187,6 @@ def test_a_bare_cr_in_chunks_is_refused(content: bytes) -> None:
         assert driver.codes("NOOP") == ["250 2.0.0"]
 
 
-def test_a_line_end_that_is_cut_between_two_chunks_is_whole() -> None:
-    driver = ready()
-    assert codes(driver.send(b"BDAT 2\r\na\rBDAT 1 LAST\r\n\n")) == ["250 2.0.0", "250 2.0.0"]
-    assert driver.messages[0].content == (b"a\r\n",)
-
-
 def test_the_policy_is_asked_for_its_words_when_a_content_cannot_be_taken() -> None:
     """It hears of the content, and of a size that MAIL announces; the order of the session is the same."""
 
@@ -275,14 +269,6 @@ def test_whatever_comes_in_whatever_state_is_answered_in_order_and_costs_little(
     assert REPLIES.fullmatch(said)
     assert said.decode().splitlines() == expected
     assert parts.events == whole.events
-
-
-@hypothesis.given(data=strategies.lists(strategies.binary(max_size=200), max_size=20))
-def test_no_bytes_break_a_session_and_every_reply_is_well_formed(data: list[bytes]) -> None:
-    driver = ready()
-    for piece in data:
-        for line in driver.send(piece):
-            assert REPLIES.fullmatch(f"{line}\r\n".encode())
 
 
 @hypothesis.given(content=strategies.binary(max_size=300))
