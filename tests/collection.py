@@ -95,6 +95,7 @@ LONG_ONLY: Final = (
         f"tests/reliability/test_frontends.py::test_{what}]"
         for what in (
             "a_message_of_ten_mebibytes_is_handed_over_whole[postgres",
+            "however_it_ends_under_load_nothing_is_lost_and_nobody_is_left_behind[postgres-asked to stop",
             "however_it_ends_under_load_nothing_is_lost_and_nobody_is_left_behind[postgres-frontend killed",
             "however_it_ends_under_load_nothing_is_lost_and_nobody_is_left_behind[postgres-group asked to stop",
         )

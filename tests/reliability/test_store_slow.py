@@ -79,7 +79,7 @@ async def test_a_store_whose_commits_take_long_is_slow_for_everybody_and_fails_n
 async def is_quiet(libc: LibcFaults) -> bool:
     """Whether nothing is written for a while."""
     before = libc.syncs
-    await asyncio.sleep(1)
+    await asyncio.sleep(0.5)
     return libc.syncs == before
 
 
@@ -91,7 +91,7 @@ async def has_synced(libc: LibcFaults, before: int) -> bool:
 async def test_a_store_that_hangs_keeps_a_few_waiting_and_refuses_all_others_temporarily(
     url: str, tmp_path: Path, libc: LibcFaults
 ) -> None:
-    limits = {"accept_seconds": 5, "accept_waiting": WAITING}
+    limits = {"accept_seconds": 2, "accept_waiting": WAITING}
     async with whole_service.running_service(tmp_path, url, *libc.words, limits=limits) as whole:
         await whole.accept("before")
         await whole.finished()

@@ -23,6 +23,7 @@ from tests.security.whole_service import (
     BEGIN,
     HEADER,
     MESSAGE,
+    SENDER,
     WAYS,
     WholeService,
     assert_lines,
@@ -339,4 +340,120 @@ async def test_f12_nobody_relays_without_auth(service: WholeService, way: str) -
         replies = await connection.ask(BEGIN + b"BDAT %d LAST\r\n%b" % (len(MESSAGE), MESSAGE), replies=3)
         assert [reply[:3] for reply in replies] == [b"530", b"503", b"503"]
         assert await connection.ask(b"NOOP\r\n") == [b"250 2.0.0 OK"]
+    assert await service.settled() == []
+
+
+ENCRYPTED_ONLY = [{"auth_without_tls": False}]
+
+
+@pytest.mark.parametrize("service", ENCRYPTED_ONLY, indirect=True)
+async def test_f4_auth_before_tls_is_refused_and_tries_no_password(service: WholeService) -> None:
+    """F4: AUTH before TLS: 538, also with the right password, which is then not asked for; 530 to MAIL."""
+    async with service.connect(log_in=False) as connection:
+        for line in (plain("", *service.login), b"AUTH PLAIN\r\n", b"AUTH LOGIN\r\n", b"AUTH LOGIN YQ==\r\n"):
+            assert await code(connection, line) == "538"
+        assert await code(connection, b"MAIL FROM:<shop@example.com>\r\n") == "530"
+        await service.secure(connection)
+        assert await code(connection, plain("", *service.login)) == "235"
+        await connection.ask(BEGIN + b"DATA\r\n", replies=3)
+        assert (await hand_over(connection, MESSAGE)).startswith("250 ")
+    assert service.ctx.metrics.submission_logins.values == {("accepted",): 1}
+    assert len(await service.settled()) == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_f4_mail_before_auth_auth_twice_and_auth_inside_a_transaction_are_refused(
+    service: WholeService, way: str
+) -> None:
+    """F4: MAIL before AUTH: 530. AUTH twice: 503. AUTH inside a transaction: 503, and the transaction lives."""
+    login = plain("", *service.login)
+    async with service.connect(way, log_in=False) as connection:
+        assert await code(connection, b"MAIL FROM:<shop@example.com>\r\n") == "530"
+        assert await code(connection, login) == "235"
+        assert await code(connection, login) == "503"
+        assert await code(connection, b"AUTH LOGIN\r\n") == "503"
+        await connection.ask(b"MAIL FROM:<shop@example.com>\r\n")
+        assert await code(connection, login) == "503"
+        await connection.ask(b"RCPT TO:<ada@example.net>\r\n")
+        assert await code(connection, login) == "503"
+        await connection.ask(b"DATA\r\n")
+        assert (await hand_over(connection, MESSAGE)).startswith("250 ")
+    assert len(await service.settled()) == 1
+
+
+async def test_f6_the_fifth_wrong_password_closes_and_counts_for_http(service: WholeService) -> None:
+    """F6: 5 wrong AUTHs: 421 and the end. E12: HTTP is slowed by them, for the right password too, for a while."""
+    assert await guess(service, 5) == ["535"] * 4 + ["421"]
+    answer = await service.post()
+    assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
+    async with service.connect(log_in=False) as connection:
+        (reply,) = await connection.ask(plain("", *service.login))
+        assert reply.startswith(b"451 4.7.1 rate_limited: ")
+        service.clock.pass_seconds(60)
+        assert (await service.post()).status_code == 202
+        assert await code(connection, plain("", *service.login)) == "235"
+    assert len(await service.settled()) == 1
+
+
+# Sizes and loops.
+
+
+def padded(octets: int) -> bytes:
+    """A message of exactly so many octets."""
+    lines, rest = divmod(octets - len(MESSAGE) - 2, 1000)
+    return MESSAGE + (b"x" * 998 + b"\r\n") * lines + b"x" * rest + b"\r\n"
+
+
+@pytest.mark.parametrize("verb", ["DATA", "BDAT"])
+async def test_f8_a_message_as_large_as_may_be_passes_and_one_octet_more_does_not(
+    service: WholeService, verb: str
+) -> None:
+    """F8: one byte over the announced SIZE of 10 MiB; the trace that is added does not count."""
+    assert (await service.hand_in(padded(1000), verb=verb)).startswith("250 ")
+    ((first, _, _),) = await service.stored()
+    trace = first.size - 1000
+    assert (await service.hand_in(padded(10_485_760), verb=verb)).startswith("250 ")
+    for too_large in (10_485_761, 10_485_760 + 64 * 1024):
+        assert (await service.hand_in(padded(too_large), verb=verb)).startswith("552 5.3.4 payload_too_large: ")
+    assert sorted(arrived.message.size for arrived in await service.settled()) == [first.size, 10_485_760 + trace]
+
+
+async def test_f8_a_lie_about_the_size_helps_nobody(service: WholeService) -> None:
+    """F8: SIZE= says little and much comes: 552. SIZE= says too much: 552 at once. SIZE= is no number: 501."""
+    mail = b"MAIL FROM:<%b> SIZE=%b\r\n"
+    little = mail % (SENDER.encode(), b"10") + b"RCPT TO:<ada@example.net>\r\n"
+    too_much = padded(10_485_761)
+    assert (await service.hand_in(too_much, begin=little)).startswith("552 5.3.4 payload_too_large: ")
+    async with service.connect() as connection:
+        for size in (10_485_761, 2**31, 2**32, 2**63, 2**64, 10**19):
+            (reply,) = await connection.ask(mail % (SENDER.encode(), b"%d" % size))
+            assert reply.startswith(b"552 5.3.4 payload_too_large: "), size
+            assert (await connection.ask(b"RCPT TO:<ada@example.net>\r\n"))[0].startswith(b"503 ")
+        for text in (b"-1", b"0x10", b"1e3", b"", b"9" * 100, "１".encode()):
+            (reply,) = await connection.ask(mail % (SENDER.encode(), text))
+            assert reply[:1] == b"5", text
+    assert await service.settled() == []
+
+
+async def test_f15_a_hundred_received_fields_are_a_loop(service: WholeService) -> None:
+    """F15: 100 `Received:` fields: 554, nothing queued; with one fewer it passes, and ours is the hundredth."""
+    received = b"Received: by somewhere.example; Mon, 1 Jan 2024 00:00:00 +0000\r\n"
+    for name in (received, received.lower(), received.replace(b"Received", b"RECEIVED")):
+        assert (await service.hand_in(name * 100 + MESSAGE)).startswith("554 5.4.6 invalid_request: Received: ")
+    assert await service.stored() == []
+    assert (await service.hand_in(received * 99 + MESSAGE)).startswith("250 ")
+    (arrived,) = await service.settled()
+    assert arrived.names.count("Received") == 100
+
+
+TO_ADA = b"RCPT TO:<ada@example.net>\r\n"
+
+
+async def test_f11_nobody_uses_an_envelope_sender_of_somebody_else(service: WholeService) -> None:
+    """F11: an envelope domain that the account does not own: 550 5.7.1, nothing queued."""
+    other = await accounts.create(service.ctx, "Theirs")
+    await accepted_mail.allow_sending(service.ctx, other.id, domain="theirs.example")
+    for domain in (b"elsewhere.example", b"theirs.example", b"mail.example.com", b"notexample.com"):
+        reply = await service.hand_in(MESSAGE, begin=b"MAIL FROM:<boss@%b>\r\n" % domain + TO_ADA)
+        assert reply.startswith("550 5.7.1 forbidden: MAIL FROM: "), domain
     assert await service.settled() == []

@@ -1,4 +1,4 @@
-"""Security cases B that need the whole engine of webhooks: what it says, keeps and does next; the rest is the guard's.
+"""Security cases B and C4 that need the whole engine of webhooks: what it says, keeps and does next.
 
 Where a name may lead, redirects, time, certificates and what is no response are shown where they are decided, in
 `tests/network/http/`; `cases.py` says where each case is. `N` are neighbours of the written cases.
@@ -14,9 +14,9 @@ from postroad.services.webhooks import endpoints
 from tests import accepted_mail
 from tests.api.webhook_calls import DELIVERIES, check_refusal
 from tests.contexts import SECOND
-from tests.security.webhook_scenario import INSIDE, RETRY_SECONDS, WebhookScenario, error, status
+from tests.security.webhook_scenario import BROKEN, INSIDE, RETRY_SECONDS, WebhookScenario, error, status
 from tests.services import claimed_mail
-from tests.webhook_server import NAME, ok
+from tests.webhook_server import NAME, OK, ok
 
 KEPT_BYTES = 2048
 SENT_HEADERS = {"host", "content-type", "user-agent", "service-signature", "content-length"}
@@ -112,3 +112,19 @@ async def test_b13_any_2xx_is_success_and_nothing_stretches_the_schedule(
         assert delivery["next_attempt_at"] == (None if state == "succeeded" else due)
         assert (await scenario.ping())["status"] == ("succeeded" if state == "succeeded" else "failed")
     assert (await endpoints.find(scenario.harness.ctx, scenario.mine.account_id)) is not None  # 410 removes nothing
+
+
+@pytest.mark.parametrize("successful", [1, 4, 7])
+async def test_c4_after_a_success_there_are_no_further_attempts(scenario: WebhookScenario, successful: int) -> None:
+    await scenario.subscribe()
+    scenario.public.answer = lambda _: OK if len(scenario.public.requests) >= successful else BROKEN
+    async with scenario.harness.delivering():
+        delivery = await scenario.send_event()
+        for made in range(1, successful):
+            scenario.harness.clock.now = times.parse(delivery["next_attempt_at"])
+            scenario.harness.pass_seconds(1)
+            delivery = await scenario.attempted(delivery["id"], attempts=made + 1)
+        assert (delivery["status"], delivery["attempt_count"]) == ("succeeded", successful)
+        scenario.harness.pass_seconds(24 * 3600)
+        await scenario.goes_on()
+    assert len(scenario.public.requests) == successful + 1
