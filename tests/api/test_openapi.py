@@ -32,6 +32,8 @@ class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     first: Annotated[Colour, msgspec.Meta(description="The first one.")] | None = None
     last: Colour | None = None
     others: list[Colour] | None = None
+    # A member, and no title of the schema.
+    title: str | None = None
 
 
 class Filter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -146,6 +148,7 @@ def test_a_body_is_described_by_the_struct_that_validates_it(document: dict[str,
         },
         "last": {"anyOf": [{"$ref": "#/components/schemas/Colour"}, {"type": "null"}]},
         "others": {"type": ["array", "null"], "items": {"$ref": "#/components/schemas/Colour"}},
+        "title": {"type": ["string", "null"]},
     }
     assert note["allOf"] == [{"anyOf": [{"required": ["tag"]}, {"required": ["kind"]}]}]
 

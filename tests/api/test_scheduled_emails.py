@@ -99,12 +99,9 @@ async def test_a_message_without_options_has_no_members_of_them(mine: AccountCli
     "options, message",
     [
         ({"send_at": "soon"}, "send_at: not an RFC 3339 time"),
-        ({"send_at": 1}, "send_at: expected a string"),
         ({"send_at": "2001-01-31T12:00:00Z"}, "send_at: 2001-01-31T12:00:00.000Z is in the past"),
         ({"expires_in": 59}, "expires_in: "),
         ({"expires_in": 432_001}, "expires_in: "),
-        ({"expires_in": "60"}, "expires_in: "),
-        ({"expires_in": 60.5}, "expires_in: "),
     ],
 )
 async def test_bad_times_are_refused_by_name(

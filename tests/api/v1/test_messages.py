@@ -12,6 +12,7 @@ from hypothesis import strategies
 from postroad import context
 from postroad.api.v1 import messages
 from postroad.model.bounces import disposition
+from postroad.model.delivery import throttle
 from postroad.model.mail import send_request, statuses
 from postroad.protocol.mime import address
 from postroad.services import usage_limits
@@ -356,3 +357,27 @@ async def test_an_attempt_that_did_not_succeed_has_its_conversation(ctx: context
     delivered, bounced = (await mine.reader.get(f"/v1/messages/{message_id}")).json()["attempts"]
     assert bounced["conversation"] == "C: DATA\nS: 554 5.7.1 no"
     assert "conversation" not in delivered
+
+
+async def test_retries_have_a_rate_of_their_own(
+    ctx: context.Context,
+    mine: AccountClients,
+    clock: contexts.Clock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(usage_limits, "REPEAT_RATE", throttle.RateLimit(rate=1, burst=1))
+    await accepted_mail.allow_sending(ctx, mine.account_id)
+    paths = []
+    for _ in range(2):
+        paths.append(f"/v1/messages/{await accepted_mail.accept(ctx, mine.account_id)}/retry")
+        assert (await mine.owner.post(paths[-1])).status_code == 409  # nothing waits: does not count
+        (key,) = await queue_steps.claim(ctx, mine.account_id)
+        await queue_steps.defer(ctx, key)
+    clock.pass_seconds(31)
+    assert (await mine.owner.post(paths[0])).status_code == 200
+    refused = await mine.owner.post(paths[1])
+    assert (refused.status_code, refused.json()["code"]) == (429, "rate_limited")
+    assert refused.json()["error"] == "more than 1 retries per second; wait for Retry-After seconds"
+    assert refused.headers["retry-after"] == "1"
+    clock.pass_seconds(1)
+    assert (await mine.owner.post(paths[1])).status_code == 200

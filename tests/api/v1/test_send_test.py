@@ -49,8 +49,6 @@ async def test_an_account_without_a_domain_is_told_to_add_one(mine: AccountClien
 @pytest.mark.parametrize(
     "body",
     [
-        {},
-        {"to": ""},
         {"to": "no address"},
         {"to": ["ada@example.net"]},
         {"to": "a@example.net\r\nBcc: b@example.net"},

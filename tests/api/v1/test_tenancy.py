@@ -301,10 +301,6 @@ async def test_limits_and_cursors_are_bounded(mine: AccountClients) -> None:
                 assert (await mine.owner.get(f"{path}?limit={limit}")).status_code == 200
 
 
-async def everything(clients: AccountClients) -> dict[str, object]:
-    return {path: (await clients.owner.get(path)).json()[member] for path, (member, _, _) in LISTS.items()}
-
-
 async def test_a_suspended_account_still_reads_and_tidies_up(ctx: context.Context, mine: AccountClients) -> None:
     things = await create_sample_data(ctx, mine.account_id, domain="mine.example")
     async with ctx.store.transaction() as tx:

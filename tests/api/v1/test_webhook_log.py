@@ -8,7 +8,9 @@ import pytest
 import trustme
 
 from postroad import config, context
+from postroad.model.delivery import throttle
 from postroad.model.units import identifiers
+from postroad.services import usage_limits
 from tests import contexts, webhook_rows, webhook_server
 from tests.api.management import AccountClients
 from tests.api.webhook_calls import (
@@ -56,11 +58,24 @@ async def test_the_log_is_read_in_parts_and_by_message(
     assert await listed(limit=100) == made
     assert await listed(limit=3, before=made[4]) == made[5:8]
     assert await listed(limit=2, message_id="em_" + "0" * 28) == made[1:5:2]
+    assert await listed(limit=3, status="pending") == made[:3]
+    assert await listed(status="failed") == []
     assert await listed(message_id="em_" + "f" * 28) == await listed(message_id="nonsense") == []
 
 
 @pytest.mark.parametrize(
-    "query", ["limit=0", "limit=101", "limit=x", "before=", "before=em_1", "before=%00", "message_id=", "cursor=x"]
+    "query",
+    [
+        "limit=0",
+        "limit=101",
+        "limit=x",
+        "before=",
+        "before=em_1",
+        "before=%00",
+        "message_id=",
+        "status=lost",
+        "cursor=x",
+    ],
 )
 async def test_a_part_that_cannot_be_is_refused(mine: AccountClients, query: str) -> None:
     check_refusal(await mine.owner.get(f"{DELIVERIES}?{query}"), 400, "invalid_request")
@@ -113,15 +128,6 @@ async def test_a_delivery_is_replayed_as_a_new_one(
         assert (await mine.reader.get(DELIVERIES, params={"limit": 1})).json()["deliveries"] == [again]
 
 
-async def test_a_disabled_webhook_replays_nothing(ctx: context.Context, mine: AccountClients) -> None:
-    await mine.owner.put(WEBHOOK, json={"url": URL})
-    old = await webhook_rows.put_ended(ctx, mine.account_id)
-    await mine.owner.put(WEBHOOK, json={"url": URL, "enabled": False})
-    sentence = check_refusal(await mine.owner.post(replay_of(old.id)), 409, "conflict")
-    assert sentence == "the webhook is disabled; enable it and try again"
-    check_refusal(await mine.owner.post(replay_of("whd_" + "0" * 28)), 404, "not_found")
-
-
 async def attempts(clients: AccountClients, delivery_id: str, *, count: int) -> list[dict[str, Any]]:
     """The attempts of a delivery, as soon as there are so many."""
     async with asyncio.timeout(TIMEOUT_SECONDS):
@@ -131,26 +137,6 @@ async def attempts(clients: AccountClients, delivery_id: str, *, count: int) -> 
             if len(found) >= count:
                 return list(found)
             await asyncio.sleep(LOOK_SECONDS)
-
-
-async def test_the_log_is_filtered_by_status_and_says_how_to_go_on(
-    ctx: context.Context, mine: AccountClients, clock: contexts.Clock
-) -> None:
-    await mine.owner.put(WEBHOOK, json={"url": URL})
-    made: dict[str, list[str]] = {"succeeded": [], "failed": []}
-    for _ in range(2):
-        for status, state in (("succeeded", State.SUCCEEDED), ("failed", State.FAILED)):
-            made[status].insert(0, (await webhook_rows.put_ended(ctx, mine.account_id, state)).id)
-            clock.pass_seconds(1)
-    for status, ids in made.items():
-        first = (await mine.reader.get(DELIVERIES, params={"status": status, "limit": 1})).json()
-        assert ([one["id"] for one in first["deliveries"]], first["next_before"]) == (ids[:1], ids[0])
-        place = {"status": status, "before": first["next_before"]}
-        rest = (await mine.reader.get(DELIVERIES, params=place)).json()
-        assert ([one["id"] for one in rest["deliveries"]], rest["next_before"]) == (ids[1:], None)
-        assert {one["status"] for one in rest["deliveries"]} == {status}
-    assert (await mine.reader.get(DELIVERIES, params={"status": "pending"})).json()["deliveries"] == []
-    check_refusal(await mine.reader.get(DELIVERIES, params={"status": "lost"}), 400, "invalid_request")
 
 
 async def test_one_delivery_is_shown(ctx: context.Context, mine: AccountClients) -> None:
@@ -193,3 +179,25 @@ async def test_what_failed_in_a_period_is_replayed(
 async def test_a_period_that_cannot_be_is_refused(mine: AccountClients, period: dict[str, object]) -> None:
     await mine.owner.put(WEBHOOK, json={"url": URL})
     check_refusal(await mine.owner.post(f"{DELIVERIES}/replay", json=period), 400, "invalid_request")
+
+
+async def test_replays_of_one_delivery_and_of_a_period_share_a_rate(
+    ctx: context.Context,
+    mine: AccountClients,
+    clock: contexts.Clock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(usage_limits, "REPEAT_RATE", throttle.RateLimit(rate=1, burst=2))
+    period = {"after": "2027-01-15T08:00:00Z", "before": "2027-01-15T09:00:00Z"}
+    check_refusal(await mine.owner.post(f"{DELIVERIES}/replay", json=period), 404, "not_found")  # does not count
+    await mine.owner.put(WEBHOOK, json={"url": URL})
+    old = await webhook_rows.put_ended(ctx, mine.account_id)
+    for path, body in ((replay_of(old.id), None), (f"{DELIVERIES}/replay", period)):
+        assert (await mine.owner.post(path, json=body)).status_code == 202
+    for path, body in ((replay_of(old.id), None), (f"{DELIVERIES}/replay", period)):
+        refused = await mine.owner.post(path, json=body)
+        sentence = check_refusal(refused, 429, "rate_limited")
+        assert sentence == "more than 1 replays per second; wait for Retry-After seconds"
+        assert refused.headers["retry-after"] == "1"
+    clock.pass_seconds(1)
+    assert (await mine.owner.post(replay_of(old.id))).status_code == 202
