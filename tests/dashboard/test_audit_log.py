@@ -43,19 +43,6 @@ async def test_what_an_operator_did_is_shown_too(ctx: context.Context, browser: 
     assert "added 7 credits (gift)" in text
 
 
-async def test_the_log_comes_in_parts(ctx: context.Context, browser: Browser) -> None:
-    for number in range(1, 50 + 2):
-        await credits.add(ctx, browser.account_id, number, None)
-    entries = await audit_log.page(ctx, browser.account_id, before=None, limit=100)
-    first = (await browser.get("/audit-log")).text
-    assert first.count("<strong>operator</strong>") == 50
-    link = first.partition('<nav class="more"')[2].partition('href="')[2].partition('"')[0]
-    second = (await browser.get(link)).text
-    assert second.count("<strong>operator</strong>") == len(entries) - 50
-    assert (await browser.get("/audit-log", before="aud_x")).status_code == 400
-    assert "No older entries" in (await browser.get("/audit-log", before="aud_" + "0" * 28)).text
-
-
 def subjects(text: str) -> list[str]:
     return re.findall(r"added (\S+) to the suppression list", text)
 
@@ -90,22 +77,16 @@ async def test_entries_are_filtered_by_actor_action_target_and_date(
     assert "No entries match" in (await browser.get("/audit-log", subject="nothing like it")).text
 
 
-async def test_a_filter_stays_on_the_next_page_and_in_the_file(
-    ctx: context.Context, clock: contexts.Clock, browser: Browser
-) -> None:
-    for number in range(1, 50 + 2):
+async def test_a_filter_counts_in_the_file_too(ctx: context.Context, clock: contexts.Clock, browser: Browser) -> None:
+    for number in (1, 2):
         clock.pass_seconds(1)
         await credits.add(ctx, browser.account_id, number, "=cmd()")
-    first = (await browser.get("/audit-log", action="credits")).text
-    link = html.unescape(first.partition('<nav class="more"')[2].partition('href="')[2].partition('"')[0])
-    assert "action=credits" in link
-    assert (await browser.get(link)).text.count("<strong>operator</strong>") == 1
     file = await browser.get("/audit-log/export", action="credits")
     assert file.headers["content-disposition"] == 'attachment; filename="audit-log.csv"'
     rows = file.text.splitlines()
     assert rows[0] == "created_at,actor_kind,actor,action,subject,detail,text,client_address,request_id,id"
-    assert len(rows) == 52
-    assert ",operator,operator,credits.added,51,'=cmd(),added 51 credits (=cmd())," in rows[1]
+    assert len(rows) == 3
+    assert ",operator,operator,credits.added,2,'=cmd(),added 2 credits (=cmd())," in rows[1]
 
 
 async def test_a_search_examines_so_many_entries_and_continues(

@@ -84,20 +84,6 @@ async def test_every_kind_of_entry_has_its_words() -> None:
     assert set(page.KINDS) == set(ledger.LedgerKind)
 
 
-async def test_the_ledger_comes_in_parts(ctx: context.Context, browser: Browser) -> None:
-    for number in range(50 + 1):
-        await credits.add(ctx, browser.account_id, 1, f"number {number:03}.")
-    first = (await browser.get("/credits")).text
-    assert first.count("Credits added") == 50
-    link = first.partition('<nav class="more"')[2].partition('href="')[2].partition('"')[0]
-    second = (await browser.get(link)).text
-    assert second.count("Credits added") == 1
-    assert "data-live" not in second.partition('id="ledger-entries"')[2].partition(">")[0]
-    assert (await browser.get("/credits", before="led_x")).status_code == 400
-    oldest = (await browser.get("/credits", before="led_" + "0" * 28)).text
-    assert "No older entries" in oldest
-
-
 async def test_the_ledger_is_a_file_as_well(ctx: context.Context, reader: Browser) -> None:
     await credits.add(ctx, reader.account_id, 7, "=cmd()")
     file = await reader.get("/credits/ledger.csv")

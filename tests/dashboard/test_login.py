@@ -51,10 +51,7 @@ async def test_the_right_password_opens_a_session_in_a_cookie_that_scripts_canno
     "changes",
     [
         {"password": "wrong"},
-        {"email": "nobody@mine.example"},
-        {"email": "x"},
         {"password": ""},
-        {"password": "x" * 5000},
         {"email": "<script>alert(1)</script>"},
     ],
     ids=str,

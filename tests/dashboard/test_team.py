@@ -87,11 +87,8 @@ async def test_the_link_leads_to_the_configured_address_whatever_the_host_says(b
 @pytest.mark.parametrize(
     "fields",
     [
-        {"email": "nobody", "role": "developer"},
         {"email": "", "role": "developer"},
-        {"email": "new@mine.example"},
         {"email": "new@mine.example", "role": "god"},
-        {"email": "<script>@x", "role": "developer"},
     ],
     ids=str,
 )

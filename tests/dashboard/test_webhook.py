@@ -106,9 +106,7 @@ async def test_the_first_save_shows_the_secret_and_no_later_page_does(ctx: conte
 @pytest.mark.parametrize(
     "fields, sentence",
     [
-        ({"url": "http://127.0.0.2/hook"}, "url: "),
         ({"url": "https://10.1.2.3/"}, "url: "),
-        ({"url": "javascript:alert(1)"}, "url: "),
         ({"url": ""}, "url: "),
         ({"events": "email.opened"}, "events[0]: must be one of"),
         ({"events": ""}, "events: select at least one"),
@@ -212,20 +210,6 @@ async def test_the_log_is_filtered_by_status_and_by_message(ctx: context.Context
         assert "<script>" not in text
     assert (await browser.get("/webhook", before="nonsense")).status_code == 400
     assert (await browser.get("/webhook", status="lost")).status_code == 400
-
-
-async def test_the_log_goes_on_page_by_page(ctx: context.Context, browser: Browser, clock: contexts.Clock) -> None:
-    await endpoints.save(ctx, browser.account_id, url=URL)
-    made = []
-    for _ in range(50 + 2):
-        made.append((await webhook_rows.put_ended(ctx, browser.account_id, State.FAILED)).id)
-        clock.pass_seconds(1)
-    first = (await browser.get("/webhook", status="failed")).text
-    assert [one for one in made if f"/deliveries/{one}" in first] == made[2:]
-    further = re.search(r'href="(/webhook\?status=failed[^"]*)"', first)
-    assert further is not None
-    rest = (await browser.get(further[1].replace("&amp;", "&"))).text
-    assert [one for one in made if f"/deliveries/{one}" in rest] == made[:2]
 
 
 async def test_what_failed_in_a_period_is_sent_again(

@@ -134,12 +134,6 @@ async def test_the_first_test_can_be_sent_to_the_built_in_endpoint_at_once(
     assert "whsec_" not in page
 
 
-async def test_without_the_tick_no_webhook_is_made(ctx: context.Context, browser: Browser) -> None:
-    await accepted_mail.allow_sending(ctx, browser.account_id)
-    await browser.post("/welcome/test", TEST)
-    assert await endpoints.find(ctx, browser.account_id) is None
-
-
 async def test_the_tick_of_an_old_page_leaves_a_webhook_as_it_is(ctx: context.Context, browser: Browser) -> None:
     await accepted_mail.allow_sending(ctx, browser.account_id)
     await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
@@ -147,16 +141,6 @@ async def test_the_tick_of_an_old_page_leaves_a_webhook_as_it_is(ctx: context.Co
     sent = await browser.post("/welcome/test", {**TEST, "use_builtin_endpoint": "true"})
     assert browser_client.notice_of(sent) == "Test sent to ada@example.net."
     assert await endpoints.find(ctx, browser.account_id) == before
-
-
-async def test_every_domain_that_may_send_is_offered(ctx: context.Context, browser: Browser) -> None:
-    await accepted_mail.allow_sending(ctx, browser.account_id)
-    await domains.add(ctx, browser.account_id, "second.example", verified=True)
-    await domains.add(ctx, browser.account_id, "unproven.example", verified=False)
-    page = (await browser.get("/welcome")).text
-    assert f'<option value="{SENDER}">' in page
-    assert '<option value="hello@second.example">' in page
-    assert "hello@unproven.example" not in page
 
 
 async def test_without_a_domain_the_way_begins_with_one(browser: Browser) -> None:
