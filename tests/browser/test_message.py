@@ -5,7 +5,6 @@ import re
 
 from playwright import async_api
 
-from postroad.model.mail import send_request
 from tests import webhook_server
 from tests.browser import axe, dev_service, sent_messages
 from tests.browser.conftest import Opener
@@ -82,43 +81,3 @@ async def test_the_html_is_shown_on_a_phone_in_the_dark_and_with_its_images(
         assert await page.evaluate("document.documentElement.scrollWidth") <= 390
         await axe.check(page)
         assert await page.evaluate("window.still")
-
-
-async def test_a_file_is_saved_and_the_page_stays(open_page: Opener, dev: dev_service.DevService) -> None:
-    attachment = send_request.Attachment("x.html", "PHNjcmlwdD5hbGVydCgxKTwvc2NyaXB0Pg==", "text/html")
-    message_id, login = await sent_messages.send_from_new_account(dev, attachments=(attachment,))
-    page = await open_page(login)
-    await page.goto(f"/messages/{message_id}?view=files")
-    async with page.expect_download() as started:
-        await page.get_by_role("link", name="Download x.html").click()
-    assert (await started.value).suggested_filename == "x.html"
-    assert f"/messages/{message_id}" in page.url
-    assert len(page.context.pages) == 1
-
-
-async def agree(dialog: async_api.Dialog) -> None:
-    await dialog.accept()
-
-
-async def test_a_failed_message_is_resent_and_its_recipient_suppressed(
-    open_page: Opener, dev: dev_service.DevService
-) -> None:
-    message_id, login = await sent_messages.send_from_new_account(dev, to=("blocked@example.net",))
-    page = await open_page(login)
-    await page.goto(f"/messages/{message_id}")
-    await expect(page.locator("#head .status-bounced")).to_be_visible()
-    await page.reload()  # nothing changes on it any more
-    await page.get_by_text("1 attempt: server, reply and time").click()
-    await expect(page.get_by_role("group", name="SMTP conversation")).to_contain_text(
-        "C: RCPT TO:<blocked@example.net>"
-    )
-    await page.get_by_role("button", name="Resend", exact=True).click()
-    await expect(page.locator("#head")).to_contain_text(f"Resend of {message_id}")
-    await page.get_by_role("link", name=message_id).click()
-    await expect(page.locator("#head")).to_contain_text("Resent as em_")
-    await page.get_by_role("link", name="History of blocked@example.net").click()
-    await expect(page.get_by_role("heading", name="blocked@example.net")).to_be_visible()
-    await expect(page.locator(".recipient-history tbody tr")).to_have_count(2)
-    page.once("dialog", agree)
-    await page.get_by_role("button", name="Suppress").click()
-    await expect(page.get_by_role("heading", name="Suppressed")).to_be_visible()

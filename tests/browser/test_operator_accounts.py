@@ -36,23 +36,6 @@ async def test_an_operator_looks_at_an_account_and_ends_it(
     assert [one.actor for one in written if one.action == "account.viewed"] == ["operator"]
 
 
-async def test_the_content_of_a_message_is_shown_after_a_second_confirmation(
-    open_page: Opener, dev: dev_service.DevService, monitor: page_monitor.PageMonitor
-) -> None:
-    page = await open_page(dev.login)
-    asked = await say_yes(page)
-    await page.goto(f"/operator/accounts/{dev.account.id}")
-    await page.get_by_role("button", name="View as this account").click()
-    await page.wait_for_url("**/")
-    await page.goto(f"/messages/{dev.demo_ids.message}")
-    await async_api.expect(page.get_by_role("heading", name="Subject hidden")).to_be_visible()
-    await page.get_by_role("button", name="Show the content").click()
-    await async_api.expect(page.get_by_role("navigation", name="Views of the message")).to_be_visible()
-    await async_api.expect(page.get_by_role("heading", name="Subject hidden")).to_have_count(0)
-    assert asked[1].startswith("Show the content of this message?")
-    await axe.check(page)
-
-
 async def test_a_page_that_was_open_before_the_look_is_reloaded_and_never_shows_both_accounts(
     open_page: Opener, dev: dev_service.DevService, monitor: page_monitor.PageMonitor
 ) -> None:

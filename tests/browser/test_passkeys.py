@@ -131,24 +131,6 @@ async def test_the_browser_offers_a_passkey_with_the_email_field(
     await expect(local.locator(".current-user")).to_contain_text(login.email)
 
 
-async def test_after_the_password_a_passkey_is_the_second_factor(
-    local: async_api.Page, authenticator: Authenticator, dev: dev_service.DevService
-) -> None:
-    _, login = await dev.new_account()
-    await logins.log_in(local, login)
-    await add_passkey(local, "Laptop")
-    await authenticator.touch(is_touched=False)
-    await log_out(local)
-    await local.get_by_label("Email").fill(login.email)
-    await local.get_by_label("Password").fill(login.password)
-    await local.get_by_role("button", name="Log in", exact=True).click()
-    await local.wait_for_url("**/login/second-factor?*")
-    await axe.check(local)
-    await authenticator.touch(is_touched=True)
-    await local.get_by_role("button", name="Use a passkey").click()
-    await expect(local.locator(".current-user")).to_contain_text(login.email)
-
-
 @pytest.mark.usefixtures("authenticator")
 async def test_a_device_keeps_one_passkey_of_a_login(local: async_api.Page, dev: dev_service.DevService) -> None:
     _, login = await dev.new_account()

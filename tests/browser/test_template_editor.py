@@ -83,44 +83,6 @@ async def test_nothing_in_a_template_runs_or_leads_away(open_page: Opener, dev: 
     assert "run" not in await page.title()
 
 
-async def test_a_template_is_made_tried_and_removed_and_its_test_values_stay(
-    open_page: Opener, dev: dev_service.DevService
-) -> None:
-    account, login = await dev.new_account()
-    page = await open_page(login)
-    page.on("dialog", lambda dialog: dialog.accept())
-    await page.goto("/template/new")
-    await edit(page, "Alias", "preview")
-    await edit(page, "name", "Ada")
-    await async_api.expect(preview(page)).to_contain_text("Hello Ada,")
-    await page.get_by_role("button", name="Create template").click()
-    await async_api.expect(page.get_by_text("Template preview saved.")).to_be_visible()
-    await async_api.expect(preview(page)).to_contain_text("Hello Ada,")
-    await edit(page, "HTML", "<p>Not saved, {{name}}</p>")
-    await page.get_by_role("button", name="Send a test").click()
-    await async_api.expect(page.get_by_text("Test sent to")).to_be_visible()
-    await async_api.expect(field(page, "HTML")).to_have_text("<p>Not saved, {{name}}</p>")
-    await async_api.expect(preview(page)).to_contain_text("Not saved, Ada")
-    assert "Not saved" not in ((await templates.find(dev.ctx, account.id, "preview")).html or "")
-    await axe.check(page)
-    await page.get_by_role("button", name="Remove").click()
-    await async_api.expect(page.get_by_text("Template preview removed.")).to_be_visible()
-
-
-async def test_a_refusal_leaves_what_was_written(
-    open_page: Opener, dev: dev_service.DevService, monitor: page_monitor.PageMonitor
-) -> None:
-    monitor.expect(r"^console: Failed to load resource: .* 400 ")
-    _, login = await dev.new_account()
-    page = await open_page(login)
-    await page.goto("/template/new")
-    await edit(page, "Alias", "welcome")
-    await edit(page, "HTML", "{% if x %}")
-    await page.get_by_role("button", name="Create template").click()
-    await async_api.expect(page.get_by_role("alert")).to_contain_text("is not a placeholder")
-    await async_api.expect(field(page, "HTML")).to_have_text("{% if x %}")
-
-
 async def test_a_loop_is_written_published_compared_and_restored(
     open_page: Opener, dev: dev_service.DevService
 ) -> None:

@@ -45,11 +45,6 @@ def cookie_fields(response: httpx.Response) -> list[str]:
 # Where a change may come from
 
 
-async def test_a_form_with_the_sessions_word_is_done(ctx: context.Context, browser: Browser) -> None:
-    assert (await browser.post("/suppressions", ADD)).status_code == 303
-    assert await on_the_list(ctx, browser.account_id) == ["somebody@example.net"]
-
-
 @pytest.mark.parametrize("csrf_token", [None, "", "0" * 64, "é", "\ud7ff"])
 async def test_a_form_without_the_right_word_changes_nothing(
     ctx: context.Context, browser: Browser, csrf_token: str | None
@@ -120,23 +115,6 @@ async def test_a_page_of_ours_says_so_and_is_heard(
     done = await browser.client.post("/suppressions", data={**ADD, "csrf_token": browser.csrf_token}, headers=headers)
     assert done.status_code == 303
     assert len(await on_the_list(ctx, browser.account_id)) == 1
-
-
-@pytest.mark.parametrize("kind", ["text/plain", "application/json", "multipart/form-data; boundary=x", ""])
-async def test_only_a_form_is_a_form(ctx: context.Context, browser: Browser, kind: str) -> None:
-    content = f"email=somebody%40example.net&csrf_token={browser.csrf_token}".encode()
-    headers = {"Content-Type": kind} if kind else {}
-    refused = await browser.client.post("/suppressions", content=content, headers=headers)
-    assert refused.status_code == 400
-    json = {**ADD, "csrf_token": browser.csrf_token}
-    assert (await browser.client.post("/suppressions", json=json)).status_code == 400
-    assert await on_the_list(ctx, browser.account_id) == []
-
-
-async def test_a_look_changes_nothing_whatever_stands_in_its_address(ctx: context.Context, browser: Browser) -> None:
-    answer = await browser.get("/suppressions", **ADD, csrf_token=browser.csrf_token)
-    assert answer.status_code == 400
-    assert await on_the_list(ctx, browser.account_id) == []
 
 
 # Credentials of one listener are refused by the others

@@ -10,7 +10,7 @@ from postroad.model.bounces import disposition
 from postroad.services.messages import lookup as messages
 from postroad.services.messages import queue_inspection
 from postroad.services.webhooks import endpoints
-from postroad.storage.mail import attempts, queue, webhooks
+from postroad.storage.mail import attempts, webhooks
 from postroad.storage.mail import messages as recipients
 from postroad.storage.operations import retention
 from tests import accepted_mail, contexts, queue_steps, webhook_rows
@@ -196,17 +196,6 @@ async def test_a_final_message_is_not_live_and_says_what_the_destination_said(
     assert "Retry now" not in text
 
 
-async def test_an_address_that_was_never_tried_says_why(ctx: context.Context, browser: Browser) -> None:
-    message_id, (claimed,) = await claimed_mail.accepted(ctx, browser.account_id, "ada@example.net")
-    response = "the address is suppressed"
-    await ctx.outcome_commits.submit(
-        [claimed_mail.outcome(ctx, claimed, disposition.Verdict.BOUNCED, code=None, response=response, tried=False)]
-    )
-    text = (await browser.get(f"/messages/{message_id}")).text
-    assert "Not sent: ada@example.net" in text
-    assert f"Not sent: {response}" in text
-
-
 async def test_everything_that_others_said_is_only_text(ctx: context.Context, browser: Browser) -> None:
     things = await sample_account.create_sample_data(ctx, browser.account_id, domain="mine.example")
     await webhook_rows.put_attempt(
@@ -252,15 +241,6 @@ async def test_a_body_that_is_not_kept_any_more_is_said_to_be_gone(ctx: context.
     assert "Delivered: ada@example.net" in answer.text
     assert "<iframe" not in answer.text
     assert (await browser.get(f"/messages/{message_id}/raw")).status_code == 404
-
-
-async def test_what_nobody_holds_is_ready(ctx: context.Context, browser: Browser, clock: contexts.Clock) -> None:
-    await accepted_mail.allow_sending(ctx, browser.account_id)
-    message_id = await accepted_mail.accept(ctx, browser.account_id)
-    (key,) = await queue_steps.claim(ctx, browser.account_id)
-    async with ctx.store.transaction() as tx:
-        await queue.release(tx, [key], now=clock.now, worker=queue_steps.WORKER)
-    assert "Ready; waiting for a free worker" in (await browser.get(f"/messages/{message_id}")).text
 
 
 async def test_a_script_that_looks_for_results_gets_them_without_the_preview(

@@ -62,7 +62,7 @@ async def test_an_app_is_set_up_with_its_first_code_and_recovery_codes_are_shown
 
 
 @pytest.mark.parametrize("verb", ["totp", "totp/remove", "recovery-codes"])
-@pytest.mark.parametrize("proof", [{}, {"proof": ""}, {"proof": "wrong password"}, {"proof": "000000"}])
+@pytest.mark.parametrize("proof", [{}, {"proof": "wrong password"}])
 async def test_a_stolen_session_changes_no_factor(
     ctx: context.Context, browser: Browser, clock: Clock, verb: str, proof: dict[str, str]
 ) -> None:

@@ -14,15 +14,13 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from postroad import config
 from postroad.dashboard.framework import snippets
-from tests.cli import cli_runner
-from tests.cli.test_dev import handover
 from tests.submission import test_clients
 from tests.submission.test_clients import Running, running
 
@@ -63,15 +61,6 @@ def written(folder: pathlib.Path, name: str, text: str) -> str:
     return str(file)
 
 
-@pytest.fixture(scope="module")
-def without_tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """`postroad dev` as it comes."""
-    folder = tmp_path_factory.mktemp("plain")
-    with cli_runner.Service("dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0", folder=folder) as service:
-        yield Running(service, handover(service, folder), folder / "no-authority.pem")
-        assert service.stop()[0] == 0
-
-
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_curl_sends_over_http(running: Running) -> None:
     text = over_http(running, recipient="curl-http@clients.test")["curl"]
@@ -104,19 +93,6 @@ def test_node_sends_over_smtp(running: Running, tmp_path: pathlib.Path) -> None:
     program = written(tmp_path, "program.js", text)
     printed = test_clients.run("node", program, environment={"NODE_EXTRA_CA_CERTS": str(running.authority)})
     assert QUEUED.search(printed), printed
-
-
-@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-def test_curl_sends_without_tls_in_development(without_tls: Running) -> None:
-    text = over_smtp(without_tls, snippets.Security.NONE, recipient="curl-plain@clients.test")["curl"]
-    test_clients.run("sh", "-c", text)
-    assert without_tls.arrived("curl-plain@clients.test")["Subject"] == "Hello"
-
-
-def test_python_sends_without_tls_in_development(without_tls: Running, tmp_path: pathlib.Path) -> None:
-    text = over_smtp(without_tls, snippets.Security.NONE, recipient="python-plain@clients.test")["Python"]
-    test_clients.run(sys.executable, written(tmp_path, "program.py", text))
-    assert without_tls.arrived("python-plain@clients.test")["Subject"] == "Hello"
 
 
 def texts(security: snippets.Security = snippets.Security.STARTTLS, **changed: str) -> dict[str, str]:

@@ -98,20 +98,6 @@ async def test_scripts_are_told_where_to_go(
     assert answer.headers["go-to"].startswith(f"{provider.issuer}/authorize?")
 
 
-async def test_an_answer_counts_once_and_for_the_browser_that_asked(
-    ctx: context.Context, browser: Browser, nobody: Browser, stranger: Browser, provider: oidc_provider.Provider
-) -> None:
-    await connect(ctx, browser, provider)
-    url = leads_to(await nobody.client.post("/login/sso", data={"email": "jo@corp.example"}))
-    target = f"/sso/{browser.account_id}/callback"
-    answer = provider.authorize(url)
-    other = await stranger.client.get(target, params=answer)
-    assert (other.status_code, "started in another browser" in other.text) == (400, True)
-    assert (await nobody.client.get(target, params=answer)).status_code == 303
-    again = await nobody.client.get(target, params=answer)
-    assert (again.status_code, "has already ended" in again.text) == (400, True)
-
-
 async def test_an_email_without_single_sign_on_is_told_whoever_it_is(nobody: Browser, browser: Browser) -> None:
     assert browser.user is not None
     texts = set()

@@ -180,6 +180,7 @@ async def test_the_content_of_a_message_is_nowhere_until_it_was_asked_for(
     assert "The whole request" not in addresses["/approvals"].text
     assert "Subject hidden" in addresses["/messages"].text
     assert "Subject hidden" in addresses["/messages/{id}"].text
+    assert 'data-confirm="Show the content of this message?' in addresses["/messages/{id}"].text
     refreshed = await operator.client.get(f"/messages/{message_id}", headers={"X-Refreshed": "page"})
     assert SECRET not in refreshed.text
 
@@ -197,7 +198,7 @@ async def test_the_content_of_a_message_is_nowhere_until_it_was_asked_for(
     ]
 
 
-@pytest.mark.parametrize("search", ["491823", "-491823", "to:ada@to.example OR code", "metadata.order:1042"])
+@pytest.mark.parametrize("search", ["-491823", "to:ada@to.example OR code", "metadata.order:1042"])
 async def test_what_is_hidden_cannot_be_guessed_by_searching_for_it(
     ctx: context.Context,
     mail: dev_inbox.Inbox,

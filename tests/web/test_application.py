@@ -254,20 +254,6 @@ async def test_checks_come_in_their_order(mended: int, status: int, about: str) 
         assert about in response.json()["error"]
 
 
-async def test_a_length_beyond_the_limit_is_refused_before_the_body_is_sent() -> None:
-    async with app_server.running(ROUTES) as opened, raw_http.connect(opened.address) as connection:
-        await connection.send(post("/notes", b"", MEMBER, KEY, length=10**12))
-        assert_refused(await connection.response(), 413, "payload_too_large")
-
-
-async def test_a_stream_is_cut_at_the_limit() -> None:
-    async with app_server.running(ROUTES) as opened, raw_http.connect(opened.address) as connection:
-        await connection.send(CHUNKED + b"64\r\n" + b"x" * 100 + b"\r\n")
-        for _ in range(20):
-            await connection.send(b"64\r\n" + b"x" * 100 + b"\r\n")
-        assert_refused(await connection.response(), 413, "payload_too_large")
-
-
 async def test_a_body_within_the_limit_may_come_in_chunks() -> None:
     async with app_server.running(ROUTES) as opened, raw_http.connect(opened.address) as connection:
         await connection.send(CHUNKED)
