@@ -12,7 +12,9 @@ from postroad.network.http import json_api
 from postroad.services.accounts import account_registry
 from postroad.services.imports import importer
 from postroad.services.suppressions import suppression_list as suppressions
+from postroad.services.templates import templates
 from postroad.services.webhooks import endpoints, signed_requests
+from postroad.storage.mail import templates as stored_templates
 from postroad_postmark import importer as postmark
 from tests import vendor_responses, vendor_server
 from tests.cli import cli_runner
@@ -46,6 +48,11 @@ def _failed(installation: Installation, *words: str) -> str:
     assert result.exit_code == 1
     assert KEY not in result.output
     return result.stdout
+
+
+async def _template(ctx: context.Context, alias: str) -> stored_templates.Template:
+    (account,) = await account_registry.page(ctx, "", 2)
+    return await templates.find(ctx, account.id, alias)
 
 
 async def _webhooks(ctx: context.Context) -> list[tuple[str, str, int, Sequence[tuple[str, str]]]]:
@@ -121,8 +128,8 @@ def test_an_account_of_resend_is_created_here(installation: Installation, resend
         ("steve.wozniak@example.com", "import", "imported from Resend: manual", "2026-10-06T23:47:56.678Z"),
         ("susan.kare@example.com", "bounce", "imported from Resend: bounce", "2026-10-07T08:12:03.412Z"),
     ]
-    template = installation.json("template", "list")["templates"][1]
-    assert (template["subject"], template["text"], template["html"]) == (
+    template = installation.ask(lambda ctx: _template(ctx, "reset-password"))
+    assert (template.subject, template.text, template.html) == (
         "Hello, {{NAME}}",
         "Hi {{NAME}}",
         "<p>Hi {{NAME}}</p>",
@@ -193,8 +200,9 @@ def test_a_server_of_postmark_is_created_here(
         }
     ]
     assert [one["name"] for one in report["templates"]["refused"]] == ["Receipt"]
-    (template,) = installation.json("template", "list")["templates"]
-    assert (template["html"], template["text"]) == (
+    (listed,) = installation.json("template", "list")["templates"]
+    template = installation.ask(lambda ctx: _template(ctx, listed["alias"]))
+    assert (template.html, template.text) == (
         "<body><p>Hello {{person.first_name}}</p></body>",
         "Hello {{person.first_name}}\n-- \nShop",
     )

@@ -193,7 +193,7 @@ async def test_what_breaks_a_rule_is_refused_naming_the_field(
         fields: dict[str, str | None] = {"alias": "welcome", "subject": "Hello", "text": "x", "html": None, **change}
         with pytest.raises(errors.InvalidRequest, match=rf"^{field}: "):
             await templates.put(ctx, account.id, **fields)  # type: ignore[arg-type]
-    assert await templates.page(ctx, account.id, "", 10) == []
+    assert await templates.summaries(ctx, account.id, "", 10) == []
 
 
 async def test_the_largest_template_is_taken(ctx: context.Context, account: stored_accounts.Account) -> None:
@@ -205,11 +205,9 @@ async def test_the_largest_template_is_taken(ctx: context.Context, account: stor
 async def test_the_list_comes_in_parts_by_alias(ctx: context.Context, account: stored_accounts.Account) -> None:
     for alias in ("c", "a_", "a-", "b"):
         await templates.put(ctx, account.id, alias, subject=alias, text="x", html=None)
-    first = await templates.page(ctx, account.id, "", 2)
-    rest = await templates.page(ctx, account.id, first[-1].alias, 10)
-    assert [one.alias for one in first + rest] == ["a-", "a_", "b", "c"]
-    summaries = await templates.summaries(ctx, account.id, "", 10)
-    assert [(one.alias, one.has_text, one.has_html) for one in summaries] == [
+    first = await templates.summaries(ctx, account.id, "", 2)
+    rest = await templates.summaries(ctx, account.id, first[-1].alias, 10)
+    assert [(one.alias, one.has_text, one.has_html) for one in first + rest] == [
         (alias, True, False) for alias in ("a-", "a_", "b", "c")
     ]
 
@@ -252,7 +250,7 @@ async def test_a_template_that_is_unknown_or_of_another_account_does_not_exist(
     ):
         with pytest.raises(errors.NotFound, match="no such template in this account"):
             await attempt
-    assert await templates.page(ctx, account.id, "", 10) == []
+    assert await templates.summaries(ctx, account.id, "", 10) == []
     assert (await templates.find(ctx, other.id, "theirs")).subject == "Secret"
 
 

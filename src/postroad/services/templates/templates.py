@@ -232,14 +232,8 @@ async def find_with_parts(ctx: context.Context, account_id: str, alias: str) -> 
         return await rendering.load_parts(tx, template)
 
 
-async def page(ctx: context.Context, account_id: str, after: str, limit: int) -> list[templates.Template]:
-    """A page of templates by alias; the first page is after an empty text."""
-    async with ctx.store.scanning(account_id) as tx:
-        return await templates.page(tx, account_id, after=after, limit=limit)
-
-
 async def summaries(ctx: context.Context, account_id: str, after: str, limit: int) -> list[templates.Summary]:
-    """The same without bodies, which can be large."""
+    """A page of templates by alias, without bodies, which can be large; the first page is after an empty text."""
     async with ctx.store.scanning(account_id) as tx:
         return await templates.summaries(tx, account_id, after=after, limit=limit)
 

@@ -77,8 +77,6 @@ async def put(tx: store.Transaction, template: Template) -> Template:
 
 @queries.row("templates.by_alias", Template)
 async def by_alias(tx: store.Transaction, account_id: str, alias: str) -> Template | None: ...
-@queries.rows("templates.page", Template)
-async def page(tx: store.Transaction, account_id: str, *, after: str, limit: int) -> list[Template]: ...
 
 
 async def summaries(tx: store.Transaction, account_id: str, *, after: str, limit: int) -> list[Summary]:

@@ -12,13 +12,8 @@ RETURNING id, account_id, alias, subject, text, html, created_at, updated_at, ve
 SELECT id, account_id, alias, subject, text, html, created_at, updated_at, version, layout, uses
 FROM templates WHERE account_id = $1 AND alias = $2;
 
--- name: page
--- The templates of an account by alias, after a cursor.
-SELECT id, account_id, alias, subject, text, html, created_at, updated_at, version, layout, uses
-FROM templates WHERE account_id = $1 AND alias > $2 ORDER BY alias LIMIT $3;
-
 -- name: summaries
--- The same without bodies, which can be large.
+-- The templates of an account by alias, after a cursor, without bodies, which can be large.
 SELECT id, alias, subject, text IS NOT NULL, html IS NOT NULL, created_at, updated_at
 FROM templates WHERE account_id = $1 AND alias > $2 ORDER BY alias LIMIT $3;
 
