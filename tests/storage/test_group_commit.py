@@ -78,35 +78,26 @@ async def test_a_result_is_returned_after_its_commit_and_not_before(store: Store
         assert await submit_and_look(number)
 
 
-async def test_a_batch_has_so_many_items_at_the_most(gate: Gate, ledger: Ledger) -> None:
-    commit = commit_on(gate, ledger, items=4)
+@pytest.mark.parametrize(
+    "limits, calls, batches",
+    [
+        ({"items": 4}, [{}] * 9, [[1, 2, 3, 4], [5, 6, 7, 8], [9]]),
+        # A call that is much work counts as many items; one that is more than a batch has one of its own.
+        ({"items": 4}, [{"count": count} for count in (1, 2, 9, 4, 1)], [[1, 2], [3], [4], [5]]),
+        ({"size": 100}, [{"size": size} for size in (40, 60, 1, 300, 99, 2)], [[1, 2], [3], [4], [5], [6]]),
+    ],
+    ids=["items", "work", "bytes"],
+)
+async def test_a_batch_has_so_much_at_the_most(
+    gate: Gate, ledger: Ledger, limits: dict[str, int], calls: list[dict[str, int]], batches: list[list[int]]
+) -> None:
+    commit = commit_on(gate, ledger, **limits)
     first = await hold_first(commit, gate)
-    tasks = await submit_all(commit, range(1, 11))
-    gate.opened.set()
-    await results([first, *tasks])
-    assert [len(batch) for batch in ledger.batches] == [1, 4, 4, 2]
-
-
-async def test_a_call_that_is_much_work_counts_as_many_items(gate: Gate, ledger: Ledger) -> None:
-    commit = commit_on(gate, ledger, items=4)
-    first = await hold_first(commit, gate)
-    counts = {1: 1, 2: 2, 3: 9, 4: 4, 5: 1}
-    tasks = [asyncio.create_task(commit.submit(number, count=count)) for number, count in counts.items()]
+    tasks = [asyncio.create_task(commit.submit(number, **call)) for number, call in enumerate(calls, start=1)]
     await asyncio.sleep(0)
     gate.opened.set()
-    assert await results([first, *tasks]) == [number * 10 for number in range(6)]
-    assert ledger.batches == [[0], [1, 2], [3], [4], [5]]
-
-
-async def test_a_batch_has_so_many_bytes_at_the_most_unless_one_item_has_more(gate: Gate, ledger: Ledger) -> None:
-    commit = commit_on(gate, ledger, size=100)
-    first = await hold_first(commit, gate)
-    sizes = {1: 40, 2: 60, 3: 1, 4: 300, 5: 99, 6: 2}
-    tasks = [asyncio.create_task(commit.submit(number, size=size)) for number, size in sizes.items()]
-    await asyncio.sleep(0)
-    gate.opened.set()
-    assert await results([first, *tasks]) == [number * 10 for number in range(7)]
-    assert ledger.batches == [[0], [1, 2], [3], [4], [5], [6]]
+    assert await results([first, *tasks]) == [number * 10 for number in range(len(calls) + 1)]
+    assert ledger.batches == [[0], *batches]
 
 
 async def test_a_refusal_is_a_value_and_does_not_disturb_its_neighbours(store: Store, ledger: Ledger) -> None:

@@ -48,20 +48,6 @@ async def test_everybody_going_away_leaves_it_usable(gate: Gate, ledger: Ledger)
     await commit.close()
 
 
-async def test_the_line_has_a_length_and_a_refusal_takes_no_place_in_it(gate: Gate, ledger: Ledger) -> None:
-    commit = commit_on(gate, ledger, waiting=5)
-    first = await hold_first(commit, gate)
-    tasks = await submit_all(commit, range(1, 5))
-    for _ in range(3):
-        with pytest.raises(errors.TemporaryFailure):
-            await commit.submit(9)
-    tasks.append(asyncio.create_task(commit.submit(5, party="another")))
-    await asyncio.sleep(0)
-    gate.opened.set()
-    assert await results([first, *tasks]) == [0, 10, 20, 30, 40, 50]
-    assert await commit.submit(6) == 60
-
-
 async def test_the_line_has_a_weight(gate: Gate, ledger: Ledger) -> None:
     commit = commit_on(gate, ledger, size=100)  # so 6,400 bytes may wait
     first = await hold_first(commit, gate)
@@ -102,12 +88,6 @@ async def test_closing_waits_for_all_that_was_submitted_and_takes_no_more(gate: 
     await asyncio.wait_for(closing, 60)
     assert all(task.done() for task in [first, *tasks])
     assert await results([first, *tasks]) == [number * 10 for number in range(8)]
-
-
-async def test_closing_an_idle_one_is_nothing(store: Store, ledger: Ledger) -> None:
-    commit = commit_on(store, ledger)
-    await commit.close()
-    await commit.close()
 
 
 async def test_a_runner_that_is_stopped_leaves_nobody_waiting(gate: Gate, ledger: Ledger, store: Store) -> None:

@@ -364,12 +364,10 @@ async def test_a_key_that_has_expired_is_not_replayed_by_a_refusal_either(shop: 
 # Sender domain
 
 
-@pytest.mark.parametrize(
-    "sender", ["shop@example.net", "shop@mail.example.com", "shop@xample.com", "a@example.com.evil.org"]
-)
-async def test_a_domain_that_is_not_registered_is_forbidden(shop: Shop, sender: str) -> None:
-    with pytest.raises(errors.Forbidden, match=f"from: {sender.partition('@')[2]} is not a domain of this account"):
-        await shop.send(msgspec.structs.replace(REQUEST, sender=sender))
+async def test_a_domain_that_is_not_registered_is_forbidden(shop: Shop) -> None:
+    for sender in ("shop@example.net", "shop@mail.example.com", "shop@xample.com", "a@example.com.evil.org"):
+        with pytest.raises(errors.Forbidden, match=f"from: {sender.partition('@')[2]} is not a domain of this account"):
+            await shop.send(msgspec.structs.replace(REQUEST, sender=sender))
 
 
 async def test_a_domain_is_compared_in_its_normal_form(shop: Shop) -> None:

@@ -121,20 +121,19 @@ async def test_500_recipients_pass(shop: Shop) -> None:
     assert await shop.state() == (500, 500, ids)
 
 
-@pytest.mark.parametrize(
-    "body, said",
-    [
+async def test_a_mixture_of_the_forms_is_refused(shop: Shop) -> None:
+    one: dict[str, Any] = {"recipients": [{"to": "a@example.net"}]}
+    mixtures: list[tuple[dict[str, Any], str]] = [
         ({}, "body: give either emails, or recipients with template"),
-        ({"emails": [EMAIL], "recipients": [{"to": "a@example.net"}]}, "body: give either emails, or recipients"),
+        ({"emails": [EMAIL], **one}, "body: give either emails, or recipients"),
         ({"emails": [EMAIL], "tags": ["x"]}, "tags: not allowed beside emails"),
         ({"emails": [EMAIL], "from": "shop@example.com"}, "from: not allowed beside emails"),
-        ({"recipients": [{"to": "a@example.net"}], "from": "shop@example.com"}, "template: required with recipients"),
-        ({"recipients": [{"to": "a@example.net"}], "template": "welcome"}, "from: required with recipients"),
-    ],
-)
-async def test_a_mixture_of_the_forms_is_refused(shop: Shop, body: dict[str, Any], said: str) -> None:
-    refusal = await shop.refusal(**body)
-    assert (refusal.code, refusal.message[: len(said)]) == ("invalid_request", said)
+        ({**one, "from": "shop@example.com"}, "template: required with recipients"),
+        ({**one, "template": "welcome"}, "from: required with recipients"),
+    ]
+    for body, said in mixtures:
+        refusal = await shop.refusal(**body)
+        assert (refusal.code, refusal.message[: len(said)]) == ("invalid_request", said)
 
 
 @pytest.mark.parametrize("body", [{"emails": []}, {"emails": [EMAIL] * 101}, {"recipients": [{"to": "a"}] * 501}])
@@ -196,30 +195,21 @@ async def test_a_batch_of_which_nothing_is_accepted_stores_nothing_and_leaves_it
     assert (await shop.state())[2] == [accepted]
 
 
-@pytest.mark.parametrize(
-    "body, code, said",
-    [
+async def test_all_or_nothing_is_refused_with_the_first_item_that_fails(shop: Shop) -> None:
+    lost = {**WELCOME, "template": "lost", "to": "a@example.net"}
+    dear = {**EMAIL, "to": [f"p{number}@example.net" for number in range(8)]}
+    poor = "emails[3]: the message needs 8 credits, one for each unique recipient, but only 7 are available"
+    refused: list[tuple[dict[str, Any], str, str]] = [
         ({"emails": [EMAIL, WRONG, FOREIGN]}, "invalid_request", "emails[1]: to: 'nobody' is not"),
         ({"emails": [EMAIL, FOREIGN]}, "forbidden", "emails[1]: from: example.net is not a domain"),
-        (
-            {"emails": [EMAIL, {**WELCOME, "template": "lost", "to": "a@example.net"}]},
-            "invalid_request",
-            "emails[1]: template",
-        ),
-        (
-            {"emails": [EMAIL] * 3 + [{**EMAIL, "to": [f"p{n}@example.net" for n in range(8)]}]},
-            "insufficient_credits",
-            "emails[3]: the message needs 8 credits, one for each unique recipient, but only 7 are available",
-        ),
+        ({"emails": [EMAIL, lost]}, "invalid_request", "emails[1]: template"),
+        ({"emails": [EMAIL, EMAIL, EMAIL, dear]}, "insufficient_credits", poor),
         ({**WELCOME, "recipients": [{"to": "a@example.net"}]}, "invalid_request", "recipients[0]: "),
-    ],
-)
-async def test_all_or_nothing_is_refused_with_the_first_item_that_fails(
-    shop: Shop, body: dict[str, Any], code: str, said: str
-) -> None:
-    refusal = await shop.refusal(**body, all_or_nothing=True)
-    assert (refusal.code, refusal.message[: len(said)]) == (code, said)
-    # The key is not used up, and the rate is not taken.
+    ]
+    for body, code, said in refused:
+        refusal = await shop.refusal(**body, all_or_nothing=True)
+        assert (refusal.code, refusal.message[: len(said)]) == (code, said)
+        # The key is not used up, and the rate is not taken.
     assert len(await shop.emails(EMAIL, EMAIL, all_or_nothing=True)) == 2
 
 

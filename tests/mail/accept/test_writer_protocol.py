@@ -215,15 +215,6 @@ async def test_one_that_nobody_waits_for_any_more_is_not_handed_over(talk: Talk)
     await last
 
 
-async def test_more_than_may_wait_are_refused(talk: Talk) -> None:
-    answers = [talk.frontend.start(submission(number)) for number in range(100)]
-    with pytest.raises(errors.TemporaryFailure, match="too many"):
-        talk.frontend.start(submission())
-    for offered in await talk.gets(100):
-        talk.writer.send(writer_protocol.SubmitOk(offered.number, accepted()))
-    await asyncio.gather(*answers)
-
-
 async def test_waiting_for_a_silent_writer_has_a_limit(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer_protocol, "WRITER_TIMEOUT_SECONDS", -60.0)
     answer = talk.frontend.start(submission())

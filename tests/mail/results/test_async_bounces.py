@@ -117,15 +117,16 @@ async def test_what_was_said_before_is_not_counted_again(ctx: context.Context, m
     ]
 
 
-@pytest.mark.parametrize(
-    "code, status, words",
-    [(552, "5.2.2", "mailbox full"), (550, "5.7.1", "blocked by policy"), (450, "4.1.1", "user unknown, try later")],
-)
 async def test_only_an_address_that_does_not_exist_is_left_alone(
-    ctx: context.Context, account: accounts.Account, message_id: str, code: int, status: str, words: str
+    ctx: context.Context, account: accounts.Account, message_id: str
 ) -> None:
-    content = reports.report(reports.group("ada@example.net", code=code, status=status, words=words))
-    assert await receive(ctx, message_id, content) == [ReportResult.RECORDED]
+    for code, status, words in (
+        (552, "5.2.2", "mailbox full"),
+        (550, "5.7.1", "blocked by policy"),
+        (450, "4.1.1", "user unknown, try later"),
+    ):
+        content = reports.report(reports.group("ada@example.net", code=code, status=status, words=words))
+        assert await receive(ctx, message_id, content) == [ReportResult.RECORDED]
     assert await suppressed(ctx, account.id) == []
 
 
@@ -151,13 +152,14 @@ async def test_a_forwarding_address_is_kept_but_ours_stays(
     assert await suppressed(ctx, account.id) == []
 
 
-@pytest.mark.parametrize("action", ["delayed", "relayed", "expanded", "delivered"])
 async def test_what_is_no_failure_is_kept_nowhere(
-    ctx: context.Context, account: accounts.Account, message_id: str, action: str
+    ctx: context.Context, account: accounts.Account, message_id: str
 ) -> None:
-    content = reports.report(reports.group("ada@example.net", action=action))
-    assert await receive(ctx, message_id, content) == [ReportResult.NOT_A_FAILURE]
-    mixed = reports.report(reports.group("ada@example.net", action=action), reports.group("ada@example.net"))
+    for action in ("delayed", "relayed", "expanded", "delivered"):
+        content = reports.report(reports.group("ada@example.net", action=action))
+        assert await receive(ctx, message_id, content) == [ReportResult.NOT_A_FAILURE]
+    assert await kept_of(ctx, account.id, message_id) == []
+    mixed = reports.report(reports.group("ada@example.net", action="delayed"), reports.group("ada@example.net"))
     assert await receive(ctx, message_id, mixed) == [ReportResult.NOT_A_FAILURE, ReportResult.RECORDED]
     assert len(await kept_of(ctx, account.id, message_id)) == 1
 
@@ -207,9 +209,9 @@ async def test_a_name_in_another_script_is_recognised(ctx: context.Context, acco
         assert fates == [ReportResult.RECORDED]
 
 
-@pytest.mark.parametrize("content", [b"", b"Subject: Out of office\n\nI am away.\n", b"\0\xff"])
-async def test_mail_that_is_no_report_is_nothing(ctx: context.Context, message_id: str, content: bytes) -> None:
-    assert await receive(ctx, message_id, content) == []
+async def test_mail_that_is_no_report_is_nothing(ctx: context.Context, message_id: str) -> None:
+    for content in (b"", b"Subject: Out of office\n\nI am away.\n", b"\0\xff"):
+        assert await receive(ctx, message_id, content) == []
 
 
 async def test_words_that_no_store_could_keep_are_kept_without_what_is_wrong(

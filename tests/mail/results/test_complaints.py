@@ -260,12 +260,12 @@ async def test_a_complaint_counts_and_stays_though_the_account_had_listed_the_ad
     assert await bounce_counts.counted(ctx, account.id) == Counts(0, 0, 1)
 
 
-@pytest.mark.parametrize("kind", ["not-spam", "auth-failure", "virus", "other", "", "abuse; x"])
 async def test_reports_of_other_types_are_kept_nowhere(
-    ctx: context.Context, account: stored_accounts.Account, message_id: str, kind: str
+    ctx: context.Context, account: stored_accounts.Account, message_id: str
 ) -> None:
-    sample = samples.FULL.replace("Feedback-Type: abuse", f"Feedback-Type: {kind}")
-    assert await fate(ctx, await reports.path(ctx, message_id), sample) == ReportResult.NOT_A_COMPLAINT
+    for kind in ("not-spam", "auth-failure", "virus", "other", "", "abuse; x"):
+        sample = samples.FULL.replace("Feedback-Type: abuse", f"Feedback-Type: {kind}")
+        assert await fate(ctx, await reports.path(ctx, message_id), sample) == ReportResult.NOT_A_COMPLAINT
     assert await kept_of(ctx, account.id, message_id) == []
     assert await suppressed(ctx, account.id) == []
     assert await bounce_counts.counted(ctx, account.id) == Counts()
@@ -304,12 +304,12 @@ async def test_the_token_tells_the_recipient_whatever_the_report_says(
     assert [row.email_key for row in await suppressed(ctx, account.id)] == ["bob@example.net"]
 
 
-@pytest.mark.parametrize("status", sorted(set(statuses.RecipientStatus) - {"delivered", "failed"}))
 async def test_who_never_got_the_message_cannot_complain(
-    ctx: context.Context, account: stored_accounts.Account, message_id: str, status: statuses.RecipientStatus
+    ctx: context.Context, account: stored_accounts.Account, message_id: str
 ) -> None:
-    await reports.settle(ctx, status)
-    assert await fate(ctx, await reports.path(ctx, message_id)) == ReportResult.NOT_DELIVERED
+    for status in set(statuses.RecipientStatus) - {"delivered", "failed"}:
+        await reports.settle(ctx, status)
+        assert await fate(ctx, await reports.path(ctx, message_id)) == ReportResult.NOT_DELIVERED
     assert await bounce_counts.counted(ctx, account.id) == Counts()
     assert await suppressed(ctx, account.id) == []
 
