@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import secrets
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -36,9 +36,6 @@ from tests.delivery import bulk_queue, parts
 HELLO_NAME: Final = "relay.example.com"
 HOST: Final = "mx.example.net"
 CREDITS: Final = 1_000
-# A wait that is longer has failed; nothing here takes more than a few seconds.
-TIMEOUT_SECONDS: Final = 300.0
-LOOK_SECONDS: Final = 0.01
 FINAL: Final = frozenset({"delivered", "bounced", "failed"})
 # Destinations are on loopback.
 QUICK: Final = {
@@ -122,7 +119,7 @@ class EngineHarness:
             _, reached = await messages.find(self.ctx, self.account_id, message_id)
             return all(one.status in FINAL or one.attempt_count >= attempts for one in reached)
 
-        await until(is_settled)
+        await parts.until(is_settled)
         await self.rest(message_id)
         report = await operator_jobs.check_consistency(self.ctx)
         assert report.findings == []
@@ -134,7 +131,7 @@ class EngineHarness:
         async def is_free() -> bool:
             return all(key[1] != message_id for key in self.engine._held._held)
 
-        await until(is_free)
+        await parts.until(is_free)
 
     def pass_seconds(self, seconds: float) -> None:
         """Move the clock, and have the engine look."""
@@ -163,13 +160,6 @@ class EngineHarness:
         """The provider queues in the store."""
         async with self.ctx.store.reading() as tx:
             return {queue.name: queue.state for queue in await stored_provider_queues.queues_since(tx, 0)}
-
-
-async def until(is_so: Callable[[], Any]) -> None:
-    """Ask again and again, for a bounded time, until it is so."""
-    async with asyncio.timeout(TIMEOUT_SECONDS):
-        while not await is_so():
-            await asyncio.sleep(LOOK_SECONDS)
 
 
 def zones_of(hosts: Mapping[str, str], *, domain: str = "example.net") -> dns_server.Zones:

@@ -9,7 +9,7 @@ Routes are set by the test (`Router`); provider queues and breakers use the loop
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,9 +18,10 @@ import structlog
 from postroad import config, context
 from postroad.delivery import attempter, controls, dispatcher, permits, provider_queue, recorder, routing
 from postroad.mail.signing import signer_pool
-from postroad.model.delivery import tls_policy
+from postroad.model.delivery import adaptive_rate, tls_policy
 from postroad.model.units import times
 from postroad.network.smtp import smtp_connection
+from postroad.protocol.smtp import values
 from postroad.roles import composition
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import lookup as messages
@@ -74,6 +75,17 @@ def host_at(port: int, *, address: str = "127.0.0.1", name: str = "mx.example.ne
 def route_to(*there: routing.Host, name: str = "mx.example.net", provider: str = "others") -> routing.Route:
     """A route to these hosts, valid for as long as a test takes."""
     return routing.Route(name, provider, there, FOREVER)
+
+
+NOWHERE: Final = routing.NoRoute(
+    values.Cause.DOMAIN_NOT_FOUND, detail="nosuch.example does not exist", valid_until=FOREVER
+)
+
+
+def break_down(known: routing.Hosts, host: routing.Host) -> None:
+    """Let a host fail until its breaker opens."""
+    for _ in range(adaptive_rate.FAILURES_TO_OPEN):
+        known.failed(host)
 
 
 async def connect(host: routing.Host) -> smtp_connection.SmtpConnection:
@@ -162,6 +174,23 @@ class Parts:
     def events(self) -> list[str]:
         """The names of the log's lines."""
         return [entry["event"] for entry in self.log]
+
+
+def give(one: provider_queue.ProviderQueue, jobs: Sequence[attempter.Job]) -> None:
+    """Jobs as a dispatcher gives them."""
+    for job in jobs:
+        one.capacity.reserve(job)
+    for job in jobs:
+        one.add(job)
+
+
+async def cut(one: provider_queue.ProviderQueue) -> list[attempter.Job]:
+    """End a provider queue without waiting for what it sends; what it had not begun."""
+    left = one.close()
+    one.abort()
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        await one.finish()
+    return left
 
 
 def logger() -> tuple[Any, list[Any]]:

@@ -40,10 +40,6 @@ class AttempterHarness:
         assert job_result is not None
         return job_result
 
-    def break_down(self, host: routing.Host) -> None:
-        for _ in range(adaptive_rate.FAILURES_TO_OPEN):
-            self.hosts.failed(host)
-
 
 @contextlib.asynccontextmanager
 async def trying_out() -> AsyncIterator[AttempterHarness]:
@@ -141,7 +137,7 @@ async def test_a_refusal_for_good_is_not_final_while_another_host_is_left_alone_
     first, second = engine_harness.loopback_addresses(2)
     async with trying_out() as harness, smtp_peers.serving(REFUSES_ALL, host=second) as refusing:
         dead, backup = (parts.host_at(refusing.port, address=address) for address in (first, second))
-        harness.break_down(dead)
+        parts.break_down(harness.hosts, dead)
         job_result = await harness.outcome(job_for(dead, backup))
         assert harness.opened == [second]
         assert verdicts(job_result) == [Verdict.RETRY]
@@ -151,7 +147,7 @@ async def test_a_refusal_for_good_is_not_final_while_another_host_is_left_alone_
 async def test_nothing_is_done_when_no_host_may_be_tried() -> None:
     async with trying_out() as harness:
         host = parts.host_at(1)
-        harness.break_down(host)
+        parts.break_down(harness.hosts, host)
         assert await harness.attempt(job_for(host)) is None
         assert harness.opened == []
 
@@ -232,7 +228,7 @@ async def test_a_kept_connection_that_is_lost_while_all_hosts_are_left_alone_lea
     async with trying_out() as harness, smtp_peers.serving(script) as peer:
         host = parts.host_at(peer.port)
         await harness.attempt(job_for(host))
-        harness.break_down(host)
+        parts.break_down(harness.hosts, host)
         assert await harness.attempt(job_for(host)) is None
 
 

@@ -14,7 +14,7 @@ from postroad.model.bounces import reasons
 from postroad.network.http import https_get
 from postroad.network.smtp import smtp_connection
 from tests import dns_server, https_server, smtp_peers
-from tests.delivery import engine_harness
+from tests.delivery import engine_harness, parts
 
 FIRST, SECOND = "mx1.example.net", "mx2.example.net"
 
@@ -187,7 +187,7 @@ async def _dropped(harness: engine_harness.EngineHarness, domain: str) -> None:
     async def is_dropped() -> bool:
         return harness.engine._router.cached(domain) is None
 
-    await engine_harness.until(is_dropped)
+    await parts.until(is_dropped)
 
 
 async def test_a_domain_in_trouble_holds_up_no_other(url: str) -> None:

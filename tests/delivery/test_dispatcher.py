@@ -8,15 +8,10 @@ import pytest
 
 from postroad import errors
 from postroad.delivery import attempter, dispatcher, routing
-from postroad.protocol.smtp import values
 from postroad.services.operations import operator_jobs
 from postroad.storage.mail import queue, suppressions
 from tests import smtp_peers
 from tests.delivery import bulk_queue, parts
-
-NOWHERE = routing.NoRoute(
-    values.Cause.DOMAIN_NOT_FOUND, detail="nosuch.example does not exist", valid_until=parts.FOREVER
-)
 
 
 async def settle(made: parts.Parts, one: dispatcher.Dispatcher) -> None:
@@ -115,7 +110,7 @@ async def test_a_look_up_waits_for_a_store_that_is_away(url: str, monkeypatch: p
 
 async def test_a_domain_without_a_route_gets_its_result(url: str) -> None:
     async with parts.opened(url) as made:
-        made.router.known["example.net"] = NOWHERE
+        made.router.known["example.net"] = parts.NOWHERE
         one = made.dispatching()
         message_id = await made.accept()
         await settle(made, one)

@@ -5,23 +5,12 @@ import asyncio
 import msgspec
 import pytest
 
-from postroad.delivery import dispatcher, provider_queue, recorder, routing
-from postroad.model.delivery import adaptive_rate
-from postroad.protocol.smtp import values
+from postroad.delivery import dispatcher, provider_queue, recorder
 from postroad.services.accounts import account_registry as accounts
 from postroad.storage.mail import attempts, queue
 from tests import accepted_mail, smtp_peers
 from tests.delivery import bulk_queue, parts
 from tests.reliability import sinks
-
-NOWHERE = routing.NoRoute(
-    values.Cause.DOMAIN_NOT_FOUND, detail="nosuch.example does not exist", valid_until=parts.FOREVER
-)
-
-
-def break_down(made: parts.Parts, host: routing.Host) -> None:
-    for _ in range(adaptive_rate.FAILURES_TO_OPEN):
-        made.hosts.failed(host)
 
 
 async def walk(one: dispatcher.Dispatcher) -> int:
@@ -84,7 +73,7 @@ async def test_a_step_takes_a_bounded_number_of_rows_over_all_provider_queues(
         for number, queue_key in enumerate(queue_keys):
             domain = queue.domain_of(queue_key)
             here = parts.route_to(parts.host_at(25), name=f"provider queue {number % 4}")
-            made.router.known[domain] = NOWHERE if number == 7 else here
+            made.router.known[domain] = parts.NOWHERE if number == 7 else here
         plan = made.dispatching()._plan(queue_keys)
         # Four provider queues, which could take 32 each, and a scheduled queue without a route.
         assert 90 <= sum(wanted.limit for wanted in plan.wanted) <= 100
@@ -135,7 +124,7 @@ async def test_searches_that_find_nothing_do_not_use_up_the_leases_of_a_step(
     monkeypatch.setattr(recorder, "MAX_LEASES", 400)
     async with parts.opened(url, retry_seconds=[1000]) as made:
         dead = parts.host_at(26)
-        break_down(made, dead)
+        parts.break_down(made.hosts, dead)
         one = made.dispatching()
         queue_keys = [f"{number}.example {made.account_id}" for number in range(40)]
         for number in range(40):
@@ -151,7 +140,7 @@ async def test_a_walk_goes_through_all_scheduled_queues_and_ends_when_a_round_br
     monkeypatch.setattr(dispatcher, "MAX_QUEUES_PER_STEP", 2)
     async with parts.opened(url) as made:
         dead = parts.host_at(25)
-        break_down(made, dead)
+        parts.break_down(made.hosts, dead)
         one = made.dispatching()
         assert await walk(one) == 1
         for domain in ("a.example", "b.example", "c.example", "d.example"):
@@ -159,7 +148,7 @@ async def test_a_walk_goes_through_all_scheduled_queues_and_ends_when_a_round_br
             await made.accept(f"ada@{domain}")
         # Two scheduled queues, two scheduled queues, and a look that finds no more.
         assert await walk(one) == 3
-        made.router.known["d.example"] = NOWHERE
+        made.router.known["d.example"] = parts.NOWHERE
         # One scheduled queue is gone: now the second look finds no more.
         assert await walk(one) == 3 + 2
         assert one.is_round_over
@@ -170,7 +159,7 @@ async def test_a_blocked_destination_is_left_alone_until_the_time_of_its_recipie
     async with parts.opened(url, retry_seconds=[1000]) as made:
         dead = parts.host_at(25)
         route = made.router.known["example.net"] = parts.route_to(dead)
-        break_down(made, dead)
+        parts.break_down(made.hosts, dead)
         one = made.dispatching()
         message_id = await made.accept()
         assert not await one.step()
@@ -195,7 +184,7 @@ async def test_blocked_scheduled_queues_are_searched_now_and_then_and_again_at_o
     async with parts.opened(url, time=time) as made:
         dead = parts.host_at(25)
         made.router.known["example.net"] = parts.route_to(dead)
-        break_down(made, dead)
+        parts.break_down(made.hosts, dead)
         one = made.dispatching()
         await bulk_queue.fill(made.ctx, made.account_id, "example.net", count=25)
         assert not await one.step()
@@ -203,10 +192,10 @@ async def test_blocked_scheduled_queues_are_searched_now_and_then_and_again_at_o
         assert not await one.step()
         time.now += dispatcher.EXPIRY_SEARCH_SECONDS - 1
         assert not await one.step()
-        break_down(made, dead)
+        parts.break_down(made.hosts, dead)
         time.now += 1
         made.hosts._breakers._values.clear()
-        break_down(made, dead)
+        parts.break_down(made.hosts, dead)
         assert await walk(one) == 4
         await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)
         assert await made.ready() == []

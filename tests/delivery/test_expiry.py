@@ -28,7 +28,7 @@ async def ended(harness: engine_harness.EngineHarness, message_id: str) -> engin
     async def is_final() -> bool:
         return (await harness.see(message_id)).recipient.status not in {"queued", "deferred"}
 
-    await engine_harness.until(is_final)
+    await parts.until(is_final)
     await harness.rest(message_id)
     assert (await operator_jobs.check_consistency(harness.ctx)).findings == []
     return await harness.see(message_id)

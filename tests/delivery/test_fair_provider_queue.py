@@ -23,13 +23,6 @@ async def jobs_of(made: parts.Parts, account: str, count: int, port: int) -> lis
     return jobs
 
 
-def give(one: provider_queue.ProviderQueue, jobs: list[attempter.Job]) -> None:
-    for job in jobs:
-        one.capacity.reserve(job)
-    for job in jobs:
-        one.add(job)
-
-
 def order(peer: smtp_peers.Peer) -> list[str]:
     """Whose mail came, in order."""
     return [transaction.recipients[0].partition("<")[2].partition("-")[0] for transaction in peer.transactions]
@@ -56,7 +49,7 @@ async def test_accounts_take_turns(url: str) -> None:
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
         one = made.new_provider_queue(connections=1)
         first = await jobs_of(made, "first", 4, peer.port)
-        give(one, [*first, *await jobs_of(made, "second", 2, peer.port)])
+        parts.give(one, [*first, *await jobs_of(made, "second", 2, peer.port)])
         await parts.until(lambda: len(peer.transactions) == 6)
         assert order(peer) == ["first", "second", "first", "second", "first", "first"]
         await end(one)
@@ -68,8 +61,8 @@ async def test_an_account_without_a_share_keeps_no_other_from_asking(url: str) -
         first = await jobs_of(made, "first", 1, peer.port)
         second = await jobs_of(made, "second", 1, peer.port)
         async with taken(made, first[0].account_id, 4):
-            give(one, first)
-            give(one, second)
+            parts.give(one, first)
+            parts.give(one, second)
             await parts.until(lambda: order(peer) == ["second"])
         await parts.until(lambda: order(peer) == ["second", "first"])
         await end(one)
@@ -81,9 +74,9 @@ async def test_a_connection_is_not_used_on_for_an_account_without_a_share(url: s
         first = await jobs_of(made, "first", 2, peer.port)
         second = await jobs_of(made, "second", 1, peer.port)
         async with taken(made, first[0].account_id, 4):
-            give(one, second)
+            parts.give(one, second)
             await parts.until(lambda: bool(one._idle))
-            give(one, first)  # it would be the fifth of five
+            parts.give(one, first)  # it would be the fifth of five
             await parts.until(lambda: one._asking.total() == 1 or len(peer.transactions) > 1)
             assert order(peer) == ["second"]
         await parts.until(lambda: len(peer.transactions) == 3)
@@ -98,14 +91,12 @@ async def test_a_transaction_that_holds_on_makes_the_destination_slow_before_it_
     async with parts.opened(url) as made, smtp_peers.serving(script) as peer:
         one = made.new_provider_queue(connections=1)
         jobs = await jobs_of(made, "first", 2, peer.port)
-        give(one, jobs[:1])
+        parts.give(one, jobs[:1])
         await parts.until(lambda: one._is_responsive)
-        give(one, jobs[1:])
+        parts.give(one, jobs[1:])
         await parts.until(lambda: not one._is_responsive)
         assert one._slots
-        one.close()
-        one.abort()
-        await one.finish()
+        await parts.cut(one)
 
 
 async def test_large_messages_of_one_account_leave_a_place_for_those_of_another(
@@ -119,17 +110,15 @@ async def test_large_messages_of_one_account_leave_a_place_for_those_of_another(
         queues = [made.new_provider_queue() for _ in stalling]
         for one, peer in zip(queues, stalling, strict=True):
             one.adaptive_rate._allowance = 3
-            give(one, await jobs_of(made, "first", 2, peer.port))
+            parts.give(one, await jobs_of(made, "first", 2, peer.port))
         # Six of eight; each destination would get two.
         await parts.until(lambda: sum(peer.verbs().count("DATA") for peer in stalling) == 6)
         good = made.new_provider_queue()
-        give(good, await jobs_of(made, "second", 3, healthy.port))
+        parts.give(good, await jobs_of(made, "second", 3, healthy.port))
         await parts.until(lambda: len(healthy.transactions) == 3)
         assert sum(peer.verbs().count("DATA") for peer in stalling) == 6
         for one in queues:
-            one.close()
-            one.abort()
-            await one.finish()
+            await parts.cut(one)
         await end(good)
 
 
@@ -142,14 +131,12 @@ async def test_large_messages_without_a_place_occupy_no_connection(url: str, mon
         large = await jobs_of(made, "first", 8, peer.port)
         small = await jobs_of(made, "second", 1, peer.port)
         monkeypatch.setattr(attempter.Job, "is_large", property(lambda job: job.account_id == large[0].account_id))
-        give(one, large)
+        parts.give(one, large)
         await parts.until(lambda: peer.verbs().count("DATA") == 2)
         assert len(one._slots) == 2
-        give(one, small)
+        parts.give(one, small)
         await parts.until(lambda: "second" in order(peer))
-        assert set(one.close()) <= set(large)
-        one.abort()
-        await one.finish()
+        assert set(await parts.cut(one)) <= set(large)
         # Whoever waited or was under way has let go of its place.
         assert one.is_idle
         assert [semaphore._shares.free for semaphore in (one._large, made.services.message_loader.large)] == [2, 8]
@@ -164,13 +151,13 @@ async def test_a_large_message_without_a_place_is_released_soon_and_sent_when_on
         one = made.new_provider_queue(connections=5)
         (job,) = await jobs_of(made, "first", 1, peer.port)
         async with one._large.hold("acc_1"), one._large.hold("acc_2"):
-            give(one, [job])
+            parts.give(one, [job])
             await parts.until(lambda: len(made.held) == 0)
             await parts.until(lambda: one.is_idle)
             assert one.capacity_left()
             (again,) = attempter.jobs_of(await made.claim(), job.route)
             monkeypatch.setattr(provider_queue, "LOOKAHEAD_SECONDS", parts.TIMEOUT_SECONDS)
-            give(one, [again])
+            parts.give(one, [again])
         await parts.until(lambda: order(peer) == ["first"])
         await end(one)
         assert one._large._shares.free == attempter.MAX_CONCURRENT_LARGE_PER_DESTINATION
@@ -184,14 +171,12 @@ async def test_transactions_of_one_account_that_hold_on_leave_a_connection_to_an
     async with parts.opened(url) as made, smtp_peers.serving(script) as peer:
         one = made.new_provider_queue(connections=5)
         one.adaptive_rate._allowance = connections
-        give(one, await jobs_of(made, "first", 8, peer.port))
+        parts.give(one, await jobs_of(made, "first", 8, peer.port))
         await parts.until(lambda: order(peer) == ["first"] * (connections - 1))
         for account in ("second", "third"):
-            give(one, await jobs_of(made, account, 1, peer.port))
+            parts.give(one, await jobs_of(made, account, 1, peer.port))
             await parts.until(lambda account=account: account in order(peer))  # type: ignore[misc]
-        one.close()
-        one.abort()
-        await one.finish()
+        await parts.cut(one)
         assert one.is_idle
         assert one._shares.free == one._shares._units
 
@@ -201,8 +186,6 @@ async def test_an_account_alone_gets_all_of_few_connections(url: str, connection
     async with parts.opened(url) as made, smtp_peers.serving({"CONTENT": smtp_peers.SILENCE}) as peer:
         one = made.new_provider_queue(connections=5)
         one.adaptive_rate._allowance = connections  # as at a new host
-        give(one, await jobs_of(made, "first", 4, peer.port))
+        parts.give(one, await jobs_of(made, "first", 4, peer.port))
         await parts.until(lambda: len(peer.transactions) == connections)
-        one.close()
-        one.abort()
-        await one.finish()
+        await parts.cut(one)

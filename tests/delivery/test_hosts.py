@@ -11,16 +11,11 @@ SECOND = parts.host_at(25, address="192.0.2.2", name="mx2.example.net")
 BOTH = parts.route_to(FIRST, SECOND)
 
 
-def break_down(known: routing.Hosts, host: routing.Host) -> None:
-    for _ in range(adaptive_rate.FAILURES_TO_OPEN):
-        known.failed(host)
-
-
 def test_hosts_come_in_the_order_of_the_route_and_a_broken_one_is_left_out() -> None:
     known = routing.Hosts(parts.Time())
     assert list(known.usable(BOTH)) == [FIRST, SECOND]
     assert known.blocked_until(BOTH) is None
-    break_down(known, FIRST)
+    parts.break_down(known, FIRST)
     assert list(known.usable(BOTH)) == [SECOND]
     assert known.blocked_until(BOTH) is None
     assert known.is_proven(BOTH)
@@ -29,9 +24,9 @@ def test_hosts_come_in_the_order_of_the_route_and_a_broken_one_is_left_out() -> 
 def test_a_route_of_broken_hosts_is_blocked_until_the_first_of_them_may_be_tried() -> None:
     time = parts.Time()
     known = routing.Hosts(time)
-    break_down(known, FIRST)
+    parts.break_down(known, FIRST)
     time.now += 10
-    break_down(known, SECOND)
+    parts.break_down(known, SECOND)
     assert known.blocked_until(BOTH) == 1000 + adaptive_rate.FIRST_OPEN_SECONDS
     assert list(known.usable(BOTH)) == []
     assert not known.is_proven(BOTH)
@@ -40,8 +35,8 @@ def test_a_route_of_broken_hosts_is_blocked_until_the_first_of_them_may_be_tried
 def test_one_probe_at_a_time_tests_a_host_and_takes_its_place_only_when_the_host_is_asked_for() -> None:
     time = parts.Time()
     known = routing.Hosts(time)
-    break_down(known, FIRST)
-    break_down(known, SECOND)
+    parts.break_down(known, FIRST)
+    parts.break_down(known, SECOND)
     time.now += adaptive_rate.FIRST_OPEN_SECONDS
     assert known.blocked_until(BOTH) is None
     assert not known.is_proven(BOTH)
@@ -58,7 +53,7 @@ def test_one_probe_at_a_time_tests_a_host_and_takes_its_place_only_when_the_host
 
 def test_a_host_that_answers_is_like_new() -> None:
     known = routing.Hosts(parts.Time())
-    break_down(known, FIRST)
+    parts.break_down(known, FIRST)
     known.answered(FIRST)
     known.answered(SECOND)  # nothing was known
     assert known.is_proven(parts.route_to(FIRST))
@@ -67,7 +62,7 @@ def test_a_host_that_answers_is_like_new() -> None:
 
 def test_hosts_are_known_by_address_and_port_not_by_name() -> None:
     known = routing.Hosts(parts.Time())
-    break_down(known, FIRST)
+    parts.break_down(known, FIRST)
     assert list(known.usable(parts.route_to(parts.host_at(25, address=FIRST.address, name="other.example")))) == []
     elsewhere = parts.host_at(26, address=FIRST.address)
     assert list(known.usable(parts.route_to(elsewhere))) == [elsewhere]
@@ -76,6 +71,6 @@ def test_hosts_are_known_by_address_and_port_not_by_name() -> None:
 def test_the_memory_is_bounded_and_drops_the_one_that_failed_longest_ago(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(routing, "MAX_KNOWN_HOSTS", 1)
     known = routing.Hosts(parts.Time())
-    break_down(known, FIRST)
-    break_down(known, SECOND)
+    parts.break_down(known, FIRST)
+    parts.break_down(known, SECOND)
     assert list(known.usable(BOTH)) == [FIRST]

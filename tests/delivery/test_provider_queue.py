@@ -17,14 +17,6 @@ from tests import smtp_peers
 from tests.delivery import parts
 
 
-def give(one: provider_queue.ProviderQueue, jobs: Sequence[attempter.Job]) -> None:
-    """Jobs as a dispatcher gives them."""
-    for job in jobs:
-        one.capacity.reserve(job)
-    for job in jobs:
-        one.add(job)
-
-
 async def finish(one: provider_queue.ProviderQueue) -> list[attempter.Job]:
     left = one.close()
     await one.finish()
@@ -50,9 +42,9 @@ async def test_jobs_are_sent_over_one_kept_connection_and_the_dispatcher_is_woke
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
         one = made.new_provider_queue(connections=1)
         jobs = await made.jobs(count=3, route=parts.route_to(parts.host_at(peer.port)))
-        give(one, jobs[:2])
+        parts.give(one, jobs[:2])
         await all_delivered(made, jobs[:2])
-        give(one, jobs[2:])
+        parts.give(one, jobs[2:])
         await all_delivered(made, jobs)
         assert peer.connections == 1
         assert len(made.wakes) == 3
@@ -114,9 +106,9 @@ async def test_a_job_that_comes_while_the_last_worker_takes_leave_is_sent(
     async with parts.opened(url) as made, smtp_peers.serving(script) as peer:
         one = made.new_provider_queue(connections=1, most=1)
         jobs = await made.jobs(count=2, route=parts.route_to(parts.host_at(peer.port)))
-        give(one, jobs[:1])
+        parts.give(one, jobs[:1])
         await peer.wait_for("QUIT")
-        give(one, jobs[1:])
+        parts.give(one, jobs[1:])
         assert len(one._workers) == 1
         await all_delivered(made, jobs)
         assert await finish(one) == []
@@ -126,8 +118,8 @@ async def test_a_connection_that_has_carried_enough_gives_its_permit_to_whoever_
     async with parts.opened(url, connections=1) as made, smtp_peers.serving() as peer:
         busy, other = made.new_provider_queue(connections=1, most=1), made.new_provider_queue(connections=1, most=1)
         jobs = await made.jobs(count=4, route=parts.route_to(parts.host_at(peer.port)))
-        give(busy, jobs[:3])
-        give(other, jobs[3:])
+        parts.give(busy, jobs[:3])
+        parts.give(other, jobs[3:])
         await all_delivered(made, jobs)
         assert f"<{jobs[3].message[1]}" in peer.transactions[1].content.decode()
         assert peer.connections == 4
@@ -155,7 +147,9 @@ async def test_workers_leave_when_there_is_no_place_for_them_any_more(url: str) 
         one.adaptive_rate._allowance = 1 + adaptive_rate.FIRST_CONNECTIONS  # one of them is kept for another account
         there = [parts.host_at(25, address=f"192.0.2.{number}") for number in range(1, 7)]
         jobs = await made.jobs(count=6, route=parts.route_to(there[0]))
-        give(one, [dataclasses.replace(job, route=parts.route_to(host)) for job, host in zip(jobs, there, strict=True)])
+        parts.give(
+            one, [dataclasses.replace(job, route=parts.route_to(host)) for job, host in zip(jobs, there, strict=True)]
+        )
         await parts.until(lambda: one.is_idle)
         assert most_opening == [1, 2, 1, 1, 1, 1]
         await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)
@@ -182,13 +176,13 @@ async def test_a_destination_is_quick_when_it_has_answered_and_not_when_it_is_si
         here = parts.route_to(parts.host_at(peer.port))
         first, second, third, last = await made.jobs(count=4, route=here)
         for job in (first, second):
-            give(one, [job])
+            parts.give(one, [job])
             await parts.until(lambda: one.is_idle)
         with smtp_peers.refusing_port() as port:
             third.route = parts.route_to(parts.host_at(port))
-            give(one, [third])
+            parts.give(one, [third])
             await parts.until(lambda: one.is_idle)
-        give(one, [last])
+        parts.give(one, [last])
         await parts.until(lambda: one.is_idle)
         assert asked == [False, True, True, False]
 
@@ -198,7 +192,7 @@ async def test_a_provider_queue_that_was_asked_to_slow_down_hands_back_what_it_h
     async with parts.opened(url) as made, smtp_peers.serving(script) as peer:
         one = made.new_provider_queue(connections=1)
         jobs = await made.jobs(count=3, route=parts.route_to(parts.host_at(peer.port)))
-        give(one, jobs)
+        parts.give(one, jobs)
         await parts.until(lambda: len(made.held) == 0)
         statuses = [await made.statuses(job.message[1]) for job in jobs]
         assert statuses == [["deferred"], ["queued"], ["queued"]]
@@ -224,7 +218,7 @@ async def test_a_bug_with_one_message_postpones_it_and_slows_nobody_down(
             return await attempt(job, slot, max_deliveries=max_deliveries)
 
         monkeypatch.setattr(made.services.attempter, "attempt", fail_with_the_first)
-        give(one, jobs)
+        parts.give(one, jobs)
         await all_delivered(made, jobs[1:])
         await finish(one)
         await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)
@@ -250,7 +244,7 @@ async def test_a_worker_that_dies_is_reported_and_somebody_takes_over(
             await close(slot)
 
         monkeypatch.setattr(attempter.ConnectionSlot, "close", fail_once)
-        give(one, jobs)
+        parts.give(one, jobs)
         await all_delivered(made, jobs)
         await finish(one)
         assert "worker_failed" in made.events()
@@ -261,7 +255,7 @@ async def test_idle_workers_end_when_their_time_is_over(url: str, monkeypatch: p
     monkeypatch.setattr(provider_queue, "IDLE_SECONDS", 0.1)
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
         one = made.new_provider_queue(connections=1)
-        give(one, await made.jobs(route=parts.route_to(parts.host_at(peer.port))))
+        parts.give(one, await made.jobs(route=parts.route_to(parts.host_at(peer.port))))
         await peer.wait_for("QUIT")
         await parts.until(lambda: one.is_idle)
 
@@ -270,11 +264,11 @@ async def test_an_idle_connection_to_another_host_makes_room(url: str) -> None:
     async with parts.opened(url) as made, smtp_peers.serving() as here, smtp_peers.serving() as there:
         one = made.new_provider_queue(connections=1)
         jobs = await made.jobs(count=2, route=parts.route_to(parts.host_at(here.port)))
-        give(one, jobs[:1])
+        parts.give(one, jobs[:1])
         await all_delivered(made, jobs[:1])
         await parts.until(lambda: bool(one._idle))
         jobs[1].route = parts.route_to(parts.host_at(there.port))
-        give(one, jobs[1:])
+        parts.give(one, jobs[1:])
         await all_delivered(made, jobs)
         assert (len(here.transactions), len(there.transactions)) == (1, 1)
         await finish(one)
@@ -285,7 +279,7 @@ async def test_a_stop_returns_what_was_not_begun_and_waits_for_what_was(url: str
     async with parts.opened(url) as made, smtp_peers.serving(script) as peer:
         one = made.new_provider_queue(connections=1)
         jobs = await made.jobs(count=3, route=parts.route_to(parts.host_at(peer.port)))
-        give(one, jobs)
+        parts.give(one, jobs)
         await peer.wait_for("CONTENT")
         assert one.close() == jobs[1:]
         await one.finish()
@@ -300,12 +294,9 @@ async def test_a_cut_ends_what_hangs_and_hands_it_back_uncounted(url: str, verb:
     async with parts.opened(url) as made, smtp_peers.serving({verb: smtp_peers.SILENCE}) as peer:
         one = made.new_provider_queue(connections=1)
         (job,) = await made.jobs(route=parts.route_to(parts.host_at(peer.port), parts.host_at(peer.port)))
-        give(one, [job])
+        parts.give(one, [job])
         await peer.wait_for(verb)
-        assert one.close() == []
-        one.abort()
-        async with asyncio.timeout(parts.TIMEOUT_SECONDS):
-            await one.finish()
+        assert await parts.cut(one) == []
         assert await made.statuses(job.message[1]) == ["queued"]
         assert await made.ready() == [job.claims[0].recipient_id]
         assert peer.connections == 1
@@ -315,12 +306,9 @@ async def test_what_was_cut_after_the_final_dot_is_recorded_as_in_doubt(url: str
     async with parts.opened(url) as made, smtp_peers.serving({"CONTENT": smtp_peers.SILENCE}) as peer:
         one = made.new_provider_queue(connections=1)
         (job,) = await made.jobs(route=parts.route_to(parts.host_at(peer.port)))
-        give(one, [job])
+        parts.give(one, [job])
         await peer.wait_for("CONTENT")
-        one.close()
-        one.abort()
-        async with asyncio.timeout(parts.TIMEOUT_SECONDS):
-            await one.finish()
+        await parts.cut(one)
         await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)
         assert await made.statuses(job.message[1]) == ["deferred"]
         assert made.log[-1]["in_doubt"] is True
@@ -335,7 +323,7 @@ async def test_a_message_is_read_when_its_turn_comes_and_not_kept(
         one = made.new_provider_queue(connections=1)
         await made.accept()
         jobs = attempter.jobs_of(await made.claim(), parts.route_to(parts.host_at(peer.port)))
-        give(one, jobs)
+        parts.give(one, jobs)
         await all_delivered(made, jobs)
         await parts.until(lambda: jobs[0].transaction is None)  # while its connection waits for the next one
         assert not one.is_idle
@@ -349,7 +337,7 @@ async def test_a_message_that_was_not_read_ahead_is_read_when_its_turn_comes_and
         one = made.new_provider_queue(connections=1)
         await made.accept()
         jobs = attempter.jobs_of(await made.claim(), parts.route_to(parts.host_at(peer.port)))
-        give(one, jobs)
+        parts.give(one, jobs)
         await all_delivered(made, jobs)
         await finish(one)
 
@@ -370,11 +358,11 @@ async def test_a_stranger_that_does_not_read_keeps_few_of_the_places_for_large_m
         for _ in range(10):
             await made.accept()
         jobs = attempter.jobs_of(await made.claim(), parts.route_to(parts.host_at(stalling.port)))
-        give(bad, jobs)
+        parts.give(bad, jobs)
         await parts.until(lambda: stalling.verbs().count("DATA") == attempter.MAX_CONCURRENT_LARGE_PER_DESTINATION)
         await made.accept()
         others = attempter.jobs_of(await made.claim(), parts.route_to(parts.host_at(healthy.port)))
-        give(good, others)
+        parts.give(good, others)
         await all_delivered(made, others)
         assert stalling.connections == attempter.MAX_CONCURRENT_LARGE_PER_DESTINATION
         # The others have waited for a place, not in a worker.
@@ -396,7 +384,7 @@ async def test_while_others_keep_all_places_for_large_messages_small_ones_are_se
         await made.accept(text="long " * 1_000)
         large = attempter.jobs_of(await made.claim(), route)
         small = await made.jobs(route=route)
-        give(one, [*large, *small])
+        parts.give(one, [*large, *small])
         await all_delivered(made, small)
         await parts.until(lambda: not one._large_tasks)
         assert await made.ready() == [large[0].claims[0].recipient_id]
@@ -418,7 +406,7 @@ async def test_a_large_message_that_the_store_does_not_give_is_handed_back(
             raise errors.TemporaryFailure("away", retry_after=1)
 
         monkeypatch.setattr(made.services.message_loader, "prepare", fail)
-        give(one, [job])
+        parts.give(one, [job])
         await parts.until(lambda: one.is_idle)
         assert await made.ready() == [job.claims[0].recipient_id]
         assert len(made.held) == 0
@@ -431,7 +419,7 @@ async def test_a_message_without_content_bounces_without_a_connection(url: str) 
         one = made.new_provider_queue(connections=1)
         (job,) = await made.jobs(route=parts.route_to(parts.host_at(peer.port)))
         job.transaction, job.failure = None, attempter.CONTENT_MISSING
-        give(one, [job])
+        parts.give(one, [job])
         await parts.until(lambda: one.is_idle)
         await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)
         assert await made.statuses(job.message[1]) == ["bounced"]
@@ -441,10 +429,9 @@ async def test_a_message_without_content_bounces_without_a_connection(url: str) 
 async def test_what_no_host_may_be_tried_for_is_handed_back(url: str) -> None:
     async with parts.opened(url) as made:
         host = parts.host_at(1)
-        for _ in range(3):
-            made.hosts.failed(host)
+        parts.break_down(made.hosts, host)
         one = made.new_provider_queue()
         (job,) = await made.jobs(route=parts.route_to(host))
-        give(one, [job])
+        parts.give(one, [job])
         await parts.until(lambda: one.is_idle)
         assert await made.ready() == [job.claims[0].recipient_id]

@@ -13,7 +13,7 @@ import trustme
 from postroad.network.http import https_get
 from postroad.services.operations import tls_reports
 from tests import contexts, dns_server, https_server, smtp_peers
-from tests.delivery import engine_harness
+from tests.delivery import engine_harness, parts
 from tests.storage import samples
 
 DOMAIN = "example.net"
@@ -67,7 +67,7 @@ async def test_a_domain_whose_certificate_fails_its_own_policy_is_told_by_mail(
             async def has_arrived() -> bool:
                 return len(peer.transactions) == 1
 
-            await engine_harness.until(has_arrived)
+            await parts.until(has_arrived)
             # The session that brought the report is not counted: reports are not reported.
             await harness.engine._tls_results.flush()
             assert await samples.count(harness.ctx.store, "tls_results") == 0

@@ -22,6 +22,93 @@ ANY = {"A": [router_harness.ADDRESS]}
 RELAY = "upstream:relay"
 
 
+# Domains without a route.
+
+FINAL = {values.Cause.NULL_MX, values.Cause.DOMAIN_NOT_FOUND, values.Cause.NO_ROUTE, values.Cause.MAIL_LOOP}
+NO_HOST = "no usable mail host for example.org: "
+ONE_HOST: dns_server.Types = {"MX": ["10 a.example."], "A": [router_harness.ADDRESS]}
+
+
+@pytest.mark.parametrize(
+    "zones, cause, detail",
+    [
+        ({"example.org": {"MX": ["0 ."], "A": ["192.0.2.1"]}}, "NULL_MX", "example.org does not accept mail (null MX)"),
+        ({}, "DOMAIN_NOT_FOUND", "the domain example.org does not exist"),
+        ({"example.org": {"TXT": ['"x"']}}, "NO_ROUTE", "example.org has neither MX nor address records"),
+        ({"example.org": {"A": Fault.SERVFAIL}}, "DNS_FAILED", "DNS lookup failed for example.org: SERVFAIL"),
+        (
+            {"example.org": {"MX": ["1 192.0.2.7."]}},
+            "DNS_FAILED",
+            "the MX records of example.org contain no valid host name",
+        ),
+        ({"example.org": ONE_HOST}, "DNS_FAILED", f"{NO_HOST}the host a.example does not exist"),
+        ({"example.org": ONE_HOST, "a.example": {"TXT": ['"x"']}}, "DNS_FAILED", f"{NO_HOST}a.example has no address"),
+        (
+            {"example.org": ONE_HOST, "a.example": Fault.SERVFAIL},
+            "DNS_FAILED",
+            f"{NO_HOST}DNS lookup failed for a.example: SERVFAIL",
+        ),
+        # A failure of DNS beside a private address is one of DNS.
+        (
+            {
+                "example.org": {"MX": ["10 mx.example.net.", "20 gone.example.net."]},
+                "mx.example.net": {"A": ["10.0.0.1"]},
+            },
+            "DNS_FAILED",
+            NO_HOST,
+        ),
+    ],
+)
+async def test_a_domain_without_a_route_says_why(zones: dns_server.Zones, cause: str, detail: str) -> None:
+    async with router_harness.running(zones) as harness:
+        found = await harness.no_route("example.org")
+    assert found.cause is values.Cause[cause]
+    assert found.permanent is (found.cause in FINAL)
+    assert detail in found.detail
+
+
+@pytest.mark.parametrize(
+    "address, kind",
+    [
+        ("127.0.0.1", "a loopback address"),
+        ("10.0.0.25", "a private address"),
+        ("169.254.169.254", "a link-local address"),
+        ("100.64.0.1", "a provider's internal address"),
+    ],
+)
+@pytest.mark.parametrize("mx_port", [25, 2525])
+async def test_a_public_name_must_not_lead_into_our_networks(address: str, kind: str, mx_port: int) -> None:
+    zones = {"example.org": {"MX": ["10 mx.example.net."]}, "mx.example.net": {"A": [address], "AAAA": ["fd00::1"]}}
+    async with router_harness.running({**zones}, mx_port=mx_port) as harness:
+        found = await harness.no_route("example.org")
+    assert (found.cause, found.permanent) == (values.Cause.PRIVATE_ADDRESS, False)
+    assert found.detail == f"{NO_HOST}delivery to this address is not allowed: {address} is {kind}"
+
+
+@pytest.mark.parametrize(
+    "domain, cause, detail, settings",
+    [
+        ("example.org", "MAIL_LOOP", "mail for example.org loops back to this host", {"own_names": ["a.example"]}),
+        ("example.org", "MAIL_LOOP", "mail for example.org loops back to this host", {"own_names": ["192.0.2.1"]}),
+        ("six.example", "DNS_FAILED", "no source address can reach 2001:db8::1", {"sources": ["198.51.100.1"]}),
+        (
+            RELAY,
+            "CONFIGURATION",
+            "upstreams.relay.host: the host relay.example does not exist",
+            {"upstreams": [{"name": "relay", "host": "relay.example"}]},
+        ),
+    ],
+)
+async def test_our_own_names_addresses_and_settings_leave_no_route(
+    domain: str, cause: str, detail: str, settings: dict[str, Any]
+) -> None:
+    zones: dns_server.Zones = {**THREE, "six.example": {"AAAA": ["2001:db8::1"]}}
+    async with router_harness.running(zones, **settings) as harness:
+        found = await harness.no_route(domain)
+    assert (found.cause, found.permanent) == (values.Cause[cause], cause == "MAIL_LOOP")
+    assert detail in found.detail
+
+
 # Mail hosts.
 
 
@@ -48,38 +135,9 @@ async def test_without_mail_hosts_the_domain_itself_is_the_host() -> None:
     assert [(host.name, host.address) for host in route.hosts] == [("example.org", router_harness.ADDRESS)]
 
 
-async def test_a_null_mx_takes_no_mail() -> None:
-    async with router_harness.running({"example.org": {"MX": ["0 ."], "A": [router_harness.ADDRESS]}}) as harness:
-        found = await harness.no_route("example.org")
-    assert found == routing.NoRoute(
-        values.Cause.NULL_MX, detail="example.org does not accept mail (null MX)", valid_until=1300.0
-    )
-
-
 async def test_a_root_beside_other_mail_hosts_is_ignored() -> None:
     async with router_harness.running({"example.org": {"MX": ["0 .", "10 a.example."]}, "*": ANY}) as harness:
         assert await harness.names("example.org") == ["a.example"]
-
-
-async def test_a_domain_that_does_not_exist_is_final() -> None:
-    async with router_harness.running({}) as harness:
-        found = await harness.no_route("example.org")
-    assert (found.cause, found.permanent) == (values.Cause.DOMAIN_NOT_FOUND, True)
-    assert found.detail == "the domain example.org does not exist"
-
-
-async def test_a_domain_with_nothing_is_final() -> None:
-    async with router_harness.running({"example.org": {"TXT": ['"v=spf1 -all"']}}) as harness:
-        found = await harness.no_route("example.org")
-    assert (found.cause, found.permanent) == (values.Cause.NO_ROUTE, True)
-    assert found.detail == "example.org has neither MX nor address records"
-
-
-async def test_a_domain_without_mail_hosts_whose_addresses_are_unknown_is_tried_again() -> None:
-    async with router_harness.running({"example.org": {"A": Fault.SERVFAIL}}) as harness:
-        found = await harness.no_route("example.org")
-    assert not found.permanent
-    assert "DNS lookup failed for example.org: SERVFAIL" in found.detail
 
 
 @pytest.mark.parametrize("fault, words", [(Fault.SERVFAIL, "SERVFAIL"), (Fault.SILENCE, "no answer in time")])
@@ -94,26 +152,6 @@ async def test_a_failure_of_dns_is_tried_again_soon(fault: Fault, words: str) ->
         harness.dns.zones["example.org"] = ANY
         harness.now[0] = found.valid_until
         assert await harness.names("example.org") == ["example.org"]
-
-
-@pytest.mark.parametrize(
-    "host, words",
-    [
-        ({"TXT": ['"x"']}, "a.example has no address"),
-        (None, "the host a.example does not exist"),
-        (Fault.SERVFAIL, "DNS lookup failed for a.example: SERVFAIL"),
-    ],
-)
-async def test_mail_hosts_that_cannot_be_found_are_tried_again(
-    host: dict[str, list[str]] | Fault | None, words: str
-) -> None:
-    zones: dns_server.Zones = {"example.org": {"MX": ["10 a.example."], "A": [router_harness.ADDRESS]}}
-    if host is not None:
-        zones["a.example"] = host
-    async with router_harness.running(zones) as harness:
-        found = await harness.no_route("example.org")
-    assert not found.permanent
-    assert found.detail == f"no usable mail host for example.org: {words}"
 
 
 async def test_one_mail_host_that_can_be_found_is_enough() -> None:
@@ -133,10 +171,6 @@ async def test_mail_hosts_that_are_addresses_or_no_names_are_ignored() -> None:
     zones = {"example.org": {"MX": ["1 192.0.2.7.", r"2 a\032b.example.", "3 a.example."]}, "*": ANY}
     async with router_harness.running({**zones}) as harness:
         assert await harness.names("example.org") == ["a.example"]
-        harness.dns.zones["numbers.example"] = {"MX": ["1 192.0.2.7."]}
-        found = await harness.no_route("numbers.example")
-    assert not found.permanent
-    assert found.detail == "the MX records of numbers.example contain no valid host name"
 
 
 async def test_a_host_that_is_named_twice_is_tried_where_it_comes_first() -> None:
@@ -209,14 +243,6 @@ async def test_we_know_ourselves_by_our_addresses() -> None:
         assert await harness.names("example.org") == ["a.example"]
 
 
-@pytest.mark.parametrize("ours", ["a.example", "192.0.2.1"])
-async def test_mail_that_would_come_back_to_us_is_final(ours: str) -> None:
-    async with router_harness.running({**THREE}, own_names=[ours]) as harness:
-        found = await harness.no_route("example.org")
-    assert (found.cause, found.permanent) == (values.Cause.MAIL_LOOP, True)
-    assert found.detail == "mail for example.org loops back to this host"
-
-
 async def test_loopback_as_a_source_says_nothing_about_who_listens_there() -> None:
     async with router_harness.running(
         {"example.org": {"A": ["127.0.0.1"]}}, allow_private=["127.0.0.1"], sources=["127.0.0.1"]
@@ -235,50 +261,10 @@ async def test_only_families_of_our_source_addresses_are_tried(source: str, reac
     assert [host.address for host in route.hosts] == [reached]
 
 
-async def test_a_host_of_another_family_is_tried_again_later() -> None:
-    async with router_harness.running({"example.org": {"AAAA": ["2001:db8::1"]}}, sources=["198.51.100.1"]) as harness:
-        found = await harness.no_route("example.org")
-    assert not found.permanent
-    assert "no source address can reach 2001:db8::1" in found.detail
-
-
-@pytest.mark.parametrize(
-    "address, kind",
-    [
-        ("127.0.0.1", "a loopback address"),
-        ("10.0.0.25", "a private address"),
-        ("169.254.169.254", "a link-local address"),
-        ("100.64.0.1", "a provider's internal address"),
-    ],
-)
-async def test_a_public_name_must_not_lead_into_our_networks(address: str, kind: str) -> None:
-    zones = {"example.org": {"MX": ["10 mx.example.net."]}, "mx.example.net": {"A": [address], "AAAA": ["fd00::1"]}}
-    async with router_harness.running({**zones}) as harness:
-        found = await harness.no_route("example.org")
-    assert (found.cause, found.permanent) == (values.Cause.PRIVATE_ADDRESS, False)
-    assert found.detail == (
-        f"no usable mail host for example.org: delivery to this address is not allowed: {address} is {kind}"
-    )
-
-
-async def test_a_failure_of_dns_beside_a_private_address_is_one_of_dns() -> None:
-    zones = {
-        "example.org": {"MX": ["10 mx.example.net.", "20 gone.example.net."]},
-        "mx.example.net": {"A": ["10.0.0.1"]},
-    }
-    async with router_harness.running({**zones}) as harness:
-        assert (await harness.no_route("example.org")).cause is values.Cause.DNS_FAILED
-
-
 async def test_the_operator_may_allow_a_private_network() -> None:
     zones = {"example.org": {"A": ["10.1.2.3", "10.2.2.3"]}}
     async with router_harness.running({**zones}, allow_private=["10.1.0.0/16"]) as harness:
         assert [host.address for host in (await harness.route("example.org")).hosts] == ["10.1.2.3"]
-
-
-async def test_another_port_allows_no_private_address() -> None:
-    async with router_harness.running({"example.org": {"A": ["127.0.0.1"]}}, mx_port=2525) as harness:
-        assert not (await harness.no_route("example.org")).permanent
 
 
 @pytest.mark.parametrize("domain, address", [("[192.0.2.9]", "192.0.2.9"), ("[IPv6:2001:db8::9]", "2001:db8::9")])
@@ -387,13 +373,6 @@ async def test_an_upstream_may_be_this_host(host: str, addresses: list[str]) -> 
 async def test_an_upstream_by_name_may_be_this_host_too() -> None:
     async with router_harness.running({"relay.example": {"A": ["127.0.0.1"]}}, upstreams=relay()) as harness:
         assert [host.address for host in (await harness.route(RELAY)).hosts] == ["127.0.0.1"]
-
-
-async def test_an_upstream_that_does_not_exist_is_a_matter_of_settings() -> None:
-    async with router_harness.running({}, upstreams=relay()) as harness:
-        found = await harness.no_route(RELAY)
-    assert (found.permanent, found.cause) == (False, values.Cause.CONFIGURATION)
-    assert found.detail == "upstreams.relay.host: the host relay.example does not exist"
 
 
 # Memory.

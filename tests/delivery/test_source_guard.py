@@ -48,7 +48,7 @@ async def test_an_address_that_a_provider_blocks_is_paused_for_it_and_others_tak
         async def is_paused() -> bool:
             return await paused(harness.ctx) == ["google"]
 
-        await engine_harness.until(is_paused)
+        await parts.until(is_paused)
         view = await sources.find(harness.ctx, "out1")
         google = view.providers[0]
         assert google.pause is not None

@@ -6,7 +6,7 @@ from postroad.services.messages import queue_inspection
 from postroad.services.queue import sources
 from postroad.storage.mail import mail_counts
 from tests import contexts, smtp_peers
-from tests.delivery import engine_harness
+from tests.delivery import engine_harness, parts
 from tests.delivery.test_sources import source
 
 
@@ -27,10 +27,10 @@ async def test_nothing_leaves_from_a_paused_address_also_over_open_connections(d
         assert await used(harness, 2) == ["out1", "out2"]
         assert peer.connections == 2
         await sources.pause(harness.ctx, "out1", reason="listed", until=None)
-        await engine_harness.until(lambda: is_paused(harness, "out1"))
+        await parts.until(lambda: is_paused(harness, "out1"))
         assert await used(harness, 3) == ["out2"] * 3
         await sources.resume(harness.ctx, "out1")
-        await engine_harness.until(lambda: is_paused(harness, "out1", is_so=False))
+        await parts.until(lambda: is_paused(harness, "out1", is_so=False))
         assert await used(harness, 2) == ["out1", "out2"]
         assert peer.connections == 2
 
@@ -46,7 +46,7 @@ async def test_mail_waits_while_its_pool_may_not_send_and_says_why(database_url:
     rules = [{"tags": ["partner"], "pool": "partners"}]
     async with engine_harness.delivering_to(database_url, sources=ours, routes=rules) as (_, harness):
         await sources.drain(harness.ctx, "own", reason="moves to another host")
-        await engine_harness.until(lambda: is_draining(harness, "own"))
+        await parts.until(lambda: is_draining(harness, "own"))
         waiting = await harness.send(tags=["partner"])
         assert await used(harness, 1) == ["out1"]
         (entry,) = (await queue_inspection.entries_of_message(harness.ctx, harness.account_id, waiting)).values()
@@ -71,7 +71,7 @@ async def test_a_pause_for_one_provider_is_for_that_one_only(url: str) -> None:
     async with engine_harness.delivering_to(url, sources=ours) as (_, harness):
         await sources.pause(harness.ctx, "out1", provider="google", reason="x", until=None)
         await sources.pause(harness.ctx, "out2", provider="others", reason="x", until=None)
-        await engine_harness.until(lambda: is_paused(harness, "out2"))
+        await parts.until(lambda: is_paused(harness, "out2"))
         assert await used(harness, 2) == ["out1", "out1"]
 
 
@@ -87,7 +87,7 @@ async def test_a_pause_lasts_over_a_restart_and_ends_with_its_time(url: str) -> 
         ) as harness:
             assert await used(harness, 2) == ["out2", "out2"]
             harness.pass_seconds(61)
-            await engine_harness.until(lambda: is_paused(harness, "out1", is_so=False))
+            await parts.until(lambda: is_paused(harness, "out1", is_so=False))
             assert sorted(await used(harness, 2)) == ["out1", "out2"]
 
 
@@ -98,7 +98,7 @@ async def test_a_new_address_sends_what_its_schedule_has_and_the_rest_leaves_fro
         async with engine_harness.running_engine(database_url, port=peer.port, sources=ours, clock=clock) as harness:
             limit(harness, 4, 8)
             await sources.warm_up(harness.ctx, "out1")
-            await engine_harness.until(lambda: is_warming(harness, "out1"))
+            await parts.until(lambda: is_warming(harness, "out1"))
             # More recipients than the day has, in one message.
             seen = await harness.settle(await harness.send(*(f"u{number}@example.net" for number in range(9))))
             from_each = [one.source for one in seen.attempts]
@@ -112,7 +112,7 @@ async def test_a_new_address_sends_what_its_schedule_has_and_the_rest_leaves_fro
             limit(harness, 4, 8)
             assert await used(harness, 2) == ["out2", "out2"]
             harness.pass_seconds(24 * 3600)
-            await engine_harness.until(lambda: is_warming(harness, "out1", room=8))
+            await parts.until(lambda: is_warming(harness, "out1", room=8))
             assert sorted(await used(harness, 2)) == ["out1", "out2"]
 
 

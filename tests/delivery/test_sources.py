@@ -11,7 +11,7 @@ from postroad.cli.server import queue as queue_commands
 from postroad.services.messages import lookup, queue_inspection
 from postroad.services.queue import sources
 from tests import accepted_mail, smtp_peers
-from tests.delivery import engine_harness
+from tests.delivery import engine_harness, parts
 
 BLOCKED = "554 5.7.1 Service unavailable; client host blocked using our list"
 ABSENT = "203.0.113.9"  # RFC 5737: no host has it
@@ -148,7 +148,7 @@ async def test_a_provider_slows_down_each_address_for_itself(url: str) -> None:
         async def is_reported() -> bool:
             return (await harness.pool_states()).keys() == {"mx.example.net out1"}
 
-        await engine_harness.until(is_reported)
+        await parts.until(is_reported)
         is_full.append(True)
         await harness.settle(await harness.send())
 
@@ -159,7 +159,7 @@ async def test_a_provider_slows_down_each_address_for_itself(url: str) -> None:
                 "mx.example.net out2",
             }
 
-        await engine_harness.until(are_all_reported)
+        await parts.until(are_all_reported)
 
 
 async def test_a_pool_of_the_other_family_defers_mail_and_says_so(url: str) -> None:
@@ -241,7 +241,7 @@ async def test_another_pool_another_address_family_and_a_paused_address_do_not_h
             return harness.engine._recorder._sources.is_paused("out2", "mx.example.net")
 
         harness.ctx.mail_wakeup.set()
-        await engine_harness.until(is_known)
+        await parts.until(is_known)
         assert (await harness.settle(await harness.send())).standing == ("bounced", 1, 554)
 
 

@@ -46,8 +46,7 @@ async def test_only_provider_queues_that_are_not_simply_open_are_reported(databa
         paused.adaptive_rate.slow_down(now, 300)
         paused.last_error = "slow down"
         dispatcher.provider_queues.of(parts.route_to(HOST, name="blocked"))
-        for _ in range(adaptive_rate.FAILURES_TO_OPEN):
-            made.hosts.failed(HOST)
+        parts.break_down(made.hosts, HOST)
         slowed = dispatcher.provider_queues.of(parts.route_to(parts.host_at(26), name="slowed"))
         slowed.adaptive_rate.slow_down(now - adaptive_rate.FIRST_PAUSE_SECONDS)
         await report.publish()

@@ -29,8 +29,8 @@ async def test_a_code_goes_before_the_mail_that_waits_for_the_same_destination(d
         async def is_here() -> bool:
             return any(one.capacity.has_urgent for one in harness.engine._dispatcher.provider_queues.by_name.values())
 
-        await engine_harness.until(is_here)
-        await engine_harness.until(lambda: is_queued(harness))
+        await parts.until(is_here)
+        await parts.until(lambda: is_queued(harness))
         under_way = sink.connections
         sink.release(sinks.Point.CONTENT)
         await sink.got(WAITING + 2)

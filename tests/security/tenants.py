@@ -20,7 +20,7 @@ from postroad.services.messages import saved_views
 from postroad.services.people import users
 from tests import accepted_mail
 from tests.dashboard import sample_account
-from tests.delivery import engine_harness
+from tests.delivery import engine_harness, parts
 from tests.security.whole_service import WholeService
 from tests.submission import submission_server
 
@@ -162,7 +162,7 @@ async def arrived(tenant: Tenant, message_id: str) -> dict[str, Any]:
         found.update(await tenant.do("GET", f"/v1/messages/{message_id}"))
         return all(one["status"] in engine_harness.FINAL for one in found["recipients"])
 
-    await engine_harness.until(is_final)
+    await parts.until(is_final)
     return found
 
 

@@ -21,7 +21,7 @@ from postroad.keys import installation_keys
 from postroad.model.people import callers
 from postroad.services.people import passwords, users
 from tests import contexts
-from tests.delivery import engine_harness
+from tests.delivery import parts
 from tests.security import tenants
 from tests.security.tenants import PASSWORD, Tenant
 from tests.security.whole_service import ADA, BEGIN, MESSAGE, SENDER, WholeService, hand_over, plain
@@ -293,7 +293,7 @@ async def test_e13_fifty_log_ins_at_once_leave_the_others_alone(
         bodies = [{"email": name, "password": PASSWORD} for name in names]
         under_way = [asyncio.create_task(http.post("/v1/auth/login", json=body)) for body in bodies]
         try:
-            await engine_harness.until(lambda: _is_waiting(service))
+            await parts.until(lambda: _is_waiting(service))
             for path in ("/v1/account", "/v1/messages", "/healthz"):
                 assert (await north.ask("GET", path)).status_code == 200
             assert (await north.send())["status"] == "queued"

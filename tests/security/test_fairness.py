@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from benchmarks.attacks import attacker, outside, scene, table, victim
-from tests.delivery import engine_harness
+from tests.delivery import parts
 
 MESSAGES: Final = 500
 # Of one batch, so that the simulator is soon done with them.
@@ -125,19 +125,19 @@ async def test_an_account_is_served_while_another_one_attacks(tmp_path: Path) ->
             streams = await asyncio.to_thread(attacks[name].streams, stage)
             async with assaulting(streams, form, serials) as assault:
                 assert await is_served(customer, around, assault) >= form.left, name
-                await engine_harness.until(functools.partial(seen, assault, form.refusals))
+                await parts.until(functools.partial(seen, assault, form.refusals))
 
 
 async def is_served(customer: victim.Victim, around: outside.Outside, assault: Assault) -> int:
     """A message is accepted and arrives, and a page is shown; how much of the attack was left at the first answer."""
-    await engine_harness.until(functools.partial(is_under_way, assault))
+    await parts.until(functools.partial(is_under_way, assault))
     serial = around.new_serial()
     status, left = await customer.send(serial), assault.left
     assert status in victim.WELCOME, (status, assault)
     assert await customer.look() == "200", assault
     if status in victim.ACCEPTED:
         recipient = outside.recipient(serial)
-        await engine_harness.until(functools.partial(arrived, recipient, around))
+        await parts.until(functools.partial(arrived, recipient, around))
     return left
 
 

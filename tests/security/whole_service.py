@@ -30,7 +30,7 @@ from postroad.storage.people import accounts as stored_accounts
 from postroad.storage.people import credentials as stored_credentials
 from tests import accepted_mail, contexts, dns_server, sections, smtp_peers
 from tests.api import app_server
-from tests.delivery import engine_harness
+from tests.delivery import engine_harness, parts
 from tests.network import recording_listener
 from tests.submission import submission_server
 
@@ -150,7 +150,7 @@ class WholeService:
         async def is_final() -> bool:
             return all(one.status in engine_harness.FINAL for _, reached, _ in await self.stored() for one in reached)
 
-        await engine_harness.until(is_final)
+        await parts.until(is_final)
         assert (await operator_jobs.check_consistency(self.ctx)).findings == []
         stored = await self.stored()
         taken = {transaction.content: transaction for transaction in self.sink.transactions}

@@ -11,7 +11,6 @@ from postroad.mail.accept import send_limits, transaction
 from postroad.model.delivery import throttle
 from postroad.roles import composition
 from postroad.services.accounts import account_registry
-from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail, contexts
 from tests.mail.accept import test_transaction as batches
 
@@ -62,14 +61,13 @@ def test_an_account_has_its_own_rate_and_a_burst_in_proportion(rate: int | None,
 
 
 async def test_processes_together_accept_exactly_what_an_account_may_send_today(
-    ctx: context.Context, settings: config.Settings, clock: contexts.Clock, account: stored_accounts.Account
+    ctx: context.Context, settings: config.Settings, clock: contexts.Clock, sender: str
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
-    await account_registry.change_limits(ctx, account.id, request_rate=None, recipients_per_day=7)
+    await account_registry.change_limits(ctx, sender, request_rate=None, recipients_per_day=7)
 
     async def send(process: context.Context) -> str:
         try:
-            await accepted_mail.accept(process, account.id)
+            await accepted_mail.accept(process, sender)
         except errors.RateLimited as refusal:
             return refusal.message
         return ""
@@ -79,7 +77,7 @@ async def test_processes_together_accept_exactly_what_an_account_may_send_today(
         assert answers.count("") == 7
         clock.pass_seconds(24 * 3_600)
         assert await send(other) == ""
-        await account_registry.change_limits(ctx, account.id, request_rate=None, recipients_per_day=1)
+        await account_registry.change_limits(ctx, sender, request_rate=None, recipients_per_day=1)
         assert "has sent to 1 of its 1 recipients per day" in await send(other)
-        await account_registry.change_limits(ctx, account.id, request_rate=None, recipients_per_day=None)
+        await account_registry.change_limits(ctx, sender, request_rate=None, recipients_per_day=None)
         assert await send(other) == ""

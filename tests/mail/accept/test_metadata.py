@@ -8,7 +8,6 @@ from postroad.mail.accept import mime_validation, submit_mime, validation
 from postroad.model.mail import send_request, statuses
 from postroad.services.messages import lookup as messages
 from postroad.services.templates import templates
-from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail
 from tests.services.mime_messages import FROM, TO, plain, raw
 
@@ -78,23 +77,20 @@ def test_fields_that_are_no_metadata_are_refused(fields: list[str], said: str) -
     assert refused.value.message.startswith(said)
 
 
-async def test_metadata_over_http_is_returned_and_found_and_not_sent(
-    ctx: context.Context, account: stored_accounts.Account
-) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
+async def test_metadata_over_http_is_returned_and_found_and_not_sent(ctx: context.Context, sender: str) -> None:
     given = {"order": "1042-3344", "note": 'a "b" \n:c'}
-    message_id = await accepted_mail.accept(ctx, account.id, metadata=given)
-    other = await accepted_mail.accept(ctx, account.id)
-    shown = await messages.details(ctx, account.id, message_id)
+    message_id = await accepted_mail.accept(ctx, sender, metadata=given)
+    other = await accepted_mail.accept(ctx, sender)
+    shown = await messages.details(ctx, sender, message_id)
     assert shown.receipt.metadata == given
     assert shown.message.metadata is not None
     assert msgspec.json.decode(shown.message.metadata) == given
-    assert b"1042-3344" not in await messages.raw(ctx, account.id, message_id)
-    plain_one = await messages.details(ctx, account.id, other)
+    assert b"1042-3344" not in await messages.raw(ctx, sender, message_id)
+    plain_one = await messages.details(ctx, sender, other)
     assert (plain_one.receipt.metadata, plain_one.message.metadata) == (msgspec.UNSET, None)
     assert b"metadata" not in msgspec.json.encode(plain_one.receipt)
 
-    async def found(text: str, account_id: str = account.id) -> list[str]:
+    async def found(text: str, account_id: str = sender) -> list[str]:
         return [one.id for one in (await messages.search(ctx, account_id, text, limit=9, cursor=None)).messages]
 
     assert await found("metadata.order:1042-3344") == [message_id]
@@ -105,16 +101,15 @@ async def test_metadata_over_http_is_returned_and_found_and_not_sent(
 
 @pytest.mark.parametrize("template", [(), ("X-Service-Template: welcome",)], ids=["finished", "template"])
 async def test_metadata_over_smtp_is_stored_and_not_sent(
-    ctx: context.Context, account: stored_accounts.Account, template: tuple[str, ...]
+    ctx: context.Context, sender: str, template: tuple[str, ...]
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
-    await templates.put(ctx, account.id, "welcome", subject="Welcome", text="Hi", html=None)
+    await templates.put(ctx, sender, "welcome", subject="Welcome", text="Hi", html=None)
     message = raw(FROM, TO, *template, f"{SMTP}Order: 1042-3344", "X-Other: 1043", body="" if template else "Hi\r\n")
-    accepted = await submit_mime.submit_mime(ctx, accepted_mail.caller_of(account.id), message, request_id="req_1")
-    sent = await messages.raw(ctx, account.id, accepted.message_id)
+    accepted = await submit_mime.submit_mime(ctx, accepted_mail.caller_of(sender), message, request_id="req_1")
+    sent = await messages.raw(ctx, sender, accepted.message_id)
     assert b"X-Other: 1043" in sent
     assert b"1042-3344" not in sent
     assert b"metadata" not in sent.lower()
     assert msgspec.json.decode(accepted.response, type=send_request.Receipt).metadata == {"Order": "1042-3344"}
-    (found,) = (await messages.search(ctx, account.id, "metadata.Order:1042-3344", limit=9, cursor=None)).messages
+    (found,) = (await messages.search(ctx, sender, "metadata.Order:1042-3344", limit=9, cursor=None)).messages
     assert (found.id, found.source) == (accepted.message_id, statuses.Source.SMTP)

@@ -51,27 +51,24 @@ def addresses(count: int) -> tuple[str, ...]:
     return tuple(f"{place}@example.net" for place in range(count))
 
 
-async def test_a_send_is_refused_while_the_queue_is_over_its_mark(
-    ctx: context.Context, account: accounts.Account
-) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
+async def test_a_send_is_refused_while_the_queue_is_over_its_mark(ctx: context.Context, sender: str) -> None:
     change(ctx, "limits", queued_recipients=2)
-    first = await accepted_mail.accept(ctx, account.id, to=addresses(3), key="k")
+    first = await accepted_mail.accept(ctx, sender, to=addresses(3), key="k")
     await looked(ctx.queue_limit)
-    for account_id in (account.id, "acc_other"):
+    for account_id in (sender, "acc_other"):
         with pytest.raises(errors.ServiceUnavailable, match="the queue is full: more than 2 recipients") as refusal:
             ctx.queue_limit.check(account_id, 0, is_test=False)
         assert refusal.value.retry_after == 30
     with pytest.raises(errors.ServiceUnavailable, match="the queue is full"):
-        await accepted_mail.accept(ctx, account.id)
+        await accepted_mail.accept(ctx, sender)
     # What was accepted before is answered as it was then.
-    assert await accepted_mail.accept(ctx, account.id, to=addresses(3), key="k") == first
+    assert await accepted_mail.accept(ctx, sender, to=addresses(3), key="k") == first
     async with ctx.store.transaction() as tx:
         (queue_key,) = await queue.queue_keys(tx, after="", limit=9)
         claimed = await queue.claim(tx, [queue.ClaimRequest(queue_key, 1)], lease_until=0, worker="w")
         await queue.remove(tx, [one.key for one in claimed])
     await looked(ctx.queue_limit)
-    await accepted_mail.accept(ctx, account.id)
+    await accepted_mail.accept(ctx, sender)
 
 
 async def test_an_account_that_schedules_without_end_leaves_room_for_others(
@@ -136,80 +133,72 @@ async def flood(ctx: context.Context, account_id: str, *, is_test: bool) -> tupl
 
 async def test_a_test_key_cannot_fill_the_disk_with_scheduled_mail(
     ctx: context.Context,
-    account: accounts.Account,
+    sender: str,
     settings: config.Settings,
     clock: Clock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
     monkeypatch.setattr(queue_limit, "TEST_MEGABYTES", 5)
     await looked(ctx.queue_limit)
-    accepted, refusal = await flood(ctx, account.id, is_test=True)
+    accepted, refusal = await flood(ctx, sender, is_test=True)
     assert len(accepted) == 5  # each is 1,000,000 bytes and 1 KiB for its recipient, of 5,242,880
     assert (refusal.status, refusal.code, refusal.message) == (429, "rate_limited", TEST_MAIL_FULL)
     assert (refusal.smtp_reply, refusal.retry_after) == ("452 4.3.1", 3600)
     await looked(ctx.queue_limit)
     await looked(ctx.queue_limit)
-    assert (await flood(ctx, account.id, is_test=True))[0] == []
+    assert (await flood(ctx, sender, is_test=True))[0] == []
     # Canceled mail is still stored.
     for message_id in accepted:
-        await queue_changes.cancel_message(ctx, account.id, message_id)
+        await queue_changes.cancel_message(ctx, sender, message_id)
     await looked(ctx.queue_limit)
-    assert (await flood(ctx, account.id, is_test=True))[0] == []
+    assert (await flood(ctx, sender, is_test=True))[0] == []
     # Live mail of the account goes on, and so does the test mail of others.
-    await accepted_mail.accept(ctx, account.id, text=MEGABYTE)
+    await accepted_mail.accept(ctx, sender, text=MEGABYTE)
     ctx.queue_limit.check("acc_other", 5_000_000, is_test=True)
     # Another process knows as soon as it has read.
     async with composition.open_context(settings, clock=clock) as second:
         await looked(second.queue_limit)
-        assert (await flood(second, account.id, is_test=True))[0] == []
+        assert (await flood(second, sender, is_test=True))[0] == []
 
 
-async def test_queued_mail_has_a_quota_until_it_is_delivered_or_canceled(
-    ctx: context.Context, account: accounts.Account
-) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
+async def test_queued_mail_has_a_quota_until_it_is_delivered_or_canceled(ctx: context.Context, sender: str) -> None:
     change(ctx, "quotas", stored_megabytes=3)
     await looked(ctx.queue_limit)
     # One megabyte, and not two: a message is stored once for all its recipients.
-    first = await accepted_mail.accept(ctx, account.id, text=MEGABYTE, to=addresses(2), key="k")
+    first = await accepted_mail.accept(ctx, sender, text=MEGABYTE, to=addresses(2), key="k")
     await looked(ctx.queue_limit)
     await looked(ctx.queue_limit)
-    accepted, refusal = await flood(ctx, account.id, is_test=False)
+    accepted, refusal = await flood(ctx, sender, is_test=False)
     assert len(accepted) == 2
     assert (refusal.status, refusal.code, refusal.message) == (429, "rate_limited", QUEUED_MAIL_FULL)
     assert refusal.retry_after == 30
     # What was accepted before is answered as it was then.
-    assert await accepted_mail.accept(ctx, account.id, text=MEGABYTE, to=addresses(2), key="k") == first
-    await accepted_mail.accept(ctx, account.id, text=MEGABYTE, is_test=True)
+    assert await accepted_mail.accept(ctx, sender, text=MEGABYTE, to=addresses(2), key="k") == first
+    await accepted_mail.accept(ctx, sender, text=MEGABYTE, is_test=True)
     for message_id in (first, *accepted):
-        await queue_changes.cancel_message(ctx, account.id, message_id)
+        await queue_changes.cancel_message(ctx, sender, message_id)
     # The first read may have missed what was let in shortly before.
     await looked(ctx.queue_limit)
     await looked(ctx.queue_limit)
-    assert len((await flood(ctx, account.id, is_test=False))[0]) == 3
+    assert len((await flood(ctx, sender, is_test=False))[0]) == 3
 
 
 async def test_a_message_that_never_fits_is_not_to_be_tried_again(
-    ctx: context.Context, account: accounts.Account, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, sender: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
     monkeypatch.setattr(queue_limit, "TEST_MEGABYTES", 1)
     with pytest.raises(errors.PayloadTooLarge) as refusal:
-        await accepted_mail.accept(ctx, account.id, text=MEGABYTE + MEGABYTE, is_test=True)
+        await accepted_mail.accept(ctx, sender, text=MEGABYTE + MEGABYTE, is_test=True)
     assert refusal.value.message == "the message is larger than the storage quota of 1 MiB"
-    await accepted_mail.accept(ctx, account.id, text=MEGABYTE, is_test=True)
+    await accepted_mail.accept(ctx, sender, text=MEGABYTE, is_test=True)
 
 
-async def test_a_batch_stops_at_the_quota(
-    ctx: context.Context, account: accounts.Account, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
+async def test_a_batch_stops_at_the_quota(ctx: context.Context, sender: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue_limit, "TEST_MEGABYTES", 2)
     await looked(ctx.queue_limit)
     item = {"from": "shop@example.com", "to": "ada@example.net", "subject": "Your order", "text": MEGABYTE}
     request = msgspec.convert({"emails": [item] * 4}, send_request.BatchRequest)
-    who = accepted_mail.caller_of(account.id, is_test=True)
+    who = accepted_mail.caller_of(sender, is_test=True)
     accepted = await submit_batch.submit_batch(ctx, who, request, request_id="req_" + "0" * 28, key="k")
     assert accepted.refused == ("rate_limited", "rate_limited")
 
@@ -374,21 +363,20 @@ async def test_mail_that_waits_no_longer_counts_while_its_content_fills_the_disk
 # The disk of a PostgreSQL server is not visible.
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_free_pages_of_the_database_are_free_space(
-    ctx: context.Context, account: accounts.Account, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, sender: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
     change(ctx, "limits", min_free_megabytes=1024)
     for number in range(4):
-        await accepted_mail.accept(ctx, account.id, text=MEGABYTE, key=str(number))
+        await accepted_mail.accept(ctx, sender, text=MEGABYTE, key=str(number))
     has_disk(monkeypatch, free=99)
     await looked(ctx.queue_limit)
     with pytest.raises(errors.ServiceUnavailable):
-        await accepted_mail.accept(ctx, account.id)
+        await accepted_mail.accept(ctx, sender)
     async with ctx.store.transaction() as tx:
         await tx.run_script("DELETE FROM bodies; DELETE FROM queue;")
     await looked(ctx.queue_limit)
     await looked(ctx.queue_limit)
-    await accepted_mail.accept(ctx, account.id)
+    await accepted_mail.accept(ctx, sender)
 
 
 async def test_without_a_minimum_the_disk_is_not_read(ctx: context.Context, monkeypatch: pytest.MonkeyPatch) -> None:

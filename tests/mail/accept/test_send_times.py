@@ -11,7 +11,6 @@ from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import lookup as messages
 from postroad.services.operations import operator_jobs
 from postroad.storage.mail import queue
-from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail
 from tests.contexts import SECOND, Clock
 
@@ -35,17 +34,16 @@ async def claimed(ctx: context.Context) -> list[queue.Claimed]:
 
 
 async def test_a_message_waits_for_its_time_and_its_expiry_counts_from_there(
-    ctx: context.Context, account: stored_accounts.Account, clock: Clock
+    ctx: context.Context, sender: str, clock: Clock
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
     send_at = clock.now + HOUR
-    response = await send(ctx, account.id, send_at=times.to_wire(send_at), expires_in=90)
+    response = await send(ctx, sender, send_at=times.to_wire(send_at), expires_in=90)
     send_at = send_at // 1000 * 1000  # the wire has milliseconds
     receipt_ = msgspec.json.decode(response, type=send_request.Receipt)
     assert (receipt_.send_at, receipt_.expires_at) == (times.to_wire(send_at), times.to_wire(send_at + 90 * SECOND))
-    message, _ = await messages.find(ctx, account.id, receipt_.id)
+    message, _ = await messages.find(ctx, sender, receipt_.id)
     assert (message.status, message.send_at, message.expires_at) == ("queued", send_at, send_at + 90 * SECOND)
-    assert (await accounts.find(ctx, account.id)).reserved == 1
+    assert (await accounts.find(ctx, sender)).reserved == 1
     assert await claimed(ctx) == []
     clock.pass_seconds(3_600)
     (one,) = await claimed(ctx)
@@ -54,30 +52,25 @@ async def test_a_message_waits_for_its_time_and_its_expiry_counts_from_there(
     assert (await operator_jobs.check_consistency(ctx)).findings == []
 
 
-async def test_a_message_without_times_answers_as_ever(
-    ctx: context.Context, account: stored_accounts.Account, clock: Clock
-) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
-    answered = msgspec.json.decode(await send(ctx, account.id, send_at=None, expires_in=None))
+async def test_a_message_without_times_answers_as_ever(ctx: context.Context, sender: str, clock: Clock) -> None:
+    answered = msgspec.json.decode(await send(ctx, sender, send_at=None, expires_in=None))
     assert not {"send_at", "expires_at"} & answered.keys()
     (one,) = await claimed(ctx)
     assert (one.queued_at, one.expires_at) == (clock.now, None)
 
 
 async def test_a_repeated_request_gets_its_answer_after_its_time_is_over(
-    ctx: context.Context, account: stored_accounts.Account, clock: Clock
+    ctx: context.Context, sender: str, clock: Clock
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
     send_at = times.to_wire(clock.now + HOUR)
-    first = await send(ctx, account.id, send_at=send_at)
+    first = await send(ctx, sender, send_at=send_at)
     clock.pass_seconds(7_200)
-    assert await send(ctx, account.id, send_at=send_at) == first
+    assert await send(ctx, sender, send_at=send_at) == first
     with pytest.raises(errors.IdempotencyConflict):
-        await send(ctx, account.id)
+        await send(ctx, sender)
 
 
-async def test_bad_times_store_nothing(ctx: context.Context, account: stored_accounts.Account) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
+async def test_bad_times_store_nothing(ctx: context.Context, sender: str) -> None:
     for options, message in (
         ({"send_at": "2026-01-31T12:00:00"}, "send_at: not an RFC 3339 time with a time zone"),
         ({"send_at": "2001-01-31T12:00:00Z"}, "send_at: 2001-01-31T12:00:00.000Z is in the past"),
@@ -85,6 +78,6 @@ async def test_bad_times_store_nothing(ctx: context.Context, account: stored_acc
         ({"expires_in": 59}, "expires_in: 59 seconds"),
     ):
         with pytest.raises(errors.InvalidRequest, match=message):
-            await send(ctx, account.id, **options)
+            await send(ctx, sender, **options)
     assert await claimed(ctx) == []
-    assert (await accounts.find(ctx, account.id)).reserved == 0
+    assert (await accounts.find(ctx, sender)).reserved == 0

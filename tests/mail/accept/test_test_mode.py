@@ -47,17 +47,14 @@ async def test_a_test_message_is_marked_and_free_and_no_warm_up(
         await send(ctx, account.id, is_test=False)
 
 
-async def test_live_and_test_mail_may_use_the_same_idempotency_key(
-    ctx: context.Context, account: stored_accounts.Account
-) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
-    live = await send(ctx, account.id, is_test=False, key="order-1")
-    test = await send(ctx, account.id, is_test=True, key="order-1", text="another body")
-    again = await send(ctx, account.id, is_test=True, key="order-1", text="another body")
+async def test_live_and_test_mail_may_use_the_same_idempotency_key(ctx: context.Context, sender: str) -> None:
+    live = await send(ctx, sender, is_test=False, key="order-1")
+    test = await send(ctx, sender, is_test=True, key="order-1", text="another body")
+    again = await send(ctx, sender, is_test=True, key="order-1", text="another body")
     assert len({live.message_id, test.message_id}) == 2
     assert (again.message_id, again.response, again.replayed) == (test.message_id, test.response, True)
     with pytest.raises(errors.IdempotencyConflict):
-        await send(ctx, account.id, is_test=True, key="order-1", text="x")
+        await send(ctx, sender, is_test=True, key="order-1", text="x")
 
 
 async def test_a_test_key_is_held_to_the_same_rules(ctx: context.Context, account: stored_accounts.Account) -> None:
@@ -70,19 +67,18 @@ async def test_a_test_key_is_held_to_the_same_rules(ctx: context.Context, accoun
 
 
 async def test_only_a_test_key_may_simulate_and_what_it_simulates_is_part_of_the_body(
-    ctx: context.Context, account: stored_accounts.Account
+    ctx: context.Context, sender: str
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
     limited = send_request.Simulate(SimulatedProvider.GOOGLE, ProviderBehaviour.RATE_LIMITED)
     with pytest.raises(errors.InvalidRequest, match=r"^simulate: only allowed with a test key .* really be sent$"):
-        await send(ctx, account.id, is_test=False, simulate=limited)
-    found = await accounts.find(ctx, account.id)
+        await send(ctx, sender, is_test=False, simulate=limited)
+    found = await accounts.find(ctx, sender)
     assert (found.available, found.reserved) == (1000, 0)
-    first = await send(ctx, account.id, is_test=True, key="1", simulate=limited)
-    again = await send(ctx, account.id, is_test=True, key="1", simulate=limited)
+    first = await send(ctx, sender, is_test=True, key="1", simulate=limited)
+    again = await send(ctx, sender, is_test=True, key="1", simulate=limited)
     assert (again.message_id, again.replayed) == (first.message_id, True)
     for other in (None, send_request.Simulate(SimulatedProvider.YAHOO, ProviderBehaviour.RATE_LIMITED)):
         with pytest.raises(errors.IdempotencyConflict):
-            await send(ctx, account.id, is_test=True, key="1", simulate=other)
+            await send(ctx, sender, is_test=True, key="1", simulate=other)
     async with ctx.store.reading() as tx:
-        assert await queue.queue_keys(tx, after="", limit=9) == [f"simulator.invalid {account.id} !google/rate_limited"]
+        assert await queue.queue_keys(tx, after="", limit=9) == [f"simulator.invalid {sender} !google/rate_limited"]

@@ -49,13 +49,6 @@ def settings(database_url: str) -> config.Settings:
     )
 
 
-@pytest.fixture
-async def sender(ctx: context.Context, account: stored_accounts.Account) -> str:
-    """The id of an account that may send."""
-    await accepted_mail.allow_sending(ctx, account.id)
-    return account.id
-
-
 async def claim(ctx: context.Context, account_id: str, count: int) -> list[queue.Claimed]:
     """Recipients of a new message, claimed."""
     _, claimed = await claimed_mail.another(ctx, account_id, *[f"p{number}@example.net" for number in range(count)])

@@ -41,13 +41,6 @@ async def ctx(ctx: context.Context) -> AsyncIterator[context.Context]:
         yield listed
 
 
-@pytest.fixture
-async def sender(ctx: context.Context, account: stored_accounts.Account) -> str:
-    """The id of an account that may send."""
-    await accepted_mail.allow_sending(ctx, account.id)
-    return account.id
-
-
 async def late(ctx: context.Context, message_id: str, who: str, **words: str) -> Sequence[outcomes.Notice]:
     path = await reports.path(ctx, message_id, who)
     content = feedback_loop.signed(reports.report(reports.group(who, **words)), sent_to=path)  # type: ignore[arg-type]

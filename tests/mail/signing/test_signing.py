@@ -110,34 +110,32 @@ async def test_opendkim_accepts_what_is_signed_and_nothing_that_was_changed(
 
 async def test_a_message_is_signed_once_for_all_who_ask(
     ctx: context.Context,
-    account: stored_accounts.Account,
+    sender: str,
     signer: signer_pool.DkimSigner,
     counting: Callable[[], CountingSigners],
     clock: contexts.Clock,
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
     counting().may_begin.clear()
-    asking = [asyncio.create_task(signer.signature(account.id, "example.com", "em_1", CONTENT)) for _ in range(10)]
+    asking = [asyncio.create_task(signer.signature(sender, "example.com", "em_1", CONTENT)) for _ in range(10)]
     while not counting().signed:
         await asyncio.sleep(0.001)
     counting().may_begin.set()
     fields = set(await asyncio.gather(*asking))
     clock.pass_seconds(3600)
-    fields.add(await signer.signature(account.id, "example.com", "em_1", CONTENT))
+    fields.add(await signer.signature(sender, "example.com", "em_1", CONTENT))
     assert len(fields) == len(counting().signed) == 1
-    other = await signer.signature(account.id, "example.com", "em_2", CONTENT)
+    other = await signer.signature(sender, "example.com", "em_2", CONTENT)
     assert other not in fields
     assert len(counting().signed) == 2
 
 
 async def test_those_who_need_the_first_key_at_one_moment_wait_for_the_same(
     ctx: context.Context,
-    account: stored_accounts.Account,
+    sender: str,
     signer: signer_pool.DkimSigner,
     counting: Callable[[], CountingSigners],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
     made: list[int] = []
     generate = domain_keys._generate
 
@@ -146,9 +144,7 @@ async def test_those_who_need_the_first_key_at_one_moment_wait_for_the_same(
         return generate()
 
     monkeypatch.setattr(domain_keys, "_generate", counted)
-    await asyncio.gather(
-        *(signer.signature(account.id, "example.com", f"em_{number}", CONTENT) for number in range(10))
-    )
+    await asyncio.gather(*(signer.signature(sender, "example.com", f"em_{number}", CONTENT) for number in range(10)))
     assert len(made) == 1
     assert len(counting().signed) == 10
     assert len(set(counting().signed)) == 1
@@ -232,12 +228,11 @@ async def test_old_signatures_make_room_for_new_ones(
 
 
 async def test_closing_finishes_what_is_under_way_and_refuses_more(
-    ctx: context.Context, account: stored_accounts.Account, counting: Callable[[], CountingSigners]
+    ctx: context.Context, sender: str, counting: Callable[[], CountingSigners]
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
     made = signer_pool.DkimSigner(ctx)
     counting().may_begin.clear()
-    asking = asyncio.create_task(made.signature(account.id, "example.com", "em_1", CONTENT))
+    asking = asyncio.create_task(made.signature(sender, "example.com", "em_1", CONTENT))
     while not counting().signed:
         await asyncio.sleep(0.001)
     closing = asyncio.create_task(made.close())
@@ -246,16 +241,15 @@ async def test_closing_finishes_what_is_under_way_and_refuses_more(
     await closing
     assert await asking
     with pytest.raises(errors.ServiceUnavailable):
-        await made.signature(account.id, "example.com", "em_2", CONTENT)
+        await made.signature(sender, "example.com", "em_2", CONTENT)
 
 
 async def test_a_failed_signature_is_reported_and_tried_again_the_next_time(
     ctx: context.Context,
-    account: stored_accounts.Account,
+    sender: str,
     signer: signer_pool.DkimSigner,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
     usable = domain_keys.signing_key
     broken = domain_keys.SigningKey("broken", rsa_keys.UNUSABLE.private_key)
 
@@ -264,7 +258,7 @@ async def test_a_failed_signature_is_reported_and_tried_again_the_next_time(
 
     monkeypatch.setattr(domain_keys, "signing_key", unusable)
     with pytest.raises(signer_pool.SigningFailed, match="broken"):
-        await signer.signature(account.id, "example.com", "em_1", CONTENT)
+        await signer.signature(sender, "example.com", "em_1", CONTENT)
     monkeypatch.setattr(domain_keys, "signing_key", usable)
     ctx.access_cache.invalidate()
-    assert await signer.signature(account.id, "example.com", "em_1", CONTENT)
+    assert await signer.signature(sender, "example.com", "em_1", CONTENT)
