@@ -4,7 +4,7 @@
 #     install -m 755 certbot-deploy-hook.sh /etc/letsencrypt/renewal-hooks/deploy/postroad
 #     certbot renew --force-renewal     # once, for the first copy
 #
-# Settings: tls_certificate = "/etc/postroad/tls/fullchain.pem", tls_key = "/etc/postroad/tls/privkey.pem".
+# Settings, in [tls]: certificate = "/etc/postroad/tls/fullchain.pem", key = "/etc/postroad/tls/privkey.pem".
 # Postroad notices the new files and reloads them by itself.
 set -eu
 

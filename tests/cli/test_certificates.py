@@ -28,7 +28,10 @@ def test_a_file_is_listed_with_its_names_and_the_days_left(empty: Installation, 
     issued = trustme.CA().issue_cert(NAMES, not_after=expires)
     file = tmp_path / "chain.pem"
     issued.cert_chain_pems[0].write_to_path(str(file))
-    with_settings(empty, f'[inbound]\ntls_certificate = "{file}"\ntls_key = "{file}"\n')
+    with_settings(
+        empty,
+        f'[tls]\ncertificate = "{file}"\nkey = "{file}"\n[http]\ntls = false\n[inbound]\nlisten = "127.0.0.1:0"\n',
+    )
     (shown,) = empty.json("certificate", "list")["certificates"]
     assert (shown["listener"], shown["source"], shown["names"]) == ("inbound", "file", [NAMES])
     assert empty.text("certificate", "list").splitlines()[1].split()[-3:] == ["40", "-", "-"]

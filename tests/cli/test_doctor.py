@@ -28,11 +28,13 @@ secret_key_file = "{folder}/secret.key"
 [http]
 listen = "127.0.0.1:{http}"
 base_url = "https://mail.example.org"
+tls = false
 trusted_proxies = ["127.0.0.1"]
 [submission]
 listen = "127.0.0.1:{submission}"
-tls_certificate = "{folder}/chain.pem"
-tls_key = "{folder}/key.pem"
+[tls]
+certificate = "{folder}/chain.pem"
+key = "{folder}/key.pem"
 [delivery]
 hostname = "mail.example.org"
 resolvers = ["{dns}"]

@@ -279,7 +279,7 @@ def test_a_database_url_that_is_none_is_refused_with_what_to_write(
 
 
 CHOSEN = {"http": {"base_url": "https://mail.example.com"}, "delivery": {"hostname": "mail.example.com"}}
-SUGGESTED = {"submission": {"listen": "[::]:587", "tls_key": "/etc/postroad/tls/privkey.pem"}}
+SUGGESTED = {"submission": {"listen": "[::]:587"}, "tls": {"key": "/etc/postroad/tls/privkey.pem"}}
 
 
 def test_every_setting_has_its_comment() -> None:

@@ -166,21 +166,13 @@ def test_check_config_names_what_is_unsafe(tmp_path: Path, monkeypatch: pytest.M
 
 def test_check_config_names_what_does_not_fit_this_host(tmp_path: Path) -> None:
     installation = Installation.at(tmp_path, url="sqlite:///x.db")
-    files, _ = setups.certificate(tmp_path, days=80)
-    late = tmp_path / "late"
-    late.mkdir()
-    expired, _ = setups.certificate(late, days=-400)
-    sections = [("submission", files), ("inbound", expired)]
-    text = "".join(
-        f'[{name}]\nlisten = "127.0.0.1:{port}"\ntls_certificate = "{pair["tls_certificate"]}"\n'
-        f'tls_key = "{pair["tls_key"]}"\n'
-        for port, (name, pair) in enumerate(sections, start=2500)
-    )
+    expired, _ = setups.certificate(tmp_path, days=-400)
+    text = f'[tls]\ncertificate = "{expired["certificate"]}"\nkey = "{expired["key"]}"\n'
     text += '[delivery]\nhostname = "vm"\n[[sources]]\nname = "out_1"\naddress = "192.0.2.1"\n'
     installation.file.write_text(f"{installation.file.read_text()}\n{text}")
     day = dt.datetime.fromtimestamp(setups.NOW / 1e6, dt.UTC) - dt.timedelta(days=400)
     assert installation.json("check-config")["warnings"] == [
-        f"inbound.tls_certificate: the certificate in {late}/chain.pem expired on {day:%Y-%m-%d}; renew it",
+        f"tls.certificate: the certificate in {tmp_path}/chain.pem expired on {day:%Y-%m-%d}; renew it",
         (
             "delivery.hostname: 'vm' is not a fully qualified name, and many servers refuse mail from it; set it to a "
             "name such as mail.example.org that resolves to this host"
@@ -204,10 +196,10 @@ def test_check_config_refuses_what_the_service_would(tmp_path: Path) -> None:
     file.write_text("")
     assert "security.secret_key: missing or too weak" in Installation(file).refusal("check-config")
     installation = Installation.at(tmp_path, url="sqlite:///x.db")
-    files = 'tls_certificate = "/nowhere.pem"\ntls_key = "/nowhere.pem"\n'
-    installation.file.write_text(f"{installation.file.read_text()}\n[inbound]\n{files}")
+    files = 'certificate = "/nowhere.pem"\nkey = "/nowhere.pem"\n'
+    installation.file.write_text(f"{installation.file.read_text()}\n[tls]\n{files}")
     refusal = installation.refusal("check-config")
-    assert refusal.endswith("inbound.tls_certificate: /nowhere.pem cannot be read: No such file or directory")
+    assert refusal.endswith("tls.certificate: /nowhere.pem cannot be read: No such file or directory")
 
 
 def test_check_config_makes_no_database(tmp_path: Path) -> None:

@@ -191,30 +191,33 @@ def test_tls_begins_as_the_listener_requires(security: snippets.Security, curl: 
     assert python in shown["smtp Python"]
 
 
-FILES = {"tls_certificate": "/tls/chain.pem", "tls_key": "/tls/key.pem"}
+FILES = {"certificate": "/tls/chain.pem", "key": "/tls/key.pem"}
 
 
 @pytest.mark.parametrize(
-    "submission, hostname, expected",
+    "submission, tls, hostname, expected",
     [
-        ({}, "", None),
-        ({"listen": "127.0.0.1:2525", "auth_without_tls": True}, "mail.example.com", ("127.0.0.1", 2525, "none")),
-        ({"listen": "localhost:2525", "auth_without_tls": True}, "mail.example.com", ("localhost", 2525, "none")),
-        ({"listen": "[::1]:0", **FILES}, "mail.example.com", ("::1", 0, "STARTTLS")),
-        ({"listen": "0.0.0.0:587", **FILES}, "mail.example.com", ("mail.example.com", 587, "STARTTLS")),
-        ({"listen": "0.0.0.0:587", **FILES}, "", ("post.example.org", 587, "STARTTLS")),
+        ({}, {}, "", None),
+        ({"listen": "127.0.0.1:2525", "auth_without_tls": True}, {}, "mail.example.com", ("127.0.0.1", 2525, "none")),
+        ({"listen": "localhost:2525", "auth_without_tls": True}, {}, "mail.example.com", ("localhost", 2525, "none")),
+        ({"listen": "[::1]:0"}, FILES, "mail.example.com", ("::1", 0, "STARTTLS")),
+        ({"listen": "0.0.0.0:587"}, FILES, "mail.example.com", ("mail.example.com", 587, "STARTTLS")),
+        ({"listen": "0.0.0.0:587"}, FILES, "", ("post.example.org", 587, "STARTTLS")),
         (
-            {"listen": "0.0.0.0:587", "tls_listen": "0.0.0.0:465", **FILES},
+            {"listen": "0.0.0.0:587", "tls_listen": "0.0.0.0:465"},
+            FILES,
             "mail.example.com",
             ("mail.example.com", 587, "STARTTLS"),
         ),
-        ({"tls_listen": "0.0.0.0:465", **FILES}, "mail.example.com", ("mail.example.com", 465, "implicit TLS")),
+        ({"tls_listen": "0.0.0.0:465"}, FILES, "mail.example.com", ("mail.example.com", 465, "implicit TLS")),
     ],
 )
 def test_the_smtp_listener_is_where_the_settings_say(
-    submission: dict[str, object], hostname: str, expected: tuple[str, int, str] | None
+    submission: dict[str, object], tls: dict[str, object], hostname: str, expected: tuple[str, int, str] | None
 ) -> None:
-    settings = config.load(environment={}, overrides={"submission": submission, "delivery": {"hostname": hostname}})
+    settings = config.load(
+        environment={}, overrides={"submission": submission, "delivery": {"hostname": hostname}, "tls": tls}
+    )
     listener = snippets.smtp_listener(settings, base_url="https://post.example.org/")
     assert (listener and (listener.host, listener.port, str(listener.security))) == expected
 

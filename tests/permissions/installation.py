@@ -40,7 +40,6 @@ from tests import accepted_mail, contexts, reports, webhook_rows
 from tests.dashboard import browser_client, sample_account
 from tests.protocol.reports import complaints as complaint_samples
 from tests.services import claimed_mail
-from tests.services.operations.checks import setups
 from tests.services.people import authenticator
 
 MESSAGES: Final = 60
@@ -50,9 +49,8 @@ ISSUER: Final = "https://login.example.org"
 Things = Mapping[str, Sequence[str]]
 
 
-def settings(database_url: str, folder: Path) -> config.Settings:
-    """Every section that changes what is shown: certificates of both kinds, sources, pools, upstreams, routes, SSO."""
-    files, _ = setups.certificate(folder, HOST, days=80)
+def settings(database_url: str) -> config.Settings:
+    """Every section that changes what is shown: a certificate by ACME, sources, pools, upstreams, routes, SSO."""
     return config.load(
         environment={},
         overrides={
@@ -60,7 +58,7 @@ def settings(database_url: str, folder: Path) -> config.Settings:
             "security": {"secret_key": contexts.SECRET_KEY},
             "acme": {"names": [HOST]},
             "http": {"base_url": f"https://{HOST}", "redirect_listen": "127.0.0.1:80"},
-            "submission": {"listen": "127.0.0.1:587", **files},
+            "submission": {"listen": "127.0.0.1:587"},
             "inbound": {"listen": "127.0.0.1:25"},
             "delivery": {"return_path_domain": HOST},
             "operator": {"email": f"postmaster@{HOST}", "from": f"postroad@{HOST}"},

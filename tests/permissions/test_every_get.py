@@ -93,7 +93,7 @@ __all__ = ["database_url", "installed"]
 
 @pytest.fixture
 def settings(database_url: str, tmp_path: Path) -> config.Settings:
-    return installation.settings(database_url, tmp_path)
+    return installation.settings(database_url)
 
 
 async def log_in(ctx: context.Context, user: users.User) -> surfaces.Credential:

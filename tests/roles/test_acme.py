@@ -125,7 +125,9 @@ async def test_a_certificate_is_obtained_used_by_all_listeners_and_renewed_witho
     lines: app_server.CapturedLog,
     challenge: str,
 ) -> None:
-    chosen = with_acme(settings, challenge=challenge)
+    redirect = settings.http.redirect_listen if challenge == "http-01" else ""
+    http = msgspec.structs.replace(settings.http, redirect_listen=redirect)
+    chosen = msgspec.structs.replace(settings, http=http)
     async with serving(chosen, lines, "api", "submission", "maintenance"):
         await until(lines, "certificate_loaded")
         first = await serial_of(pebble.tls_port)

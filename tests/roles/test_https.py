@@ -26,7 +26,7 @@ CREDENTIALS = (
 
 def settings(folder: Path, **http: object) -> config.Settings:
     return contexts.load(
-        f"sqlite:///{folder}/postroad.db", http={"listen": "127.0.0.1:0", **certificate(folder), **http}
+        f"sqlite:///{folder}/postroad.db", http={"listen": "127.0.0.1:0", **http}, tls=certificate(folder)
     )
 
 

@@ -17,8 +17,9 @@ from tests.roles.test_supervisor import events, run, with_role
 ROLES = ["submission", "inbound"]
 
 
-def settings(folder: Path, role: str, **values: object) -> config.Settings:
-    return contexts.load(f"sqlite:///{folder}/postroad.db", delivery={"hostname": "mail.example.com"}, **{role: values})
+def settings(folder: Path, role: str, *, tls: dict[str, object] | None = None, **values: object) -> config.Settings:
+    sections = {"delivery": {"hostname": "mail.example.com"}, "tls": tls or {}, role: values}
+    return contexts.load(f"sqlite:///{folder}/postroad.db", **sections)
 
 
 def certificate(folder: Path) -> dict[str, object]:
@@ -26,7 +27,7 @@ def certificate(folder: Path) -> dict[str, object]:
     issued = trustme.CA().issue_cert("mail.example.com")
     issued.private_key_pem.write_to_path(str(folder / "key.pem"))
     (folder / "chain.pem").write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
-    return {"tls_certificate": str(folder / "chain.pem"), "tls_key": str(folder / "key.pem")}
+    return {"certificate": str(folder / "chain.pem"), "key": str(folder / "key.pem")}
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ async def test_it_listens_with_tls_where_it_is_configured_and_stops(
         role_context.stopping.set()
 
     with_role(monkeypatch, work)
-    chosen = settings(tmp_path, role, **dict.fromkeys(listen.values(), "127.0.0.1:0"), **certificate(tmp_path))
+    chosen = settings(tmp_path, role, **dict.fromkeys(listen.values(), "127.0.0.1:0"), tls=certificate(tmp_path))
     await run(chosen, [role, "test"], lines, announce=announced.append)
     assert [greeting.split()[0] for greeting in greetings] == ["mail.example.com"] * len(listen)
     assert f"{role}_disabled" not in events(lines)
@@ -96,7 +97,7 @@ async def test_an_address_in_use_is_reported_and_leaves_nobody_listening(tmp_pat
         where, other = (f"127.0.0.1:{each.getsockname()[1]}" for each in (taken, free))
         free.close()
         listen = {"listen": other, "tls_listen": other} if role == "submission" else {}
-        chosen = settings(tmp_path, role, **{**listen, key: where}, **certificate(tmp_path))
+        chosen = settings(tmp_path, role, **{**listen, key: where}, tls=certificate(tmp_path))
         with pytest.raises(roles.CannotListen, match=f"cannot listen on {where}: the address is in use") as refused:
             await run(chosen, [role], app_server.CapturedLog())
         assert refused.value.setting == f"{role}.{key}"
@@ -108,9 +109,9 @@ async def test_an_address_in_use_is_reported_and_leaves_nobody_listening(tmp_pat
 async def test_a_certificate_that_cannot_be_used_is_reported_with_its_file_and_the_reason(
     tmp_path: Path, role: str
 ) -> None:
-    chosen = settings(tmp_path, role, listen="127.0.0.1:0", **certificate(tmp_path))
+    chosen = settings(tmp_path, role, listen="127.0.0.1:0", tls=certificate(tmp_path))
     (tmp_path / "chain.pem").write_text("nonsense")
-    with pytest.raises(roles.StartError, match=rf"{role}\.tls_certificate: .*chain\.pem") as refused:
+    with pytest.raises(roles.StartError, match=r"tls\.certificate: .*chain\.pem") as refused:
         await run(chosen, ["api" if role == "http" else role], app_server.CapturedLog())
     assert not isinstance(refused.value, roles.CannotListen)
 

@@ -201,7 +201,7 @@ async def standing(
             overrides={
                 "database": {"url": url},
                 "security": {"secret_key": contexts.SECRET_KEY},
-                "http": {"listen": "127.0.0.1:0"},
+                "http": {"listen": "127.0.0.1:0", "tls": False},
                 "warmup": {"enabled": False},
                 # The clock stands still here, and every route is asked many times.
                 "limits": {"management_rate": 1_000_000},
@@ -217,11 +217,10 @@ async def standing(
                 "submission": {
                     "listen": "127.0.0.1:0",
                     "tls_listen": "127.0.0.1:0",
-                    "tls_certificate": str(files.chain),
-                    "tls_key": str(files.key),
                     "auth_without_tls": True,
                     **submission,
                 },
+                "tls": {"certificate": str(files.chain), "key": str(files.key)},
             },
         )
         async with composition.open_context(settings, clock=clock) as ctx, _working(ctx, lines) as addresses:

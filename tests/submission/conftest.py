@@ -40,10 +40,9 @@ def settings(clean_sqlite_url: str, certificate: submission_server.Files) -> con
         submission={
             "listen": "127.0.0.1:0",
             "tls_listen": "127.0.0.1:0",
-            "tls_certificate": str(certificate.chain),
-            "tls_key": str(certificate.key),
             "auth_without_tls": True,
         },
+        tls={"certificate": str(certificate.chain), "key": str(certificate.key)},
     )
 
 

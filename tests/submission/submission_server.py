@@ -160,7 +160,7 @@ async def running(
     ctx: context.Context, *, lines: app_server.CapturedLog
 ) -> AsyncIterator[Mapping[str, tuple[str, int]]]:
     """The listeners that the settings name, until the block ends; gives their addresses by the key of their setting."""
-    certificate = certificates.load(ctx.settings, "submission")
+    certificate = certificates.load(ctx.settings)
     listeners = submission_listeners.listeners(ctx, name=NAME, certificate=certificate, log=lines.logger())
     for listener in listeners.values():
         await listener.start(HOST, 0)

@@ -99,8 +99,9 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     authority.cert_pem.write_to_path(str(folder / "authority.pem"))
     files = submission_server.issue(authority, folder)
     environment = {
-        "POSTROAD_SUBMISSION__TLS_CERTIFICATE": str(files.chain),
-        "POSTROAD_SUBMISSION__TLS_KEY": str(files.key),
+        "POSTROAD_HTTP__TLS": "false",
+        "POSTROAD_TLS__CERTIFICATE": str(files.chain),
+        "POSTROAD_TLS__KEY": str(files.key),
         "POSTROAD_SUBMISSION__AUTH_WITHOUT_TLS": "false",
     }
     words = ("dev", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0")

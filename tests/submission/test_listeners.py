@@ -89,7 +89,8 @@ async def test_the_listener_announces_what_it_accepts(server: SubmissionServer) 
 
 
 async def test_without_a_certificate_there_is_no_tls(settings: config.Settings, clock: Clock) -> None:
-    plain = changed(settings, tls_listen="", tls_certificate="", tls_key="")
+    tls = msgspec.structs.replace(settings.tls, certificate="", key="")
+    plain = msgspec.structs.replace(changed(settings, tls_listen=""), tls=tls)
     async with listening_with(plain, clock) as addresses:
         host, port = addresses["listen"]
         async with aiosmtplib.SMTP(hostname=host, port=port, start_tls=False, timeout=TIMEOUT_SECONDS) as client:
@@ -101,7 +102,7 @@ async def test_without_a_certificate_there_is_no_tls(settings: config.Settings, 
 async def test_a_renewed_certificate_is_used_without_a_restart(
     ctx: context.Context, settings: config.Settings, tmp_path: Path, lines: app_server.CapturedLog
 ) -> None:
-    certificate = certificates.load(settings, "submission")
+    certificate = certificates.load(settings)
     assert certificate is not None
     listener = listeners.listeners(ctx, name=NAME, certificate=certificate, log=lines.logger())["tls_listen"]
     await listener.start(HOST, 0)
@@ -114,13 +115,13 @@ async def test_a_renewed_certificate_is_used_without_a_restart(
     finally:
         await listener.stop(grace_seconds=submission_server.GRACE_SECONDS)
     reported = [(line["detail"], line["level"]) for line in lines.kept if line["event"] == "submission_certificate"]
-    assert reported[-1] == (f"the certificate in {settings.submission.tls_certificate} was reloaded", "info")
+    assert reported[-1] == (f"the certificate in {settings.tls.certificate} was reloaded", "info")
 
 
 async def test_a_certificate_that_cannot_be_used_is_a_warning_and_the_old_one_stays(
     ctx: context.Context, certificate: submission_server.Files, lines: app_server.CapturedLog, authority: trustme.CA
 ) -> None:
-    loaded = certificates.load(ctx.settings, "submission")
+    loaded = certificates.load(ctx.settings)
     listener = listeners.listeners(ctx, name=NAME, certificate=loaded, log=lines.logger())["tls_listen"]
     await listener.start(HOST, 0)
     try:
@@ -137,7 +138,7 @@ async def test_a_stranger_has_a_limited_time_to_log_in(
     ctx: context.Context, lines: app_server.CapturedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listeners, "LOGIN_SECONDS", 0)
-    certificate = certificates.load(ctx.settings, "submission")
+    certificate = certificates.load(ctx.settings)
     listener = listeners.listeners(ctx, name=NAME, certificate=certificate, log=lines.logger())["listen"]
     await listener.start(HOST, 0)
     try:
@@ -181,7 +182,7 @@ async def test_one_connection_too_many_is_refused_temporarily(
 async def test_a_stop_lets_idle_sessions_go_and_finishes_what_is_under_way(
     ctx: context.Context, server: SubmissionServer, lines: app_server.CapturedLog
 ) -> None:
-    certificate = certificates.load(ctx.settings, "submission")
+    certificate = certificates.load(ctx.settings)
     listener = listeners.listeners(ctx, name=NAME, certificate=certificate, log=lines.logger())["listen"]
     await listener.start(HOST, 0)
     host, port = listener.address

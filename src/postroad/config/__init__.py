@@ -25,12 +25,12 @@ from postroad.config.entries import Source as Source
 from postroad.config.entries import Upstream as Upstream
 from postroad.config.entries import check_upstream_files as check_upstream_files
 from postroad.config.entries import upstream_credentials as upstream_credentials
-from postroad.config.listeners import LISTENERS as LISTENERS
+from postroad.config.listeners import TLS_ALPN_01 as TLS_ALPN_01
+from postroad.config.listeners import acme_challenge as acme_challenge
 from postroad.config.listeners import local_url as local_url
 from postroad.config.listeners import public_url as public_url
-from postroad.config.listeners import section_of as section_of
 from postroad.config.listeners import serves_https as serves_https
-from postroad.config.listeners import uses_acme as uses_acme
+from postroad.config.listeners import tls_sections as tls_sections
 from postroad.config.safety import check_secret_files as check_secret_files
 from postroad.config.safety import is_behind_proxy as is_behind_proxy
 from postroad.config.safety import secret_files as secret_files

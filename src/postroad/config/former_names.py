@@ -9,6 +9,7 @@ from typing import Final
 # Most were never changed by anybody: a constant with its reason stands in the module that uses it.
 _TESTING: Final = "is only for tests now; remove it, or write testing.{}"
 _COMMAND: Final = "commands are no longer run; write the secret to a file and name it in {}"
+_TLS: Final = "is {} now, for all listeners; rename it, and set http.tls = false behind a proxy that terminates TLS"
 SENTENCES: Final[Mapping[str, str]] = {
     "dashboard.session_days": "is fixed at 14 days; remove it",
     "delivery.connect_seconds": "is fixed at 30 seconds; remove it",
@@ -58,4 +59,11 @@ SENTENCES: Final[Mapping[str, str]] = {
     "security.token_seconds": "is fixed at 3600 seconds; remove it",
     "tls_reports.organization": "is the domain of tls_reports.from now; remove it",
     "webhooks.connections_per_account": "is a tenth of webhooks.connections now, and at least 20; remove it",
+    "http.tls_certificate": _TLS.format("tls.certificate"),
+    "http.tls_key": _TLS.format("tls.key"),
+    "inbound.tls_certificate": _TLS.format("tls.certificate"),
+    "inbound.tls_key": _TLS.format("tls.key"),
+    "submission.tls_certificate": _TLS.format("tls.certificate"),
+    "submission.tls_key": _TLS.format("tls.key"),
+    "acme.challenge": "follows from http.redirect_listen now; remove it",
 }

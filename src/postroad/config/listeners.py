@@ -1,10 +1,10 @@
-"""The rules of listeners that concern several sections: no two have one address, and whose certificate each uses."""
+"""The rules of listeners that concern several sections: no two have one address, and which use the certificate."""
 
 import itertools
 from typing import Final
 
 from postroad.config import addresses
-from postroad.config.sections import Http, Inbound, Settings, Submission
+from postroad.config.sections import Settings
 from postroad.config.sources import ConfigError
 
 # They stand for all addresses; the second for those of IPv4 too.
@@ -37,44 +37,37 @@ def _overlap(first: str, second: str) -> bool:
     return _ALL_IPV4 in hosts and not any(":" in host for host in hosts)
 
 
-# The sections of listeners that can have a certificate.
-LISTENERS: Final = ("http", "submission", "inbound")
 HTTPS_PORT: Final = 443
+# How an ACME authority validates names (RFC 8555 section 8.3, RFC 8737).
+HTTP_01: Final = "http-01"
+TLS_ALPN_01: Final = "tls-alpn-01"
 
 
-def section_of(settings: Settings, listener: str) -> Http | Submission | Inbound:
-    """The settings of a listener."""
-    sections: dict[str, Http | Submission | Inbound] = {
-        "http": settings.http,
-        "submission": settings.submission,
-        "inbound": settings.inbound,
-    }
-    return sections[listener]
-
-
-def uses_acme(settings: Settings, listener: str) -> bool:
-    """Whether a listener uses the certificate that the service obtains by itself.
-
-    Trusted proxies terminate TLS in front of `http.listen`, so it needs none.
-    """
-    if not settings.acme.names or section_of(settings, listener).tls_certificate:
-        return False
+def tls_sections(settings: Settings) -> tuple[str, ...]:
+    """The sections whose listeners use the certificate, which is in files or obtained by ACME."""
+    if not (settings.tls.certificate or settings.acme.names):
+        return ()
     is_used = {
-        "http": not settings.http.trusted_proxies,
+        "http": settings.http.tls,
         "submission": bool(settings.submission.listen or settings.submission.tls_listen),
         "inbound": bool(settings.inbound.listen),
     }
-    return is_used[listener]
+    return tuple(section for section, has_tls in is_used.items() if has_tls)
 
 
 def serves_https(settings: Settings) -> bool:
     """Whether `http.listen` itself uses TLS."""
-    return bool(settings.http.tls_certificate) or uses_acme(settings, "http")
+    return "http" in tls_sections(settings)
+
+
+def acme_challenge(settings: Settings) -> str:
+    """How the authority validates names: on port 80 if this service or a proxy answers there, or else on port 443."""
+    return TLS_ALPN_01 if serves_https(settings) and not settings.http.redirect_listen else HTTP_01
 
 
 def public_url(settings: Settings) -> str:
     """The URL of the service, as far as the settings name it; otherwise empty."""
-    if settings.http.base_url or not uses_acme(settings, "http"):
+    if settings.http.base_url or not (settings.acme.names and settings.http.tls):
         return settings.http.base_url
     port = addresses.endpoint(settings.http.listen, name="http.listen").port
     return f"https://{settings.acme.names[0]}" + (f":{port}" if port != HTTPS_PORT else "")
@@ -86,15 +79,11 @@ def local_url(settings: Settings) -> str:
 
 
 def check_tls(settings: Settings) -> None:
-    """Raise ConfigError if a listener cannot do with its certificate what is asked of it."""
-    for listener in LISTENERS:
-        section = section_of(settings, listener)
-        if bool(section.tls_certificate) != bool(section.tls_key):
-            raise ConfigError(f"{listener}: only one of tls_certificate and tls_key is set; set both or neither")
+    """Raise ConfigError if a listener cannot do with the certificate what is asked of it."""
+    if settings.tls.certificate and settings.acme.names:
+        raise ConfigError("tls.certificate and acme.names are both set; remove one of them")
     _check_http(settings)
     _check_submission(settings)
-    if settings.acme.names:
-        _check_challenge(settings)
 
 
 def _check_http(settings: Settings) -> None:
@@ -103,32 +92,25 @@ def _check_http(settings: Settings) -> None:
     if settings.http.redirect_listen and not serves_https(settings):
         raise ConfigError(
             "http.redirect_listen: redirects to HTTPS, which http.listen does not serve; "
-            "set tls_certificate and tls_key, or acme.names"
+            "set tls.certificate and tls.key, or acme.names"
         )
     if settings.http.redirect_listen and not public_url(settings):
         raise ConfigError("http.redirect_listen: set http.base_url, to which it redirects")
+    if settings.acme.names and settings.http.tls and settings.http.trusted_proxies:
+        raise ConfigError(
+            "http.tls: the names of acme.names lead to the proxies of http.trusted_proxies, which terminate TLS; "
+            "set it to false, and the certificate is for SMTP"
+        )
 
 
 def _check_submission(settings: Settings) -> None:
     chosen = settings.submission
-    has_certificate = bool(chosen.tls_certificate) or uses_acme(settings, "submission")
-    if chosen.tls_listen and not has_certificate:
-        raise ConfigError("submission.tls_listen: requires tls_certificate and tls_key, or acme.names")
-    if chosen.listen and not has_certificate and not chosen.auth_without_tls:
+    if "submission" in tls_sections(settings):
+        return
+    if chosen.tls_listen:
+        raise ConfigError("submission.tls_listen: requires tls.certificate and tls.key, or acme.names")
+    if chosen.listen and not chosen.auth_without_tls:
         raise ConfigError(
-            "submission.listen: clients cannot authenticate without TLS; set tls_certificate and tls_key, "
+            "submission.listen: clients cannot authenticate without TLS; set tls.certificate and tls.key, "
             "or acme.names, or set auth_without_tls = true on a trusted network"
-        )
-
-
-def _check_challenge(settings: Settings) -> None:
-    if settings.acme.challenge == "http-01":
-        if serves_https(settings) and not settings.http.redirect_listen:
-            raise ConfigError(
-                "acme.challenge: http-01 is answered on port 80; set http.redirect_listen, for example to [::]:80, "
-                "or use tls-alpn-01"
-            )
-    elif not serves_https(settings):
-        raise ConfigError(
-            "acme.challenge: tls-alpn-01 is answered by HTTPS on http.listen, which is behind a proxy; use http-01"
         )

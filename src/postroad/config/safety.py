@@ -42,7 +42,7 @@ def warnings(settings: Settings, file: Path | None = None) -> list[str]:
     is_plain = not listeners.serves_https(settings)
     if is_plain and _is_on_network(settings.http.listen) and not is_behind_proxy(settings):
         found.append(
-            "http.listen: keys and passwords cross the network unencrypted; set http.tls_certificate and http.tls_key, "
+            "http.listen: keys and passwords cross the network unencrypted; set tls.certificate and tls.key, "
             "or acme.names; or put a proxy with TLS in front and set http.base_url to its https:// URL and "
             "http.trusted_proxies to its address; or listen on 127.0.0.1"
         )
@@ -54,7 +54,7 @@ def warnings(settings: Settings, file: Path | None = None) -> list[str]:
         )
     if settings.submission.auth_without_tls and _is_on_network(settings.submission.listen):
         found.append(
-            "submission.auth_without_tls: passwords may cross the network unencrypted; set tls_certificate and tls_key"
+            "submission.auth_without_tls: passwords may cross the network unencrypted; set tls.certificate and tls.key"
         )
     found += [
         f'upstreams.{upstream.name}.tls: "starttls" on port 465, where servers expect TLS at once and every connection '
@@ -120,7 +120,7 @@ def secret_files(settings: Settings) -> list[tuple[str, Path]]:
         "database.url_file": settings.database.url_file,
         "security.secret_key_file": settings.security.secret_key_file,
         "sso.client_secret_file": settings.sso.client_secret_file,
-        **{f"{name}.tls_key": listeners.section_of(settings, name).tls_key for name in listeners.LISTENERS},
+        "tls.key": settings.tls.key,
     }
     named |= {f"upstreams.{upstream.name}.password_file": upstream.password_file for upstream in settings.upstreams}
     return [(setting, Path(file)) for setting, file in named.items() if file]

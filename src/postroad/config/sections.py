@@ -25,6 +25,17 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Raise ConfigError if values are invalid or contradict each other."""
 
 
+class Tls(Section, frozen=True):
+    """The certificate of all listeners."""
+
+    certificate: str
+    key: str
+
+    def check(self) -> None:
+        if bool(self.certificate) != bool(self.key):
+            raise ConfigError("tls: only one of certificate and key is set; set both or neither")
+
+
 class Acme(Section, frozen=True):
     """Certificates that the service obtains by itself."""
 
@@ -32,7 +43,6 @@ class Acme(Section, frozen=True):
     names: Annotated[tuple[str, ...], msgspec.Meta(max_length=100)]
     email: str
     directory: str
-    challenge: Literal["http-01", "tls-alpn-01"]
     ca_file: str
 
     def check(self) -> None:
@@ -271,8 +281,7 @@ class Http(Section, frozen=True):
     listen: str
     redirect_listen: str
     base_url: str
-    tls_certificate: str
-    tls_key: str
+    tls: bool
     trusted_proxies: tuple[str, ...]
     drain_seconds: Annotated[int, msgspec.Meta(ge=0, le=3600)]
     connections: Positive
@@ -298,8 +307,6 @@ class Submission(Section, frozen=True):
 
     listen: str
     tls_listen: str
-    tls_certificate: str
-    tls_key: str
     auth_without_tls: bool
     connections: Positive
 
@@ -406,8 +413,6 @@ class Inbound(Section, frozen=True):
     """The listener for bounces and complaints, which are sent to return paths."""
 
     listen: str
-    tls_certificate: str
-    tls_key: str
     connections: Positive
 
     def check(self) -> None:
@@ -552,6 +557,7 @@ class Settings(Section, frozen=True):
     http: Http
     dashboard: Dashboard
     submission: Submission
+    tls: Tls
     acme: Acme
     security: Security
     sso: Sso

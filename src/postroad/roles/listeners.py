@@ -170,10 +170,13 @@ async def start_metrics(role_context: role.RoleContext) -> role.Started:
 
 def _certificate(role_context: role.RoleContext, listener: str) -> server_tls.ServerCertificate | None:
     """The certificate of a listener, if it has one."""
-    if config.uses_acme(role_context.context.settings, listener):
+    settings = role_context.context.settings
+    if listener not in config.tls_sections(settings):
+        return None
+    if settings.acme.names:
         return role_context.acme
     try:
-        return certificates.load(role_context.context.settings, listener)
+        return certificates.load(settings)
     except config.ConfigError as problem:
         raise role.StartError(str(problem)) from problem
 

@@ -5,7 +5,6 @@ import dataclasses
 import datetime as dt
 from pathlib import Path
 
-import msgspec
 import pytest
 import trustme
 
@@ -197,10 +196,7 @@ async def test_the_time_left_of_certificates_is_shown_for_files_and_for_acme(
             expires_at=clock.now + 7200 * SECOND,
             due_at=0,
         )
-    changed = msgspec.structs.replace(
-        ctx.settings,
-        acme=msgspec.structs.replace(ctx.settings.acme, names=("mail.example.com",)),
-        inbound=msgspec.structs.replace(ctx.settings.inbound, tls_certificate=str(file)),
-    )
-    await gauges.Gauges().refresh(dataclasses.replace(ctx, settings=changed))
-    assert ctx.metrics.certificates.values == {("http",): 7200, ("inbound",): 3600}
+    await gauges.Gauges().refresh(contexts.with_settings(ctx, "acme", names=("mail.example.com",)))
+    assert ctx.metrics.certificates.values == {("http",): 7200}
+    await gauges.Gauges().refresh(contexts.with_settings(ctx, "tls", certificate=str(file)))
+    assert ctx.metrics.certificates.values == {("http",): 3600}

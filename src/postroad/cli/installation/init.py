@@ -213,7 +213,7 @@ def _chosen(answers: dict[str, str], file: Path) -> Tables:
     host, email = answers["hostname"], answers["email"]
     tables: dict[str, dict[str, object]] = {
         "database": {"url": answers["database"]},
-        "http": {"base_url": f"https://{host}", "trusted_proxies": ["127.0.0.1", "::1"]},
+        "http": {"base_url": f"https://{host}", "tls": False, "trusted_proxies": ["127.0.0.1", "::1"]},
         "security": {"secret_key_file": str(file.parent / "secret.key")},
         "delivery": {"hostname": host},
         "inbound": {"listen": f"{listener.any_host()}:25"},
@@ -233,8 +233,8 @@ def _suggested(answers: dict[str, str], file: Path) -> Tables:
     suggested: dict[str, dict[str, object]] = {"security": {"operator_second_factor": True}}
     if answers["https"] == init_answers.PROXY:
         folder = file.parent / "tls"
-        files = {"tls_certificate": str(folder / "fullchain.pem"), "tls_key": str(folder / "privkey.pem")}
-        suggested["submission"] = {**_submission_addresses(), **files}
+        suggested["submission"] = _submission_addresses()
+        suggested["tls"] = {"certificate": str(folder / "fullchain.pem"), "key": str(folder / "privkey.pem")}
     return suggested
 
 

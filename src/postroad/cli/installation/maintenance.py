@@ -105,15 +105,14 @@ async def check_config(settings: config.Settings) -> output.Report:
     """Validate the settings and print the effective values, with secrets masked. Unsafe ones are named first."""
     config.secret_key(settings.security)
     config.check_secret_files(settings)
-    for listener in config.LISTENERS:
-        certificates.load(settings, listener)
+    certificates.load(settings)
     config.check_upstream_files(settings.upstreams)
     open_store.check_folder(settings.database.url)
     chosen = click.get_current_context().params
     file = None if chosen["data"] else command.settings_file(chosen["config"])
     warnings = [
         *config.warnings(settings, file),
-        *certificates.listener_warnings(settings, now=services_context.system_clock()),
+        *certificates.file_warnings(settings, now=services_context.system_clock()),
         *connections.host_warnings(settings),
     ]
     tables = command.masked_settings(settings)

@@ -56,7 +56,7 @@ def serve(*, file: Path | None, names: tuple[str, ...], hold_delivery: bool) -> 
         if "delivery" in chosen:
             config.check_upstream_files(settings.upstreams)
         log = logs.configure(form=settings.logs.format, level=settings.logs.level, stream=sys.stderr)
-        expired = certificates.listener_warnings(settings, now=services_context.system_clock())
+        expired = certificates.file_warnings(settings, now=services_context.system_clock())
         for warning in (*config.warnings(settings, file), *expired):
             log.warning("unsafe_setting", detail=warning)
         supervisor.raise_limit(settings, log=log)

@@ -455,7 +455,7 @@ def smtp_listener(settings: config.Settings, *, base_url: str) -> SmtpListener |
     """The SMTP listener of the settings; STARTTLS first, as most applications expect it."""
     chosen = settings.submission
     if chosen.listen:
-        security = Security.STARTTLS if chosen.tls_certificate or settings.acme.names else Security.NONE
+        security = Security.STARTTLS if "submission" in config.tls_sections(settings) else Security.NONE
         where = config.endpoint(chosen.listen, name="submission.listen")
     elif chosen.tls_listen:
         security, where = Security.TLS, config.endpoint(chosen.tls_listen, name="submission.tls_listen")

@@ -21,7 +21,6 @@ from postroad.telemetry import logs
 #
 # Until the first one is there, listeners with implicit TLS close connections, and the others offer no STARTTLS.
 
-TLS_ALPN: Final = "tls-alpn-01"
 # How soon a renewed certificate and a challenge are known to all processes.
 WATCH_SECONDS: Final = 2.0
 
@@ -52,8 +51,8 @@ class AcmeCertificate(server_tls.MemoryCertificate):
             async with self._ctx.store.reading() as tx:
                 found = await certificates.find(tx, self._key)
                 pending = []
-                if self._ctx.settings.acme.challenge == TLS_ALPN:
-                    pending = await certificates.challenges(tx, TLS_ALPN, now=self._ctx.clock())
+                if config.acme_challenge(self._ctx.settings) == config.TLS_ALPN_01:
+                    pending = await certificates.challenges(tx, config.TLS_ALPN_01, now=self._ctx.clock())
         except errors.PostroadError:
             return
         self.challenges.replace({challenge.name: challenge.key_authorization for challenge in pending})
@@ -73,39 +72,34 @@ class AcmeCertificate(server_tls.MemoryCertificate):
             self._log.info("certificate_loaded", names=self._key.names)
 
 
-# The certificate of each listener. Files are checked once a second, so a renewed one is used without a restart.
+# The certificate of the listeners. Files are checked once a second, so a renewed one is used without a restart.
 #
 # Open connections keep the certificate that they started with.
 
 
-def load(settings: config.Settings, listener: str) -> server_tls.Certificate | None:
-    """The certificate in the files of a listener, if it has any. Raises ConfigError if they cannot be used."""
-    section = config.section_of(settings, listener)
-    if not section.tls_certificate:
+def load(settings: config.Settings) -> server_tls.Certificate | None:
+    """The certificate in files, if there is one. Raises ConfigError if they cannot be used."""
+    if not settings.tls.certificate:
         return None
     try:
-        return server_tls.Certificate.load(Path(section.tls_certificate), Path(section.tls_key))
+        return server_tls.Certificate.load(Path(settings.tls.certificate), Path(settings.tls.key))
     except server_tls.CertificateError as problem:
-        raise config.ConfigError(f"{listener}.tls_certificate: {problem}") from problem
+        raise config.ConfigError(f"tls.certificate: {problem}") from problem
 
 
-def listener_warnings(settings: config.Settings, *, now: int) -> list[str]:
-    """The certificates in files that clients refuse at this time."""
-    found = []
-    for listener in config.LISTENERS:
-        file = config.section_of(settings, listener).tls_certificate
-        try:
-            described = server_tls.describe(Path(file).read_bytes()) if file else None
-        except (OSError, ValueError):
-            continue  # `load` reports it
-        if described is None:
-            continue
-        about = f"{listener}.tls_certificate: the certificate in {file}"
-        if described.expires_at * times.SECOND <= now:
-            found.append(f"{about} expired on {_day(described.expires_at)}; renew it")
-        elif described.valid_from * times.SECOND > now:
-            found.append(f"{about} is not valid before {_day(described.valid_from)}; check the clock of this host")
-    return found
+def file_warnings(settings: config.Settings, *, now: int) -> list[str]:
+    """Why clients refuse the certificate in files at this time."""
+    file = settings.tls.certificate
+    try:
+        described = server_tls.describe(Path(file).read_bytes()) if file else None
+    except (OSError, ValueError):
+        return []  # `load` reports it
+    about = f"tls.certificate: the certificate in {file}"
+    if described is not None and described.expires_at * times.SECOND <= now:
+        return [f"{about} expired on {_day(described.expires_at)}; renew it"]
+    if described is not None and described.valid_from * times.SECOND > now:
+        return [f"{about} is not valid before {_day(described.valid_from)}; check the clock of this host"]
+    return []
 
 
 def _day(seconds: int) -> str:
@@ -145,13 +139,10 @@ class ListenerCertificate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def of_listeners(ctx: context.Context) -> list[ListenerCertificate]:
-    found = []
-    for listener in config.LISTENERS:
-        if config.section_of(ctx.settings, listener).tls_certificate:
-            found.append(_from_file(ctx.settings, listener))
-        elif config.uses_acme(ctx.settings, listener):
-            found.append(await _from_store(ctx, listener))
-    return found
+    used = config.tls_sections(ctx.settings)
+    if ctx.settings.tls.certificate:
+        return [_from_file(ctx.settings, listener) for listener in used]
+    return [await _from_store(ctx, listener) for listener in used]
 
 
 async def seconds_left(ctx: context.Context) -> dict[tuple[str, ...], float]:
@@ -164,7 +155,7 @@ async def seconds_left(ctx: context.Context) -> dict[tuple[str, ...], float]:
 
 
 def _from_file(settings: config.Settings, listener: str) -> ListenerCertificate:
-    file = Path(config.section_of(settings, listener).tls_certificate)
+    file = Path(settings.tls.certificate)
     try:
         described = server_tls.describe(file.read_bytes())
     except OSError as problem:
@@ -258,7 +249,9 @@ class Renewer:
 
         client = await self._connect()
         key = await asyncio.to_thread(acme_client.new_key)
-        order = await asyncio.to_thread(client.order, self._key.names.split(","), key, kind=self._settings.challenge)
+        order = await asyncio.to_thread(
+            client.order, self._key.names.split(","), key, kind=config.acme_challenge(self._ctx.settings)
+        )
         async with self._shown(order.challenges):
             await asyncio.to_thread(client.answer, order)
             chain = None
@@ -291,7 +284,7 @@ class Renewer:
     @contextlib.asynccontextmanager
     async def _shown(self, challenges: "Sequence[acme_client.Challenge]") -> AsyncIterator[None]:
         """Let every host answer these challenges during the block."""
-        kind, expires_at = self._settings.challenge, self._ctx.clock() + CLAIM_DURATION
+        kind, expires_at = config.acme_challenge(self._ctx.settings), self._ctx.clock() + CLAIM_DURATION
         async with self._ctx.store.transaction() as tx:
             await certificates.put_challenges(
                 tx,
@@ -303,7 +296,7 @@ class Renewer:
                 ],
             )
         try:
-            if challenges and kind == TLS_ALPN:
+            if challenges and kind == config.TLS_ALPN_01:
                 await asyncio.sleep(SPREAD_SECONDS)
             yield
         finally:

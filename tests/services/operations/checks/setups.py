@@ -76,7 +76,7 @@ def certificate(folder: Path, name: str = NAME, *, days: float | None = 80) -> t
     (folder / "chain.pem").write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     issued.configure_cert(context)
-    return {"tls_certificate": str(folder / "chain.pem"), "tls_key": str(folder / "key.pem")}, context
+    return {"certificate": str(folder / "chain.pem"), "key": str(folder / "key.pem")}, context
 
 
 @contextlib.asynccontextmanager

@@ -12,7 +12,7 @@ from tests.services.operations.checks import setups
 
 
 def seen(files: dict[str, str], port: int = 587, *, is_running: bool = False) -> findings.Subject:
-    overrides = {"submission": {"listen": f"127.0.0.1:{port}", **files}}
+    overrides = {"http": {"tls": False}, "tls": files, "submission": {"listen": f"127.0.0.1:{port}"}}
     running = [setups.process(roles=["submission"])] if is_running else []
     return setups.given(None, overrides, store=setups.STORE, running=running)
 
@@ -21,7 +21,7 @@ def ordered(port: int, *, is_running: bool) -> findings.Subject:
     """A host whose only certificate comes by ACME; a proxy serves HTTPS."""
     overrides = {
         "acme": {"names": [setups.NAME]},
-        "http": {"base_url": f"https://{setups.NAME}", "trusted_proxies": ["127.0.0.1"]},
+        "http": {"base_url": f"https://{setups.NAME}", "tls": False, "trusted_proxies": ["127.0.0.1"]},
         "submission": {"listen": f"127.0.0.1:{port}"},
     }
     running = [setups.process(roles=["submission"])] if is_running else []
@@ -74,7 +74,7 @@ async def test_what_the_service_serves_counts_and_a_file_that_it_does_not_use_ye
             ("error", "submission: the certificate for mail.example.org expires in 1 day", "renew it"),
             (
                 "warning",
-                f"submission: the service does not use the certificate in {files['tls_certificate']} yet",
+                f"submission: the service does not use the certificate in {files['certificate']} yet",
                 "it is reloaded within seconds; see the log if this persists",
             ),
         ]
@@ -86,10 +86,10 @@ async def test_a_certificate_that_cannot_be_used_is_an_error(tmp_path: Path) -> 
     ((state, found, advice),) = await setups.told("certificates", seen(files))
     assert (state, found) == (
         "error",
-        f"submission: {files['tls_certificate']} contains no certificate in PEM format",
+        f"submission: {files['certificate']} contains no certificate in PEM format",
     )
     assert advice == (
-        f"renew it, and let this user read {files['tls_certificate']} and {files['tls_key']}; "
+        f"renew it, and let this user read {files['certificate']} and {files['key']}; "
         "a running service keeps its old certificate"
     )
 
@@ -123,12 +123,12 @@ async def test_without_tls_there_is_nothing_to_check() -> None:
 
 async def test_a_key_file_that_everybody_can_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files, _ = setups.certificate(tmp_path)
-    key = files["tls_key"]
+    key = files["key"]
     assert await setups.told("secret_files", seen(files)) == [
         ("ok", f"{key}: readable by this user, and not world-readable", "")
     ]
     monkeypatch.setattr(safety, "_is_public", lambda _file: True)
-    expected = f"submission.tls_key: every user of this system can read {key}; run 'chmod 600 {key}'"
+    expected = f"tls.key: every user of this system can read {key}; run 'chmod 600 {key}'"
     assert await setups.told("secret_files", seen(files)) == [("error", expected, "")]
 
 

@@ -112,15 +112,14 @@ async def test_a_listener_that_does_not_answer_is_an_error_while_the_service_run
 async def test_listeners_with_a_certificate_by_acme_are_asked_over_tls(tmp_path: Path) -> None:
     _, context = setups.certificate(tmp_path)
     async with setups.http_server(tls=context) as port:
-        acme = {"names": [setups.NAME], "challenge": "tls-alpn-01"}
-        overrides = {"acme": acme, "http": {"listen": f"127.0.0.1:{port}"}}
+        overrides = {"acme": {"names": [setups.NAME]}, "http": {"listen": f"127.0.0.1:{port}"}}
         seen = setups.given(None, overrides, store=STORE, running=RUNNING)
         assert await setups.told("listeners", seen) == [("ok", f"http.listen (127.0.0.1:{port}): reachable", "")]
 
 
 async def test_before_the_first_certificate_by_acme_one_cause_is_named_once(ctx: context.Context) -> None:
     settings = {
-        "acme": {"names": [setups.NAME], "challenge": "tls-alpn-01"},
+        "acme": {"names": [setups.NAME]},
         "http": {"listen": f"127.0.0.1:{await closed_port()}"},
         "metrics": {"listen": f"127.0.0.1:{(metrics := await closed_port())}"},
     }
@@ -166,8 +165,9 @@ async def test_submission_without_starttls_is_an_error(tmp_path: Path) -> None:
 
         def seen(peer: smtp_peers.Peer) -> findings.Subject:
             overrides = {
-                "http": {"listen": f"127.0.0.1:{port}"},
-                "submission": {"listen": f"127.0.0.1:{peer.port}", **files},
+                "http": {"listen": f"127.0.0.1:{port}", "tls": False},
+                "tls": files,
+                "submission": {"listen": f"127.0.0.1:{peer.port}"},
             }
             return setups.given(None, overrides, store=STORE, running=RUNNING)
 

@@ -28,8 +28,7 @@ _DER: Final = serialization.Encoding.DER
 
 
 async def certificates(given: findings.Subject) -> Sequence[findings.Finding]:
-    sections = list(dict.fromkeys(listener.section for listener in connections.LISTENERS))
-    used = [section for section in sections if connections.has_certificate(given.settings, section)]
+    used = config.tls_sections(given.settings)
     if not used:
         return [findings.skipped("no listener has a certificate")]
     found = await asyncio.gather(*(_section(given, section) for section in used))
@@ -48,10 +47,9 @@ async def certificates(given: findings.Subject) -> Sequence[findings.Finding]:
 async def _section(given: findings.Subject, section: str) -> list[findings.Finding]:
     """The findings of one section, of which the listeners share a certificate; none if ACME has not given it one."""
     served = await _served(given, section)
-    if config.uses_acme(given.settings, section):
+    if given.settings.acme.names:
         return _ordered(given, section, served)
-    settings = config.section_of(given.settings, section)
-    file, key = Path(settings.tls_certificate), Path(settings.tls_key)
+    file, key = Path(given.settings.tls.certificate), Path(given.settings.tls.key)
     try:
         await asyncio.to_thread(server_tls.Certificate.load, file, key)
         on_disk = (await asyncio.to_thread(_read, file)).public_bytes(_DER)

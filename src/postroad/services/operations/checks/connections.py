@@ -49,17 +49,6 @@ LISTENERS: Final = (
 )
 
 
-def has_certificate(settings: config.Settings, section: str) -> bool:
-    """Whether the listeners of a section should have a certificate, from files or by ACME."""
-    if section not in config.LISTENERS:
-        return False
-    return bool(config.section_of(settings, section).tls_certificate) or _has_ordered(settings, section)
-
-
-def _has_ordered(settings: config.Settings, section: str) -> bool:
-    return section in config.LISTENERS and config.uses_acme(settings, section)
-
-
 def expected(given: findings.Subject) -> Sequence[tuple[Listener, config.Endpoint]]:
     """The listeners that should answer on this host now."""
     is_known = given.store is not None
@@ -167,7 +156,8 @@ async def listeners(given: findings.Subject) -> Sequence[findings.Finding]:
         return [findings.skipped("the service is not running on this host")]
     if not wanted:
         return [findings.skipped("no role on this host has a listener")]
-    others = [problem for listener, problem in problems if not _has_ordered(given.settings, listener.section)]
+    ordered = config.tls_sections(given.settings) if given.settings.acme.names else ()
+    others = [problem for listener, problem in problems if listener.section not in ordered]
     if len(others) < len(found) and not await _is_obtained(given):
         return [*others, findings.skipped("the listeners with TLS wait for the first certificate; see certificates")]
     return found or [findings.ok(f"{', '.join(f'{one.setting} ({where})' for one, where in wanted)}: reachable")]
@@ -185,7 +175,7 @@ async def _is_obtained(given: findings.Subject) -> bool:
 
 
 async def _listener(given: findings.Subject, listener: Listener, where: config.Endpoint) -> findings.Finding | None:
-    is_tls = has_certificate(given.settings, listener.section)
+    is_tls = listener.section in config.tls_sections(given.settings)
     try:
         match listener.protocol:
             case Protocol.HTTP:
