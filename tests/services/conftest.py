@@ -14,6 +14,11 @@ __all__ = ["account", "clock", "ctx", "database_url", "other_process", "owner", 
 
 
 @pytest.fixture
+async def account_id(account: accounts.Account) -> str:
+    return account.id
+
+
+@pytest.fixture
 async def shop(ctx: context.Context, account: accounts.Account) -> str:
     """An account that may send."""
     await accepted_mail.allow_sending(ctx, account.id)

@@ -16,12 +16,12 @@ CLOSED = "the account is closed; contact the operator of this service"
 
 
 async def test_nobody_gets_in_to_a_closed_account_until_it_is_opened_again(
-    ctx: context.Context, account: accounts.Account, owner: users.User
+    ctx: context.Context, account_id: str, owner: users.User
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
-    credential, password = await credentials.create(ctx, account.id, "main")
+    await accepted_mail.allow_sending(ctx, account_id)
+    credential, password = await credentials.create(ctx, account_id, "main")
     _, api_key = await api_keys.create(
-        ctx, account.id, name="key", credential_id=credential.id, scopes=frozenset({callers.Permission.SEND})
+        ctx, account_id, name="key", credential_id=credential.id, scopes=frozenset({callers.Permission.SEND})
     )
     token = (await logins.issue_token(ctx, owner)).token
     session = await contexts.begin_session(ctx, owner)
@@ -42,36 +42,36 @@ async def test_nobody_gets_in_to_a_closed_account_until_it_is_opened_again(
     ways = ("log in", "session", "password", api_key, token)
     for way in ways:
         await use(way)
-    closed = await account_registry.close(ctx, account.id)
-    assert (closed.state, (await account_registry.close(ctx, account.id)).state) == ("closed", "closed")
+    closed = await account_registry.close(ctx, account_id)
+    assert (closed.state, (await account_registry.close(ctx, account_id)).state) == ("closed", "closed")
     for way in ways:
         with pytest.raises(errors.Unauthorized) as refused:
             await use(way)
         assert refused.value.message == CLOSED
     with pytest.raises(errors.AccountSuspended, match="the account is suspended: it is closed"):
-        await accepted_mail.accept(ctx, account.id)
-    for change in (account_registry.resume(ctx, account.id), account_registry.suspend(ctx, account.id, "spam")):
+        await accepted_mail.accept(ctx, account_id)
+    for change in (account_registry.resume(ctx, account_id), account_registry.suspend(ctx, account_id, "spam")):
         with pytest.raises(errors.Conflict, match="is closed; open it again"):
             await change
 
-    assert (await account_registry.reopen(ctx, account.id)).state == "active"
+    assert (await account_registry.reopen(ctx, account_id)).state == "active"
     for way in ways:
         await use(way)
-    await accepted_mail.accept(ctx, account.id)
+    await accepted_mail.accept(ctx, account_id)
     with pytest.raises(errors.Conflict, match="is not closed"):
-        await account_registry.reopen(ctx, account.id)
-    actions = [action for action, *_ in await audit_entries.summaries(ctx, account.id) if action.startswith("account.")]
+        await account_registry.reopen(ctx, account_id)
+    actions = [action for action, *_ in await audit_entries.summaries(ctx, account_id) if action.startswith("account.")]
     assert actions == ["account.closed", "account.created", "account.reopened"]
 
 
 async def test_queued_mail_of_a_closed_account_is_delivered_and_the_guard_does_not_open_it(
-    ctx: context.Context, account: accounts.Account, clock: Clock
+    ctx: context.Context, account_id: str, clock: Clock
 ) -> None:
-    _, (claim,) = await claimed_mail.accepted(ctx, account.id, "a@example.net")
-    await account_registry.close(ctx, account.id)
+    _, (claim,) = await claimed_mail.accepted(ctx, account_id, "a@example.net")
+    await account_registry.close(ctx, account_id)
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claim, disposition.Verdict.DELIVERED)])
     async with ctx.store.transaction() as tx:
-        await accounts.suspend(tx, account.id, reason="bounces", by=accounts.BOUNCE_GUARD, now=clock.now)
+        await accounts.suspend(tx, account_id, reason="bounces", by=accounts.BOUNCE_GUARD, now=clock.now)
     clock.pass_seconds(30 * 24 * 3600)
     assert await account_registry.cool_down(ctx) == []
-    assert (await account_registry.find(ctx, account.id)).state == "closed"
+    assert (await account_registry.find(ctx, account_id)).state == "closed"

@@ -23,19 +23,19 @@ from tests.services import audit_entries, claimed_mail
 
 
 async def test_given_credits_are_available_and_the_ledger_sums_to_the_balances_after_mail(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+    ctx: context.Context, account_id: str, clock: contexts.Clock
 ) -> None:
-    changed = await credits.add(ctx, account.id, 250, "welcome")
+    changed = await credits.add(ctx, account_id, 250, "welcome")
     assert (changed.available, changed.reserved) == (250, 0)
-    assert changed == await accounts.find(ctx, account.id)
-    (entry,) = await credits.ledger(ctx, account.id, None, 10)
+    assert changed == await accounts.find(ctx, account_id)
+    (entry,) = await credits.ledger(ctx, account_id, None, 10)
     assert (entry.kind, entry.available, entry.reserved, entry.note) == ("grant", 250, 0, "welcome")
     assert entry.created_at == clock.now
-    await accepted_mail.allow_sending(ctx, account.id, amount=10)
-    message_id = await accepted_mail.accept(ctx, account.id, to=("a@example.net", "b@example.net"))
-    now = await accounts.find(ctx, account.id)
+    await accepted_mail.allow_sending(ctx, account_id, amount=10)
+    message_id = await accepted_mail.accept(ctx, account_id, to=("a@example.net", "b@example.net"))
+    now = await accounts.find(ctx, account_id)
     assert (now.available, now.reserved) == (258, 2)
-    entries = await credits.ledger(ctx, account.id, None, 10)
+    entries = await credits.ledger(ctx, account_id, None, 10)
     assert sum(entry.available for entry in entries) == 258
     assert sum(entry.reserved for entry in entries) == 2
     assert [entry.message_id for entry in entries if entry.kind == "reserve"] == [message_id]
@@ -63,23 +63,23 @@ async def test_impossible_amounts_notes_and_accounts_change_nothing(
 
 
 async def test_the_ledger_of_an_account_is_read_in_parts_newest_first(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+    ctx: context.Context, account_id: str, clock: contexts.Clock
 ) -> None:
     other = await accounts.create(ctx, "Other")
     await credits.add(ctx, other.id, 7, "secret")
     (foreign,) = await credits.ledger(ctx, other.id, None, 10)
     for before in (None, foreign.id):
-        assert await credits.ledger(ctx, account.id, before, 10) == []
+        assert await credits.ledger(ctx, account_id, before, 10) == []
     for before in ("", "led_", "em_" + "0" * 28, "led_\0", "' OR 1=1"):
         with pytest.raises(errors.InvalidRequest, match=r"^before: "):
-            await credits.ledger(ctx, account.id, before, 10)
+            await credits.ledger(ctx, account_id, before, 10)
         with pytest.raises(errors.InvalidRequest, match=r"^before: "):
-            await credits.statement(ctx, account.id, before=before, limit=9)
+            await credits.statement(ctx, account_id, before=before, limit=9)
     for amount in (1, 2, 3, 4, 5):
-        await credits.add(ctx, account.id, amount, None)
+        await credits.add(ctx, account_id, amount, None)
         clock.pass_seconds(1)
-    first = await credits.ledger(ctx, account.id, None, 2)
-    rest = await credits.ledger(ctx, account.id, first[-1].id, 10)
+    first = await credits.ledger(ctx, account_id, None, 2)
+    rest = await credits.ledger(ctx, account_id, first[-1].id, 10)
     assert [entry.available for entry in first + rest] == [5, 4, 3, 2, 1]
 
 
@@ -97,36 +97,36 @@ async def rows(ctx: context.Context, account_id: str) -> list[dict[str, str]]:
 
 
 async def test_every_entry_is_there_with_the_balances_after_it(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+    ctx: context.Context, account_id: str, clock: contexts.Clock
 ) -> None:
     other = await accounts.create(ctx, "Other")
     await credits.add(ctx, other.id, 99, "theirs")
-    await accepted_mail.allow_sending(ctx, account.id, amount=10)
+    await accepted_mail.allow_sending(ctx, account_id, amount=10)
     clock.pass_seconds(1)
-    message_id = await accepted_mail.accept(ctx, account.id, to=("a@example.net", "b@example.net"))
+    message_id = await accepted_mail.accept(ctx, account_id, to=("a@example.net", "b@example.net"))
     clock.pass_seconds(1)
-    await credits.add(ctx, account.id, 5, "=HYPERLINK(1)")
-    first, second, third = await rows(ctx, account.id)
+    await credits.add(ctx, account_id, 5, "=HYPERLINK(1)")
+    first, second, third = await rows(ctx, account_id)
     assert (first["created_at"], first["kind"], first["available"]) == ("2027-01-15T08:00:00.000Z", "grant", "10")
     assert (second["kind"], second["available"], second["reserved"]) == ("reserve", "-2", "2")
     assert (second["available_after"], second["reserved_after"], second["message_id"]) == ("8", "2", message_id)
     assert (third["available_after"], third["note"]) == ("13", "'=HYPERLINK(1)")
-    now = await accounts.find(ctx, account.id)
+    now = await accounts.find(ctx, account_id)
     assert (third["available_after"], third["reserved_after"]) == (str(now.available), str(now.reserved))
 
 
 async def test_a_file_is_written_page_by_page(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, account_id: str, clock: contexts.Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(credits, "LEDGER_PAGE_ROWS", 2)
-    assert await exported(ctx, account.id) == HEAD
+    assert await exported(ctx, account_id) == HEAD
     for count in range(1, 6):
-        await credits.add(ctx, account.id, 1, None)
+        await credits.add(ctx, account_id, 1, None)
         clock.pass_seconds(1)
-        parts = [part async for part in credits.export_ledger(ctx, account.id)]
+        parts = [part async for part in credits.export_ledger(ctx, account_id)]
         assert all(parts)
         assert len(parts) == (count + 1) // 2
-    assert [row["available_after"] for row in await rows(ctx, account.id)] == ["1", "2", "3", "4", "5"]
+    assert [row["available_after"] for row in await rows(ctx, account_id)] == ["1", "2", "3", "4", "5"]
 
 
 # Mail that costs nothing: no reservation, no ledger entry, and books that still agree.
@@ -153,16 +153,16 @@ async def end(ctx: context.Context, verdicts: dict[str, disposition.Verdict]) ->
 
 
 async def test_an_unlimited_account_is_not_charged_and_its_earlier_mail_keeps_its_price(
-    ctx: context.Context, account: stored_accounts.Account
+    ctx: context.Context, account_id: str
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id, amount=2)
-    await accepted_mail.accept(ctx, account.id, to=("paid@example.net",))
-    changed = await credits.set_unlimited(ctx, account.id, unlimited=True)
+    await accepted_mail.allow_sending(ctx, account_id, amount=2)
+    await accepted_mail.accept(ctx, account_id, to=("paid@example.net",))
+    changed = await credits.set_unlimited(ctx, account_id, unlimited=True)
     assert changed.unlimited == 1
-    free = await accepted_mail.accept(ctx, account.id, to=("a@example.net", "b@example.net", "c@example.net"))
-    assert await balance(ctx, account.id) == (1, 1)
+    free = await accepted_mail.accept(ctx, account_id, to=("a@example.net", "b@example.net", "c@example.net"))
+    assert await balance(ctx, account_id) == (1, 1)
     async with ctx.store.reading() as tx:
-        message = await messages.by_id(tx, account.id, free)
+        message = await messages.by_id(tx, account_id, free)
     assert message is not None
     assert (message.recipient_count, message.credits_reserved) == (3, 0)
     assert (await operator_jobs.check_consistency(ctx)).findings == []
@@ -171,18 +171,18 @@ async def test_an_unlimited_account_is_not_charged_and_its_earlier_mail_keeps_it
         ctx,
         {"paid@example.net": BOUNCED, "a@example.net": BOUNCED, "b@example.net": DELIVERED, "c@example.net": DELIVERED},
     )
-    assert await balance(ctx, account.id) == (2, 0)
-    assert await entries(ctx, account.id) == [("grant", 2, 0), ("release", 1, -1), ("reserve", -1, 1)]
+    assert await balance(ctx, account_id) == (2, 0)
+    assert await entries(ctx, account_id) == [("grant", 2, 0), ("release", 1, -1), ("reserve", -1, 1)]
     assert (await operator_jobs.check_consistency(ctx)).findings == []
 
-    await credits.set_unlimited(ctx, account.id, unlimited=False)
-    await accepted_mail.accept(ctx, account.id, to=("d@example.net",))
+    await credits.set_unlimited(ctx, account_id, unlimited=False)
+    await accepted_mail.accept(ctx, account_id, to=("d@example.net",))
     await end(ctx, {"d@example.net": DELIVERED})
-    assert await balance(ctx, account.id) == (1, 0)
+    assert await balance(ctx, account_id) == (1, 0)
     with pytest.raises(errors.InsufficientCredits):
-        await accepted_mail.accept(ctx, account.id, to=("e@example.net", "f@example.net"))
+        await accepted_mail.accept(ctx, account_id, to=("e@example.net", "f@example.net"))
     assert (await operator_jobs.check_consistency(ctx)).findings == []
-    changes = [change for change in await audit_entries.summaries(ctx, account.id) if "limited" in change[0]]
+    changes = [change for change in await audit_entries.summaries(ctx, account_id) if "limited" in change[0]]
     assert changes == [("credits.limited", "Shop", ""), ("credits.unlimited", "Shop", "")]
 
 
@@ -209,21 +209,21 @@ async def test_an_installation_without_credits_charges_nobody(
 
 
 async def test_accounts_with_credits_for_less_than_three_days_are_counted(
-    ctx: context.Context, account: stored_accounts.Account, clock: Clock
+    ctx: context.Context, account_id: str, clock: Clock
 ) -> None:
     async def shown() -> dict[tuple[str, ...], float]:
         await gauges.Gauges().refresh(ctx)
         return dict(ctx.metrics.low_credits.values)
 
-    await accepted_mail.allow_sending(ctx, account.id, amount=2)
+    await accepted_mail.allow_sending(ctx, account_id, amount=2)
     assert await shown() == {(): 0}
-    await accepted_mail.accept(ctx, account.id, to=("a@example.net",))
+    await accepted_mail.accept(ctx, account_id, to=("a@example.net",))
     assert await shown() == {(): 0}  # one used, one left
-    await accepted_mail.accept(ctx, account.id, to=("b@example.net",))
+    await accepted_mail.accept(ctx, account_id, to=("b@example.net",))
     assert await shown() == {(): 1}
-    await credits.set_unlimited(ctx, account.id, unlimited=True)
+    await credits.set_unlimited(ctx, account_id, unlimited=True)
     assert await shown() == {(): 0}
-    await credits.set_unlimited(ctx, account.id, unlimited=False)
+    await credits.set_unlimited(ctx, account_id, unlimited=False)
     clock.pass_seconds(4 * 24 * 3600)
     assert await shown() == {(): 0}
 
@@ -234,10 +234,10 @@ IS_DELIVERED, HAS_BOUNCED, _, _ = disposition.Verdict
 
 
 @pytest.fixture
-async def shop(ctx: context.Context, account: stored_accounts.Account) -> str:
+async def shop(ctx: context.Context, account_id: str) -> str:
     """An account that may send."""
-    await accepted_mail.allow_sending(ctx, account.id, amount=100)
-    return account.id
+    await accepted_mail.allow_sending(ctx, account_id, amount=100)
+    return account_id
 
 
 async def lines(ctx: context.Context, account_id: str, *, limit: int = 50) -> list[tuple[str, int, int | None]]:

@@ -17,7 +17,6 @@ from postroad.services.templates import templates
 from postroad.services.webhooks import endpoints
 from postroad.storage.mail import suppressions as stored_suppressions
 from postroad.storage.operations import retention
-from postroad.storage.people import accounts
 from tests import accepted_mail
 from tests.contexts import PASSWORD
 from tests.services import claimed_mail
@@ -128,22 +127,22 @@ async def rows_of(ctx: context.Context, account_id: str) -> dict[str, int]:
 
 
 async def test_a_removed_account_leaves_nothing_and_takes_nothing_of_another(
-    ctx: context.Context, account: accounts.Account
+    ctx: context.Context, account_id: str
 ) -> None:
     other = await account_registry.create(ctx, "Other")
-    await furnish(ctx, account.id, "shop")
+    await furnish(ctx, account_id, "shop")
     await furnish(ctx, other.id, "other")
     async with ctx.store.transaction() as tx:
         await tx.run_script(more_rows(ctx))
-    before = await rows_of(ctx, account.id)
+    before = await rows_of(ctx, account_id)
     assert {table for table, count in before.items() if not count} == {"queue"}
     kept = await rows_of(ctx, other.id)
     assert (await operator_jobs.check_consistency(ctx)).findings == []
     with pytest.raises(errors.Conflict, match="is not closed; close it first"):
-        await account_registry.remove(ctx, account.id)
-    await account_registry.close(ctx, account.id)
-    await account_registry.remove(ctx, account.id)
-    assert set((await rows_of(ctx, account.id)).values()) == {0}
+        await account_registry.remove(ctx, account_id)
+    await account_registry.close(ctx, account_id)
+    await account_registry.remove(ctx, account_id)
+    assert set((await rows_of(ctx, account_id)).values()) == {0}
     assert await rows_of(ctx, other.id) == kept
     assert await samples.count(ctx.store, "known_networks") == 3  # of the other user, login and credential
     for table in ("logins", "totp_secrets", "recovery_codes", "passkeys"):
@@ -153,44 +152,44 @@ async def test_a_removed_account_leaves_nothing_and_takes_nothing_of_another(
         assert await samples.count(ctx.store, table) == 1, table  # of the other user
     assert (await operator_jobs.check_consistency(ctx)).findings == []
     with pytest.raises(errors.NotFound):
-        await account_registry.find(ctx, account.id)
+        await account_registry.find(ctx, account_id)
     (entry,) = await audit_log.page(ctx, audit_log.INSTALLATION, before=None, limit=9)
-    assert (audit_log.text(entry), entry.detail) == (f"removed the account Shop ({account.id})", account.id)
+    assert (audit_log.text(entry), entry.detail) == (f"removed the account Shop ({account_id})", account_id)
     await account_registry.create(ctx, "Shop")
 
 
-async def test_an_account_with_queued_mail_is_not_removed(ctx: context.Context, account: accounts.Account) -> None:
-    await claimed_mail.accepted(ctx, account.id, "a@example.net")
-    await account_registry.close(ctx, account.id)
-    with pytest.raises(errors.Conflict, match=f"has queued mail; .* 'postroad queue cancel --account {account.id}'"):
-        await account_registry.remove(ctx, account.id)
-    assert (await account_registry.find(ctx, account.id)).state == "closed"
+async def test_an_account_with_queued_mail_is_not_removed(ctx: context.Context, account_id: str) -> None:
+    await claimed_mail.accepted(ctx, account_id, "a@example.net")
+    await account_registry.close(ctx, account_id)
+    with pytest.raises(errors.Conflict, match=f"has queued mail; .* 'postroad queue cancel --account {account_id}'"):
+        await account_registry.remove(ctx, account_id)
+    assert (await account_registry.find(ctx, account_id)).state == "closed"
 
 
 async def test_an_interrupted_removal_is_invisible_consistent_and_continued_by_maintenance(
-    ctx: context.Context, account: accounts.Account, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, account_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await furnish(ctx, account.id, "shop")
+    await furnish(ctx, account_id, "shop")
     async with ctx.store.transaction() as tx:
         await tx.run_script(more_rows(ctx))
-    await account_registry.close(ctx, account.id)
+    await account_registry.close(ctx, account_id)
     monkeypatch.setattr(retention, "MAX_ACCOUNT_ROWS", 1)
     monkeypatch.setattr(account_registry, "MAX_REMOVAL_BATCHES", 1)
     monkeypatch.setattr(account_registry, "_delete_some", _interrupted)
     with pytest.raises(KeyboardInterrupt):
-        await account_registry.remove(ctx, account.id)
+        await account_registry.remove(ctx, account_id)
     monkeypatch.undo()
     monkeypatch.setattr(retention, "MAX_ACCOUNT_ROWS", 1)
     monkeypatch.setattr(account_registry, "MAX_REMOVAL_BATCHES", 1)
     assert await account_registry.page(ctx, "", 9) == []
     with pytest.raises(errors.NotFound):
-        await account_registry.find(ctx, account.id)
+        await account_registry.find(ctx, account_id)
     assert await account_registry.by_name(ctx, "Shop", limit=9) == []
     for _ in range(200):  # a batch each
         assert (await operator_jobs.check_consistency(ctx)).findings == []
         if (await cleanup.sweep(ctx)).accounts:
             break
-    assert set((await rows_of(ctx, account.id)).values()) == {0}
+    assert set((await rows_of(ctx, account_id)).values()) == {0}
     assert await samples.count(ctx.store, "accounts") == 0
 
 

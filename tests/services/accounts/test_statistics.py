@@ -14,7 +14,6 @@ from postroad.services.accounts import credits, statistics
 from postroad.services.messages import queue_inspection
 from postroad.storage.mail import attempts, mail_counts, queue, queue_views, webhooks
 from postroad.storage.operations import processes
-from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail, webhook_rows
 from tests.contexts import SECOND, Clock
 from tests.services import claimed_mail
@@ -61,21 +60,21 @@ async def test_an_account_without_mail_has_zeros_for_all_of_the_period(ctx: cont
 
 
 async def test_accepted_mail_counts_once_in_the_hour_of_its_acceptance(
-    ctx: context.Context, account: stored_accounts.Account, clock: Clock
+    ctx: context.Context, account_id: str, clock: Clock
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id, amount=3)
-    await accepted_mail.accept(ctx, account.id, to=("a@example.net", "b@example.net"), key="order-7")
+    await accepted_mail.allow_sending(ctx, account_id, amount=3)
+    await accepted_mail.accept(ctx, account_id, to=("a@example.net", "b@example.net"), key="order-7")
     clock.pass_seconds(HOUR_SECONDS)
     # Neither a request that comes twice nor a refused one counts.
-    await accepted_mail.accept(ctx, account.id, to=("a@example.net", "b@example.net"), key="order-7")
+    await accepted_mail.accept(ctx, account_id, to=("a@example.net", "b@example.net"), key="order-7")
     with pytest.raises(errors.InsufficientCredits):
-        await accepted_mail.accept(ctx, account.id, to=("a@example.net", "b@example.net"))
-    await accepted_mail.accept(ctx, account.id)
+        await accepted_mail.accept(ctx, account_id, to=("a@example.net", "b@example.net"))
+    await accepted_mail.accept(ctx, account_id)
     # Mail that cost nothing is queued, also when credits are needed again.
-    await credits.set_unlimited(ctx, account.id, unlimited=True)
-    await accepted_mail.accept(ctx, account.id)
-    await credits.set_unlimited(ctx, account.id, unlimited=False)
-    found = await day(ctx, account.id)
+    await credits.set_unlimited(ctx, account_id, unlimited=True)
+    await accepted_mail.accept(ctx, account_id)
+    await credits.set_unlimited(ctx, account_id, unlimited=False)
+    found = await day(ctx, account_id)
     assert found.totals == totals(messages=3, recipients=4)
     assert (found.series.messages[-2:], found.series.recipients[-2:]) == ([1, 2], [2, 2])
     assert found.queued == 4
@@ -389,9 +388,7 @@ async def test_a_sample_is_bounded_and_says_how_far_back_it_goes(ctx: context.Co
     assert (other.recipients, other.back_to) == ([], at[1])
 
 
-async def test_a_sample_has_the_mail_that_is_asked_for(
-    ctx: context.Context, shop: str, account: stored_accounts.Account
-) -> None:
+async def test_a_sample_has_the_mail_that_is_asked_for(ctx: context.Context, shop: str, account_id: str) -> None:
     await accepted_mail.accept(ctx, shop, tags=("receipt",))
     await accepted_mail.accept(ctx, shop)
     for tag, domain, count in (
@@ -403,7 +400,7 @@ async def test_a_sample_has_the_mail_that_is_asked_for(
         ("receipt", "example.com", 1),
         ("receipt", "example.org", 0),
     ):
-        assert len((await read(ctx, account.id, tag=tag, domain=domain)).recipients) == count, (tag, domain)
+        assert len((await read(ctx, account_id, tag=tag, domain=domain)).recipients) == count, (tag, domain)
     assert len((await read(ctx, "acc_" + "0" * 28)).recipients) == 0
 
 

@@ -18,9 +18,9 @@ from tests import accepted_mail, contexts
 
 
 @pytest.fixture
-async def session(ctx: context.Context, account: accounts.Account) -> sessions.Session:
+async def session(ctx: context.Context, account_id: str) -> sessions.Session:
     user, _ = await account_users.create(
-        ctx, account.id, email="op@example.org", password=contexts.PASSWORD, role=callers.Role.READ_ONLY
+        ctx, account_id, email="op@example.org", password=contexts.PASSWORD, role=callers.Role.READ_ONLY
     )
     return await contexts.begin_session(ctx, user)
 
@@ -31,18 +31,18 @@ async def told(ctx: context.Context, account_id: str) -> list[tuple[str, str]]:
 
 
 async def test_the_accounts_audit_log_tells_the_view_and_each_message(
-    ctx: context.Context, clock: contexts.Clock, account: accounts.Account, session: sessions.Session
+    ctx: context.Context, clock: contexts.Clock, account_id: str, session: sessions.Session
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
-    message_id = await accepted_mail.accept(ctx, account.id)
+    await accepted_mail.allow_sending(ctx, account_id)
+    message_id = await accepted_mail.accept(ctx, account_id)
     acting = context.as_operator(ctx)
-    view = await view_as.begin(acting, session, account.id)
-    assert (view.account_id, view.ends_at, view.message_ids) == (account.id, clock() + 3_600_000_000, ())
+    view = await view_as.begin(acting, session, account_id)
+    assert (view.account_id, view.ends_at, view.message_ids) == (account_id, clock() + 3_600_000_000, ())
     clock.pass_seconds(1)
     view = await view_as.show_content(acting, view, message_id)
     assert await view_as.show_content(acting, view, message_id) is view
     assert view.message_ids == (message_id,)
-    assert await told(ctx, account.id) == [
+    assert await told(ctx, account_id) == [
         ("operator", f"viewed the content of the message {message_id}"),
         ("operator", "viewed the pages of the account Shop"),
     ]
@@ -68,9 +68,9 @@ async def test_a_closed_account_can_be_viewed_and_a_removed_or_unknown_one_not(
 
 
 async def test_a_view_is_valid_for_its_session_and_an_hour_and_not_to_be_forged(
-    ctx: context.Context, clock: contexts.Clock, account: accounts.Account, session: sessions.Session
+    ctx: context.Context, clock: contexts.Clock, account_id: str, session: sessions.Session
 ) -> None:
-    view = await view_as.begin(ctx, session, account.id)
+    view = await view_as.begin(ctx, session, account_id)
     value = view_as.write(ctx, view)
     assert view_as.read(ctx, session, value) == view
     claims = msgspec.structs.replace(session.claims, jti=ctx.new_id(identifiers.TOKEN, now=clock()))
@@ -89,12 +89,10 @@ async def test_a_view_is_valid_for_its_session_and_an_hour_and_not_to_be_forged(
     assert view_as.read(ctx, session, value) is None
 
 
-async def test_the_value_fits_into_a_cookie(
-    ctx: context.Context, account: accounts.Account, session: sessions.Session
-) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
-    view = await view_as.begin(ctx, session, account.id)
-    ids = [await accepted_mail.accept(ctx, account.id) for _ in range(view_as.MAX_MESSAGES + 1)]
+async def test_the_value_fits_into_a_cookie(ctx: context.Context, account_id: str, session: sessions.Session) -> None:
+    await accepted_mail.allow_sending(ctx, account_id)
+    view = await view_as.begin(ctx, session, account_id)
+    ids = [await accepted_mail.accept(ctx, account_id) for _ in range(view_as.MAX_MESSAGES + 1)]
     for message_id in ids:
         view = await view_as.show_content(ctx, view, message_id)
     assert view.message_ids == tuple(ids[1:])

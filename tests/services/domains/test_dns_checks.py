@@ -17,7 +17,6 @@ from postroad.services.domains import dns_checks as domain_checks
 from postroad.services.domains import domain_registry as domains
 from postroad.storage.mail import domains as stored_checks
 from postroad.storage.mail import messages
-from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail, contexts, dns_server
 from tests.services import domain_zones
 
@@ -31,8 +30,8 @@ def settings(database_url: str, server: dns_server.DnsServer) -> config.Settings
 
 
 @pytest_asyncio.fixture
-async def domain(ctx: context.Context, account: stored_accounts.Account) -> stored_checks.Domain:
-    return await domains.add(ctx, account.id, domain_zones.DOMAIN, verified=False)
+async def domain(ctx: context.Context, account_id: str) -> stored_checks.Domain:
+    return await domains.add(ctx, account_id, domain_zones.DOMAIN, verified=False)
 
 
 async def check(ctx: context.Context, domain: stored_checks.Domain) -> Change:
@@ -246,24 +245,24 @@ async def test_who_removes_a_domain_and_adds_it_again_waits_all_the_same(
 
 
 async def test_an_account_has_two_checks_under_way_and_keeps_no_other_from_its_own(
-    ctx: context.Context, server: dns_server.DnsServer, account: stored_accounts.Account
+    ctx: context.Context, server: dns_server.DnsServer, account_id: str
 ) -> None:
     ctx = by_person(ctx)
-    mine = [await domains.add(ctx, account.id, f"d{number}.example", verified=False) for number in range(3)]
+    mine = [await domains.add(ctx, account_id, f"d{number}.example", verified=False) for number in range(3)]
     other = await accounts.create(ctx, "Other")
     theirs = await domains.add(ctx, other.id, "theirs.example", verified=False)
     with server.holding():
-        checking = [asyncio.create_task(domain_checks.check_now(ctx, account.id, one.id)) for one in mine[:2]]
+        checking = [asyncio.create_task(domain_checks.check_now(ctx, account_id, one.id)) for one in mine[:2]]
         while (usage := ctx.work_in_progress.get("domain checks")) is None or usage.free > 18:
             await asyncio.sleep(0)
         with pytest.raises(errors.RateLimited, match="at most 2 at once") as refused:
-            await domain_checks.check_now(ctx, account.id, mine[2].id)
+            await domain_checks.check_now(ctx, account_id, mine[2].id)
         checking.append(asyncio.create_task(domain_checks.check_now(ctx, other.id, theirs.id)))
         while not any("theirs.example" in name for name, _ in server.questions):
             await asyncio.sleep(0)
     assert refused.value.retry_after == 5
     await asyncio.gather(*checking)
-    await domain_checks.check_now(ctx, account.id, mine[2].id)
+    await domain_checks.check_now(ctx, account_id, mine[2].id)
 
 
 @pytest.mark.parametrize("meanwhile", [False, True])

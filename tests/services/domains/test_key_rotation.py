@@ -15,7 +15,6 @@ from postroad.services.domains import dns_checks as domain_checks
 from postroad.services.domains import domain_registry as domains
 from postroad.services.domains import key_rotation
 from postroad.storage.mail import domains as dkim_keys
-from postroad.storage.people import accounts as stored_accounts
 from tests import contexts, dkim_verifiers, dns_server
 from tests.services import domain_zones
 
@@ -29,11 +28,9 @@ def settings(database_url: str, server: dns_server.DnsServer) -> config.Settings
 
 
 @pytest_asyncio.fixture
-async def domain(
-    ctx: context.Context, account: stored_accounts.Account, server: dns_server.DnsServer
-) -> dkim_keys.Domain:
+async def domain(ctx: context.Context, account_id: str, server: dns_server.DnsServer) -> dkim_keys.Domain:
     """A domain that DNS has verified."""
-    made = await domains.add(ctx, account.id, domain_zones.DOMAIN, verified=False)
+    made = await domains.add(ctx, account_id, domain_zones.DOMAIN, verified=False)
     await domain_zones.publish_all(ctx, server, made)
     return (await domain_checks.check(ctx, made)).domain
 

@@ -9,7 +9,6 @@ from postroad.mail.signing import domain_keys
 from postroad.services.domains import dns_checks as domain_checks
 from postroad.services.domains import domain_registry as domains
 from postroad.storage.mail import domains as stored
-from postroad.storage.people import accounts as stored_accounts
 from tests import contexts, dns_server
 from tests.api import app_server
 from tests.services import domain_zones
@@ -34,10 +33,10 @@ def logged(lines: app_server.CapturedLog) -> list[tuple[str, str]]:
 
 
 async def test_a_new_domain_is_due_at_once_and_then_by_the_schedule(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock, lines: app_server.CapturedLog
+    ctx: context.Context, account_id: str, clock: contexts.Clock, lines: app_server.CapturedLog
 ) -> None:
     assert await watch(ctx, lines) == 0
-    await domains.add(ctx, account.id, "example.com", verified=False)
+    await domains.add(ctx, account_id, "example.com", verified=False)
     assert await watch(ctx, lines) == 1
     assert await watch(ctx, lines) == 0
     clock.pass_seconds(260)
@@ -49,12 +48,12 @@ async def test_a_new_domain_is_due_at_once_and_then_by_the_schedule(
 
 async def test_the_log_shows_what_becomes_of_a_verification(
     ctx: context.Context,
-    account: stored_accounts.Account,
+    account_id: str,
     server: dns_server.DnsServer,
     clock: contexts.Clock,
     lines: app_server.CapturedLog,
 ) -> None:
-    domain = await domains.add(ctx, account.id, "example.com", verified=False)
+    domain = await domains.add(ctx, account_id, "example.com", verified=False)
     key = await domain_zones.publish_key(ctx, server, domain)
     await watch(ctx, lines)
     published = server.zones.pop(key)
@@ -66,13 +65,13 @@ async def test_the_log_shows_what_becomes_of_a_verification(
     await watch(ctx, lines)
     events = ["domain_verified", "domain_failing", "domain_unverified", "domain_verified"]
     assert logged(lines) == [(event, "example.com") for event in events]
-    assert {(line["account_id"], line["domain_id"]) for line in lines.kept} == {(account.id, domain.id)}
+    assert {(line["account_id"], line["domain_id"]) for line in lines.kept} == {(account_id, domain.id)}
 
 
 async def test_two_hosts_share_what_is_due_and_check_nothing_twice(
     ctx: context.Context,
     other_process: context.Context,
-    account: stored_accounts.Account,
+    account_id: str,
     server: dns_server.DnsServer,
     lines: app_server.CapturedLog,
     monkeypatch: pytest.MonkeyPatch,
@@ -80,7 +79,7 @@ async def test_two_hosts_share_what_is_due_and_check_nothing_twice(
     monkeypatch.setattr(domain_checks, "BATCH_SIZE", 2)
     names = [f"d{at}.example.com" for at in range(5)]
     for name in names:
-        domain = await domains.add(ctx, account.id, name, verified=False)
+        domain = await domains.add(ctx, account_id, name, verified=False)
         await domain_keys.keys(ctx, domain)
     both = await asyncio.gather(watch(ctx, lines), watch(other_process, lines))
     assert sum(both) == len(names)
@@ -89,7 +88,7 @@ async def test_two_hosts_share_what_is_due_and_check_nothing_twice(
 
 async def test_a_domain_that_cannot_be_checked_is_logged_and_keeps_no_other_from_it(
     ctx: context.Context,
-    account: stored_accounts.Account,
+    account_id: str,
     clock: contexts.Clock,
     lines: app_server.CapturedLog,
     monkeypatch: pytest.MonkeyPatch,
@@ -103,21 +102,21 @@ async def test_a_domain_that_cannot_be_checked_is_logged_and_keeps_no_other_from
 
     monkeypatch.setattr(domain_checks, "check", check)
     for name in ("bad.example", "good.example"):
-        await domains.add(ctx, account.id, name, verified=False)
+        await domains.add(ctx, account_id, name, verified=False)
     assert await watch(ctx, lines) == 2
     assert logged(lines) == [("domain_check_failed", "bad.example")]
-    good = await domains.by_name(ctx, account.id, "good.example")
+    good = await domains.by_name(ctx, account_id, "good.example")
     assert (await domain_checks.records(ctx, good))[0].checked_at == clock.now
 
 
 async def test_a_round_that_is_cut_off_is_made_up_for_when_the_claim_ends(
     ctx: context.Context,
-    account: stored_accounts.Account,
+    account_id: str,
     server: dns_server.DnsServer,
     clock: contexts.Clock,
     lines: app_server.CapturedLog,
 ) -> None:
-    await domains.add(ctx, account.id, "example.com", verified=False)
+    await domains.add(ctx, account_id, "example.com", verified=False)
     with server.holding():
         watching = asyncio.create_task(watch(ctx, lines))
         while not server.questions:

@@ -12,7 +12,6 @@ from postroad.mail.accept import send_limits
 from postroad.model.units import times
 from postroad.roles import composition
 from postroad.services.domains import domain_registry as domains
-from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail, contexts
 
 CAPS = (60, 100)
@@ -29,11 +28,11 @@ def settings(settings: config.Settings) -> config.Settings:
 
 
 @pytest_asyncio.fixture
-async def shop(ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock) -> str:
+async def shop(ctx: context.Context, account_id: str, clock: contexts.Clock) -> str:
     """An account whose domain is new, at noon."""
     clock.now = clock.now // times.DAY * times.DAY + times.DAY // 2
-    await accepted_mail.allow_sending(ctx, account.id)
-    return account.id
+    await accepted_mail.allow_sending(ctx, account_id)
+    return account_id
 
 
 async def send(ctx: context.Context, account_id: str, count: int) -> str:
@@ -107,11 +106,11 @@ async def test_a_clock_that_is_set_back_gives_no_second_day(
         await send(ctx, shop, 1)
 
 
-async def test_what_is_refused_uses_nothing(ctx: context.Context, account: stored_accounts.Account) -> None:
-    await accepted_mail.allow_sending(ctx, account.id, amount=10)
+async def test_what_is_refused_uses_nothing(ctx: context.Context, account_id: str) -> None:
+    await accepted_mail.allow_sending(ctx, account_id, amount=10)
     with pytest.raises(errors.InsufficientCredits):
-        await send(ctx, account.id, 11)
-    assert await look(ctx, account.id) == (0, 60, 60)
+        await send(ctx, account_id, 11)
+    assert await look(ctx, account_id) == (0, 60, 60)
 
 
 async def test_each_domain_and_each_account_has_its_own(ctx: context.Context, shop: str) -> None:

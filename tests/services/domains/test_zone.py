@@ -11,7 +11,6 @@ from postroad.services.domains import dns_checks as domain_checks
 from postroad.services.domains import domain_registry as domains
 from postroad.services.domains import key_rotation
 from postroad.storage.mail import domains as dkim_keys
-from postroad.storage.people import accounts as stored_accounts
 from tests import contexts, dns_server
 from tests.api import app_server
 from tests.services import domain_zones
@@ -28,8 +27,8 @@ def settings(database_url: str, server: dns_server.DnsServer) -> config.Settings
 
 
 @pytest_asyncio.fixture
-async def domain(ctx: context.Context, account: stored_accounts.Account) -> dkim_keys.Domain:
-    return await domains.add(ctx, account.id, domain_zones.DOMAIN, verified=False)
+async def domain(ctx: context.Context, account_id: str) -> dkim_keys.Domain:
+    return await domains.add(ctx, account_id, domain_zones.DOMAIN, verified=False)
 
 
 async def add_aliases(ctx: context.Context, server: dns_server.DnsServer, domain: dkim_keys.Domain) -> None:

@@ -12,7 +12,6 @@ from postroad.model.people import callers, login_rules
 from postroad.model.units import times
 from postroad.services.people import access_cache, api_keys, credentials
 from postroad.storage.engine import open_store, store
-from postroad.storage.people import accounts
 from postroad.storage.people import credentials as stored
 from tests import contexts
 from tests.contexts import SECOND, Clock
@@ -312,27 +311,25 @@ async def last_used(ctx: context.Context, credential: stored.Credential) -> int 
     return found.last_used_at
 
 
-async def test_a_use_is_written_in_the_background(
-    ctx: context.Context, account: accounts.Account, clock: Clock
-) -> None:
-    credential, password = await credentials.create(ctx, account.id, "main")
+async def test_a_use_is_written_in_the_background(ctx: context.Context, account_id: str, clock: Clock) -> None:
+    credential, password = await credentials.create(ctx, account_id, "main")
     _, secret = await api_keys.create(
-        ctx, account.id, credential_id=credential.id, name="key", scopes=frozenset({callers.Permission.SEND})
+        ctx, account_id, credential_id=credential.id, name="key", scopes=frozenset({callers.Permission.SEND})
     )
     for field in (basic(credential.username, password), bearer(secret)):
         await who_is(ctx, field)
     assert await last_used(ctx, credential) is None
     await contexts.concrete(ctx.access_cache, access_cache.AccessCache).close()
     assert await last_used(ctx, credential) == clock.now
-    (key,) = await api_keys.of_account(ctx, account.id)
+    (key,) = await api_keys.of_account(ctx, account_id)
     assert key.last_used_at == clock.now
 
 
 async def test_a_use_is_written_by_itself_after_a_moment(
-    ctx: context.Context, account: accounts.Account, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, account_id: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(access_cache, "FLUSH_DELAY_SECONDS", 0)
-    credential, _ = await credentials.create(ctx, account.id, "main")
+    credential, _ = await credentials.create(ctx, account_id, "main")
     ctx.access_cache.last_used.note((access_cache.USED_CREDENTIAL, credential.id), now=clock.now)
     async with asyncio.timeout(60):
         while await last_used(ctx, credential) is None:
@@ -340,10 +337,10 @@ async def test_a_use_is_written_by_itself_after_a_moment(
 
 
 async def test_closing_does_not_wait_for_the_next_write(
-    ctx: context.Context, account: accounts.Account, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, account_id: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(access_cache, "FLUSH_DELAY_SECONDS", 3600)
-    credential, _ = await credentials.create(ctx, account.id, "main")
+    credential, _ = await credentials.create(ctx, account_id, "main")
     noted = access_cache.LastUsedRecorder(ctx.store)
     noted.note((access_cache.USED_CREDENTIAL, credential.id), now=clock.now)
     async with asyncio.timeout(60):
@@ -367,9 +364,9 @@ async def test_uses_of_a_second_are_written_together(monkeypatch: pytest.MonkeyP
 
 
 async def test_a_busy_secret_is_written_once_a_minute_and_when_the_clock_was_set_back(
-    ctx: context.Context, account: accounts.Account, clock: Clock
+    ctx: context.Context, account_id: str, clock: Clock
 ) -> None:
-    credential, _ = await credentials.create(ctx, account.id, "main")
+    credential, _ = await credentials.create(ctx, account_id, "main")
 
     async def use(seconds: float) -> float:
         now = clock.now + int(seconds * SECOND)
@@ -381,10 +378,10 @@ async def test_a_busy_secret_is_written_once_a_minute_and_when_the_clock_was_set
 
 
 async def test_more_uses_than_one_transaction_takes_are_all_written(
-    ctx: context.Context, account: accounts.Account, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, account_id: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(access_cache, "MAX_BATCH_ROWS", 2)
-    made = [(await credentials.create(ctx, account.id, f"number {number}"))[0] for number in range(5)]
+    made = [(await credentials.create(ctx, account_id, f"number {number}"))[0] for number in range(5)]
     for credential in made:
         ctx.access_cache.last_used.note((access_cache.USED_CREDENTIAL, credential.id), now=clock.now)
     await ctx.access_cache.last_used.flush()
@@ -401,9 +398,9 @@ async def test_what_is_remembered_is_bounded(ctx: context.Context, monkeypatch: 
 
 
 async def test_a_store_that_refuses_loses_the_note_and_nothing_else(
-    ctx: context.Context, account: accounts.Account, clock: Clock
+    ctx: context.Context, account_id: str, clock: Clock
 ) -> None:
-    credential, _ = await credentials.create(ctx, account.id, "main")
+    credential, _ = await credentials.create(ctx, account_id, "main")
     refusing = RefusingStore()
     noted = access_cache.LastUsedRecorder(refusing)
     noted.note((access_cache.USED_CREDENTIAL, credential.id), now=clock.now)

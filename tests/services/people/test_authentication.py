@@ -42,9 +42,9 @@ async def test_a_missing_or_malformed_field_and_another_services_key_are_unautho
 
 
 async def test_on_the_hot_path_neither_argon2_nor_the_store_is_asked_and_no_secret_is_kept(
-    ctx: context.Context, account: stored_accounts.Account, argon: Argon, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, account_id: str, argon: Argon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    credential, password = await credentials.create(ctx, account.id, "main")
+    credential, password = await credentials.create(ctx, account_id, "main")
     field = basic(credential.username, password)
     found = await asyncio.gather(*(who_is(ctx, field) for _ in range(64)))
     assert {caller.credential_id for caller in found} == {credential.id}
@@ -59,12 +59,12 @@ async def test_on_the_hot_path_neither_argon2_nor_the_store_is_asked_and_no_secr
 
 
 async def test_argon2_does_not_run_again_when_the_memory_was_emptied(
-    ctx: context.Context, account: stored_accounts.Account, argon: Argon, clock: Clock
+    ctx: context.Context, account_id: str, argon: Argon, clock: Clock
 ) -> None:
-    credential, password = await credentials.create(ctx, account.id, "main")
+    credential, password = await credentials.create(ctx, account_id, "main")
     for _ in range(3):
         await who_is(ctx, basic(credential.username, password))
-        await accounts.suspend(ctx, account.id, "for a moment")
+        await accounts.suspend(ctx, account_id, "for a moment")
         clock.pass_seconds(1)
     assert argon.count == 1
 
@@ -73,14 +73,14 @@ async def test_argon2_does_not_run_again_when_the_memory_was_emptied(
 async def test_a_revocation_is_felt_within_a_second_in_every_process(
     ctx: context.Context,
     other_process: context.Context,
-    account: stored_accounts.Account,
+    account_id: str,
     owner: users.User,
     clock: Clock,
     kind: str,
 ) -> None:
-    credential, password = await credentials.create(ctx, account.id, "main")
+    credential, password = await credentials.create(ctx, account_id, "main")
     key, secret = await api_keys.create(
-        ctx, account.id, credential_id=credential.id, name="key", scopes=frozenset({callers.Permission.SEND})
+        ctx, account_id, credential_id=credential.id, name="key", scopes=frozenset({callers.Permission.SEND})
     )
     session = await log_in(ctx)
     token = bearer(session.token)
@@ -90,15 +90,15 @@ async def test_a_revocation_is_felt_within_a_second_in_every_process(
 
     match kind:
         case "credential":
-            await credentials.revoke(ctx, account.id, credential.id)
+            await credentials.revoke(ctx, account_id, credential.id)
         case "api key":
-            await api_keys.revoke(ctx, account.id, key.id)
+            await api_keys.revoke(ctx, account_id, key.id)
         case "log-out":
             await logins.log_out(ctx, await who_is(ctx, token))
         case "disabled":
-            await account_users.disable(ctx, account.id, owner.id)
+            await account_users.disable(ctx, account_id, owner.id)
         case "password":
-            await account_users.set_password(ctx, account.id, owner.id, password=NEW_PASSWORD)
+            await account_users.set_password(ctx, account_id, owner.id, password=NEW_PASSWORD)
 
     with pytest.raises(errors.Unauthorized):  # here at once
         await who_is(ctx, field)
@@ -110,17 +110,17 @@ async def test_a_revocation_is_felt_within_a_second_in_every_process(
 async def test_a_credential_revoked_while_its_password_is_checked_is_refused(
     ctx: context.Context,
     other_process: context.Context,
-    account: stored_accounts.Account,
+    account_id: str,
     clock: Clock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    credential, password = await credentials.create(ctx, account.id, "main")
+    credential, password = await credentials.create(ctx, account_id, "main")
     find = passwords.Passwords.find
 
     async def slow_find(self: passwords.Passwords, password: str, hashes: list[str], *, party: str) -> int | None:
         result = await find(self, password, hashes, party=party)
         if self is ctx.passwords and clock.now % SECOND == 0:
-            await credentials.revoke(other_process, account.id, credential.id)
+            await credentials.revoke(other_process, account_id, credential.id)
             clock.pass_seconds(0.9)
         return result
 
@@ -208,9 +208,9 @@ async def test_a_network_that_the_user_logged_in_from_stays_open_during_an_attac
 
 
 async def test_a_disabled_user_cannot_log_in_and_looks_like_an_unknown_one(
-    ctx: context.Context, account: stored_accounts.Account, owner: users.User
+    ctx: context.Context, account_id: str, owner: users.User
 ) -> None:
-    await account_users.disable(ctx, account.id, owner.id)
+    await account_users.disable(ctx, account_id, owner.id)
     with pytest.raises(errors.Unauthorized) as disabled:
         await log_in(ctx)
     with pytest.raises(errors.Unauthorized) as unknown:
@@ -354,9 +354,9 @@ WRONG = "not the password"
 
 
 @pytest_asyncio.fixture
-async def pair(ctx: context.Context, account: stored_accounts.Account) -> tuple[str, str]:
+async def pair(ctx: context.Context, account_id: str) -> tuple[str, str]:
     """The username and password of a credential."""
-    credential, password = await credentials.create(ctx, account.id, "main")
+    credential, password = await credentials.create(ctx, account_id, "main")
     return credential.username, password
 
 

@@ -6,7 +6,7 @@ from postroad import context, errors
 from postroad.model.people import callers
 from postroad.services.people import api_keys, authentication, credentials, logins
 from postroad.services.people import users as account_users
-from postroad.storage.people import accounts, users
+from postroad.storage.people import users
 from tests.contexts import PASSWORD
 from tests.services.audit_entries import as_user, summaries
 from tests.services.people.test_schemes import basic, bearer, who_is
@@ -15,9 +15,9 @@ SEND, EVERYTHING = frozenset({callers.Scope.SEND}), frozenset({callers.EVERY_SCO
 
 
 @pytest.fixture
-async def member(ctx: context.Context, account: accounts.Account) -> users.User:
+async def member(ctx: context.Context, account_id: str) -> users.User:
     user, _ = await account_users.create(
-        ctx, account.id, email="jo@example.com", password=PASSWORD, role=callers.Role.OWNER
+        ctx, account_id, email="jo@example.com", password=PASSWORD, role=callers.Role.OWNER
     )
     return user
 

@@ -6,7 +6,6 @@ import pytest
 from postroad import context, errors
 from postroad.model.people import login_rules
 from postroad.services.people import authentication, credentials, passwords
-from postroad.storage.people import accounts as stored_accounts
 from postroad.storage.people import rates
 from tests import contexts
 from tests.contexts import Clock
@@ -50,9 +49,9 @@ async def last_login(ctx: context.Context, credential_id: str, address: str) -> 
     ids=["the /24", "one address", "the /48"],
 )
 async def test_guessers_in_the_same_network_do_not_stop_an_application(
-    ctx: context.Context, account: stored_accounts.Account, clock: Clock, guessers: list[str], application: str
+    ctx: context.Context, account_id: str, clock: Clock, guessers: list[str], application: str
 ) -> None:
-    credential, password = await credentials.create(ctx, account.id, "main")
+    credential, password = await credentials.create(ctx, account_id, "main")
     await connect(ctx, credential.username, password, application)
     for turn in range(3):
         await exhaust(ctx, guessers, tag=f"name {turn} ")
@@ -65,9 +64,9 @@ async def test_guessers_in_the_same_network_do_not_stop_an_application(
 
 
 async def test_guessing_stays_bounded_on_a_known_network(
-    ctx: context.Context, account: stored_accounts.Account, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, account_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    credential, password = await credentials.create(ctx, account.id, "main")
+    credential, password = await credentials.create(ctx, account_id, "main")
     await connect(ctx, credential.username, password, ELSEWHERE)
     checks = 0
 
@@ -88,9 +87,9 @@ async def test_guessing_stays_bounded_on_a_known_network(
 
 
 async def test_a_network_is_recorded_at_the_first_login_and_once_a_day_until_the_credential_is_revoked(
-    ctx: context.Context, account: stored_accounts.Account, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, account_id: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    credential, password = await credentials.create(ctx, account.id, "main")
+    credential, password = await credentials.create(ctx, account_id, "main")
 
     async def refuse(*_args: object, **_named: object) -> None:
         raise errors.TemporaryFailure("read-only")
@@ -109,5 +108,5 @@ async def test_a_network_is_recorded_at_the_first_login_and_once_a_day_until_the
     clock.pass_seconds(authentication.NETWORK_RENEWAL / 1_000_000)
     await connect(ctx, credential.username, password, ELSEWHERE)
     assert await last_login(ctx, credential.id, ELSEWHERE) == ctx.clock()
-    await credentials.revoke(ctx, account.id, credential.id)
+    await credentials.revoke(ctx, account_id, credential.id)
     assert await last_login(ctx, credential.id, ELSEWHERE) is None

@@ -12,11 +12,6 @@ from tests import contexts
 PASSWORD = "a sentence of the operator alone"
 
 
-@pytest.fixture
-async def account_id(ctx: context.Context) -> str:
-    return (await account_registry.create(ctx, "Example")).id
-
-
 async def user(ctx: context.Context, account_id: str, name: str = "jo", role: callers.Role = callers.Role.OWNER) -> str:
     made, _ = await users.create(ctx, account_id, email=f"{name}@example.org", password=PASSWORD, role=role)
     return made.id

@@ -13,7 +13,6 @@ from postroad.services.accounts import account_registry
 from postroad.services.operations import cleanup
 from postroad.services.people import logins, password_links
 from postroad.services.people import users as account_users
-from postroad.storage.people import accounts as stored_accounts
 from postroad.storage.people import users
 from tests.contexts import PASSWORD, Clock
 from tests.services.audit_entries import ADDRESS, as_user, entries
@@ -69,12 +68,12 @@ async def test_a_link_works_once_even_for_two_at_once(ctx: context.Context, owne
 
 
 async def test_unknown_used_expired_and_impossible_links_are_refused_alike(
-    ctx: context.Context, account: stored_accounts.Account, owner: users.User, token: str, clock: Clock
+    ctx: context.Context, account_id: str, owner: users.User, token: str, clock: Clock
 ) -> None:
     texts = {await refused(ctx, other) for other in ("", "x", "0" * 43, "é" * 43, token + "x", "\ud800" * 43)}
     await password_links.redeem(ctx, token, password=NEW)
     texts.add(await refused(ctx, token))
-    expiring = await account_users.create_password_link(ctx, account.id, owner.id)
+    expiring = await account_users.create_password_link(ctx, account_id, owner.id)
     clock.pass_seconds(24 * HOUR - 1)
     await password_links.find_user(ctx, expiring.token)
     clock.pass_seconds(1)
@@ -85,10 +84,10 @@ async def test_unknown_used_expired_and_impossible_links_are_refused_alike(
 
 
 async def test_a_newer_link_a_new_password_and_a_lock_out_end_a_link(
-    ctx: context.Context, account: stored_accounts.Account, owner: users.User
+    ctx: context.Context, account_id: str, owner: users.User
 ) -> None:
     async def new_link() -> password_links.NewLink:
-        return await account_users.create_password_link(ctx, account.id, owner.id)
+        return await account_users.create_password_link(ctx, account_id, owner.id)
 
     async def change_password() -> None:
         session = await log_in(ctx, owner.email, PASSWORD)
@@ -96,7 +95,7 @@ async def test_a_newer_link_a_new_password_and_a_lock_out_end_a_link(
         await logins.change_password(ctx, who, current_password=PASSWORD, new_password=PASSWORD)
 
     async def set_password() -> None:
-        await account_users.set_password(ctx, account.id, owner.id, password=PASSWORD)
+        await account_users.set_password(ctx, account_id, owner.id, password=PASSWORD)
 
     link = await new_link()
     assert link.token not in repr(link)
@@ -105,38 +104,38 @@ async def test_a_newer_link_a_new_password_and_a_lock_out_end_a_link(
         await refused(ctx, link.token)
         link = await new_link()
         await password_links.find_user(ctx, link.token)
-    await account_users.disable(ctx, account.id, owner.id)
+    await account_users.disable(ctx, account_id, owner.id)
     await refused(ctx, link.token)
     async with ctx.store.transaction() as tx:
         made = await password_links.create(ctx, tx, owner)
     await refused(ctx, made.token)  # however it was created
-    await account_users.enable(ctx, account.id, owner.id)
+    await account_users.enable(ctx, account_id, owner.id)
     await refused(ctx, link.token)
 
 
 async def test_neither_a_refused_password_nor_a_closed_account_uses_a_link_up(
-    ctx: context.Context, account: stored_accounts.Account, owner: users.User, token: str
+    ctx: context.Context, account_id: str, owner: users.User, token: str
 ) -> None:
     for password in ("", "short", "x" * 257, "nul \0 nul nul"):
         with pytest.raises(errors.InvalidRequest, match="password:"):
             await password_links.redeem(ctx, token, password=password)
-    await account_registry.close(ctx, account.id)
+    await account_registry.close(ctx, account_id)
     await refused(ctx, token)
-    await account_registry.reopen(ctx, account.id)
+    await account_registry.reopen(ctx, account_id)
     assert (await password_links.redeem(ctx, token, password=NEW)).id == owner.id
 
 
 async def test_an_invitation_lasts_longer_than_a_reset_and_the_audit_log_names_who_used_it(
-    ctx: context.Context, account: stored_accounts.Account, owner: users.User, clock: Clock
+    ctx: context.Context, account_id: str, owner: users.User, clock: Clock
 ) -> None:
     acting = as_user(ctx, owner)
-    invited = await account_users.invite(acting, account.id, email="jo@example.com", role=callers.Role.DEVELOPER)
-    again = await account_users.create_password_link(ctx, account.id, invited.user.id)
+    invited = await account_users.invite(acting, account_id, email="jo@example.com", role=callers.Role.DEVELOPER)
+    again = await account_users.create_password_link(ctx, account_id, invited.user.id)
     assert invited.expires_at == again.expires_at == clock.now + 72 * HOUR * 1_000_000
-    reset = await account_users.create_password_link(ctx, account.id, owner.id)
+    reset = await account_users.create_password_link(ctx, account_id, owner.id)
     assert reset.expires_at == clock.now + 24 * HOUR * 1_000_000
     await password_links.redeem(ctx, again.token, password=NEW)
-    actors = {entry.action: (entry.actor_kind, entry.actor) for entry in await entries(ctx, account.id)}
+    actors = {entry.action: (entry.actor_kind, entry.actor) for entry in await entries(ctx, account_id)}
     assert actors["user.invited"] == ("person", owner.email)
     assert actors["user.joined"] == ("person", "jo@example.com")
 

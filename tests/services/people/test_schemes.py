@@ -13,7 +13,6 @@ from postroad.protocol.text import http_values
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.people import api_keys, authentication, credentials, logins, tokens
 from postroad.services.people import users as account_users
-from postroad.storage.people import accounts as stored_accounts
 from postroad.storage.people import credentials as stored_api_keys
 from postroad.storage.people import users
 from tests.contexts import Clock
@@ -41,21 +40,19 @@ async def new_key(ctx: context.Context, account_id: str, credential: stored_api_
     return secret
 
 
-async def test_an_smtp_credential_sends_and_reads(ctx: context.Context, account: stored_accounts.Account) -> None:
-    credential, password = await credentials.create(ctx, account.id, "main")
+async def test_an_smtp_credential_sends_and_reads(ctx: context.Context, account_id: str) -> None:
+    credential, password = await credentials.create(ctx, account_id, "main")
     found = await who_is(ctx, basic(credential.username, password))
-    assert found == callers.Caller(account.id, credential.id, callers.Scheme.PASSWORD, SEND_AND_READ)
+    assert found == callers.Caller(account_id, credential.id, callers.Scheme.PASSWORD, SEND_AND_READ)
 
 
-async def test_an_api_key_sends_with_the_scope_of_its_credential(
-    ctx: context.Context, account: stored_accounts.Account
-) -> None:
-    await credentials.create(ctx, account.id, "first")
-    credential, _ = await credentials.create(ctx, account.id, "second")
-    found = await who_is(ctx, bearer(await new_key(ctx, account.id, credential)))
-    (key,) = await api_keys.of_account(ctx, account.id)
+async def test_an_api_key_sends_with_the_scope_of_its_credential(ctx: context.Context, account_id: str) -> None:
+    await credentials.create(ctx, account_id, "first")
+    credential, _ = await credentials.create(ctx, account_id, "second")
+    found = await who_is(ctx, bearer(await new_key(ctx, account_id, credential)))
+    (key,) = await api_keys.of_account(ctx, account_id)
     assert found == callers.Caller(
-        account.id,
+        account_id,
         credential.id,
         callers.Scheme.API_KEY,
         frozenset({callers.Permission.SEND}),
@@ -63,14 +60,12 @@ async def test_an_api_key_sends_with_the_scope_of_its_credential(
     )
 
 
-async def test_a_scope_that_keys_cannot_have_gives_nothing(
-    ctx: context.Context, account: stored_accounts.Account, clock: Clock
-) -> None:
-    credential, _ = await credentials.create(ctx, account.id, "main")
+async def test_a_scope_that_keys_cannot_have_gives_nothing(ctx: context.Context, account_id: str, clock: Clock) -> None:
+    credential, _ = await credentials.create(ctx, account_id, "main")
     secret = installation_keys.new_api_key()
     key = stored_api_keys.ApiKey(
         id=ctx.new_id(identifiers.API_KEY, now=clock.now),
-        account_id=account.id,
+        account_id=account_id,
         credential_id=credential.id,
         name="key",
         hint="…",
@@ -88,15 +83,15 @@ async def test_a_scope_that_keys_cannot_have_gives_nothing(
 
 
 async def test_a_token_acts_for_its_account_in_the_scope_of_its_first_credential_if_there_is_one(
-    ctx: context.Context, account: stored_accounts.Account, owner: users.User, clock: Clock
+    ctx: context.Context, account_id: str, owner: users.User, clock: Clock
 ) -> None:
     session = await logins.issue_token(ctx, owner)
     assert (await who_is(ctx, bearer(session.token))).credential_id is None
-    first, _ = await credentials.create(ctx, account.id, "first")
+    first, _ = await credentials.create(ctx, account_id, "first")
     clock.pass_seconds(1)
-    await credentials.create(ctx, account.id, "second")
+    await credentials.create(ctx, account_id, "second")
     found = await who_is(ctx, bearer(session.token))
-    assert (found.account_id, found.credential_id, found.scheme) == (account.id, first.id, callers.Scheme.TOKEN)
+    assert (found.account_id, found.credential_id, found.scheme) == (account_id, first.id, callers.Scheme.TOKEN)
     assert (found.user_id, found.expires_at) == (owner.id, session.expires_at)
     assert found.token_id
     assert identifiers.is_identifier(found.token_id, identifiers.TOKEN)
@@ -104,9 +99,9 @@ async def test_a_token_acts_for_its_account_in_the_scope_of_its_first_credential
 
 @pytest.mark.parametrize("role", [callers.Role.DEVELOPER, callers.Role.READ_ONLY])
 async def test_a_role_counts_as_the_store_has_it_and_not_as_the_token_says(
-    ctx: context.Context, account: stored_accounts.Account, clock: Clock, role: callers.Role
+    ctx: context.Context, account_id: str, clock: Clock, role: callers.Role
 ) -> None:
-    user, _ = await account_users.create(ctx, account.id, email="jo@example.com", password=None, role=role)
+    user, _ = await account_users.create(ctx, account_id, email="jo@example.com", password=None, role=role)
     issued = (await logins.issue_token(ctx, user)).session.claims
     claims = msgspec.structs.replace(issued, role="owner")
     found = await who_is(ctx, bearer(tokens.sign(claims, ctx.keys.token)))
@@ -125,11 +120,11 @@ async def test_a_token_of_nobody_or_for_another_account_than_its_users_is_refuse
 
 
 async def test_an_unknown_name_a_wrong_password_and_a_revoked_credential_get_the_same_answer_for_the_same_work(
-    ctx: context.Context, account: stored_accounts.Account, argon: Argon
+    ctx: context.Context, account_id: str, argon: Argon
 ) -> None:
-    credential, _ = await credentials.create(ctx, account.id, "main")
-    revoked, password = await credentials.create(ctx, account.id, "old")
-    await credentials.revoke(ctx, account.id, revoked.id)
+    credential, _ = await credentials.create(ctx, account_id, "main")
+    revoked, password = await credentials.create(ctx, account_id, "old")
+    await credentials.revoke(ctx, account_id, revoked.id)
     texts = set()
     for username in (credential.username, revoked.username, "smtp_nobody"):
         with pytest.raises(errors.Unauthorized) as refusal:
@@ -139,10 +134,8 @@ async def test_an_unknown_name_a_wrong_password_and_a_revoked_credential_get_the
     assert argon.costs == [argon.costs[0]] * 3
 
 
-async def test_odd_usernames_and_passwords_are_wrong_and_nothing_worse(
-    ctx: context.Context, account: stored_accounts.Account
-) -> None:
-    username = (await credentials.create(ctx, account.id, "main"))[0].username
+async def test_odd_usernames_and_passwords_are_wrong_and_nothing_worse(ctx: context.Context, account_id: str) -> None:
+    username = (await credentials.create(ctx, account_id, "main"))[0].username
     odd_names = ("", "nul\0nul", "line\nbreak", "x" * 65, "x" * 2000, "smtp_\ud7ff", "' OR 1=1")
     odd_passwords = ("", "x" * 257, "x" * 1500, "nul\0nul")
     for pair in [(name, "password") for name in odd_names] + [(username, password) for password in odd_passwords]:
@@ -163,18 +156,16 @@ async def test_an_unknown_api_key_is_refused_and_one_with_a_wrong_checksum_witho
             await who_is(ctx, bearer(spoilt))
 
 
-async def test_a_token_is_no_api_key_and_no_password(
-    ctx: context.Context, account: stored_accounts.Account, owner: users.User
-) -> None:
-    credential, password = await credentials.create(ctx, account.id, "main")
+async def test_a_token_is_no_api_key_and_no_password(ctx: context.Context, account_id: str, owner: users.User) -> None:
+    credential, password = await credentials.create(ctx, account_id, "main")
     token = (await logins.issue_token(ctx, owner)).token
     for field in (basic(credential.username, token), basic(owner.email, token), bearer(password), basic(token, "")):
         with pytest.raises(errors.Unauthorized):
             await who_is(ctx, field)
 
 
-async def test_what_is_known_shows_no_secret(ctx: context.Context, account: stored_accounts.Account) -> None:
-    credential, password = await credentials.create(ctx, account.id, "main")
+async def test_what_is_known_shows_no_secret(ctx: context.Context, account_id: str) -> None:
+    credential, password = await credentials.create(ctx, account_id, "main")
     presented = http_values.Basic(credential.username, password)
     known = await authentication.identify(ctx, presented, client_address=HERE)
     assert password not in repr((presented, known, credential))

@@ -77,12 +77,12 @@ async def test_a_code_works_once_and_none_before_it_afterwards(
 
 
 async def test_a_recovery_code_of_the_own_login_replaces_the_app_once(
-    ctx: context.Context, account: accounts.Account, owner: users.User, clock: Clock
+    ctx: context.Context, account_id: str, owner: users.User, clock: Clock
 ) -> None:
     _, codes = await authenticator.set_up(ctx, owner, clock)
     assert len(codes) == 10
     other, _ = await account_users.create(
-        ctx, account.id, email="other@example.com", password=PASSWORD, role=callers.Role.OWNER
+        ctx, account_id, email="other@example.com", password=PASSWORD, role=callers.Role.OWNER
     )
     secret, other_codes = await authenticator.set_up(ctx, other, clock)
     clock.pass_seconds(60)
@@ -92,7 +92,7 @@ async def test_a_recovery_code_of_the_own_login_replaces_the_app_once(
         with pytest.raises(errors.SecondFactorRequired):
             await log_in(ctx, wrong)
     assert (await second_factors.of_login(ctx, owner.login_id or "")).recovery_codes == 9
-    assert "user.recovery_code_used" in await actions(ctx, account.id)
+    assert "user.recovery_code_used" in await actions(ctx, account_id)
 
 
 async def test_wrong_codes_are_throttled_and_a_right_password_does_not_reset_them(
@@ -146,7 +146,7 @@ async def test_parallel_guesses_are_throttled_like_sequential_ones(
 
 
 async def test_an_app_counts_after_its_first_code_only(
-    ctx: context.Context, account: accounts.Account, owner: users.User, clock: Clock
+    ctx: context.Context, account_id: str, owner: users.User, clock: Clock
 ) -> None:
     found = await authenticator.login_of(ctx, owner)
     secret = await second_factors.begin_totp(ctx, found)
@@ -154,7 +154,7 @@ async def test_an_app_counts_after_its_first_code_only(
     with pytest.raises(errors.InvalidRequest, match="code: incorrect"):
         await second_factors.confirm_totp(ctx, found, authenticator.wrong(secret, clock))
     await log_in(ctx)
-    assert "user.second_factor_added" not in await actions(ctx, account.id)
+    assert "user.second_factor_added" not in await actions(ctx, account_id)
     assert len(await second_factors.confirm_totp(ctx, found, authenticator.code(secret, clock))) == 10
     with pytest.raises(errors.Conflict, match="remove it first"):
         await second_factors.begin_totp(ctx, found)
@@ -213,22 +213,22 @@ async def test_the_password_or_a_code_proves_who_somebody_is_and_guesses_are_thr
 
 
 async def test_a_new_password_keeps_the_factors_and_a_recovery_link_removes_them_when_it_is_used(
-    ctx: context.Context, account: accounts.Account, owner: users.User, clock: Clock
+    ctx: context.Context, account_id: str, owner: users.User, clock: Clock
 ) -> None:
     secret, _ = await authenticator.set_up(ctx, owner, clock)
-    made = await account_users.create_password_link(ctx, account.id, owner.id)
+    made = await account_users.create_password_link(ctx, account_id, owner.id)
     await password_links.redeem(at(ctx, ADDRESS), made.token, password=NEW)
     clock.pass_seconds(60)
     with pytest.raises(errors.SecondFactorRequired):
         await logins.log_in(ctx, owner.email, NEW, client_address=ADDRESS)
     code = authenticator.code(secret, clock)
     await logins.log_in(ctx, owner.email, NEW, client_address=ADDRESS, code=code)
-    made = await account_users.create_password_link(ctx, account.id, owner.id, is_recovery=True)
+    made = await account_users.create_password_link(ctx, account_id, owner.id, is_recovery=True)
     assert (await second_factors.of_login(ctx, owner.login_id or "")).exist
     await password_links.redeem(at(ctx, ADDRESS), made.token, password=PASSWORD)
     assert await second_factors.of_login(ctx, owner.login_id or "") == stored.Factors()
     await log_in(ctx)
-    assert {"user.recovery_link_made", "user.second_factor_removed"} <= set(await actions(ctx, account.id))
+    assert {"user.recovery_link_made", "user.second_factor_removed"} <= set(await actions(ctx, account_id))
     assert ("user.second_factor_removed", owner.id) in await told(ctx)
 
 
@@ -252,19 +252,19 @@ async def test_the_recovery_link_of_an_owner_reaches_into_no_other_account(
         await log_in(ctx)
 
 
-async def test_who_may_make_a_recovery_link(ctx: context.Context, account: accounts.Account, owner: users.User) -> None:
+async def test_who_may_make_a_recovery_link(ctx: context.Context, account_id: str, owner: users.User) -> None:
     boss, _ = await account_users.create(
-        ctx, account.id, email="boss@example.com", password=PASSWORD, role=callers.Role.OWNER
+        ctx, account_id, email="boss@example.com", password=PASSWORD, role=callers.Role.OWNER
     )
     acting = as_user(ctx, boss)
-    await account_users.create_password_link(acting, account.id, owner.id, is_recovery=True)
+    await account_users.create_password_link(acting, account_id, owner.id, is_recovery=True)
     with pytest.raises(errors.Conflict, match="use your profile"):
-        await account_users.create_password_link(acting, account.id, boss.id, is_recovery=True)
+        await account_users.create_password_link(acting, account_id, boss.id, is_recovery=True)
     await account_users.add_operator(ctx, owner.email)
     with pytest.raises(errors.Forbidden, match="only an operator"):
-        await account_users.create_password_link(acting, account.id, owner.id, is_recovery=True)
+        await account_users.create_password_link(acting, account_id, owner.id, is_recovery=True)
     operator = dataclasses.replace(acting, actor=dataclasses.replace(acting.actor, kind=callers.ActorKind.OPERATOR))
-    await account_users.create_password_link(operator, account.id, owner.id, is_recovery=True)
+    await account_users.create_password_link(operator, account_id, owner.id, is_recovery=True)
 
 
 async def test_somebody_who_is_invited_needs_the_factor_of_the_login_that_they_join_with(
@@ -286,10 +286,10 @@ async def test_somebody_who_is_invited_needs_the_factor_of_the_login_that_they_j
 
 
 async def test_a_required_factor_must_be_set_up_first(
-    ctx: context.Context, account: accounts.Account, owner: users.User, clock: Clock
+    ctx: context.Context, account_id: str, owner: users.User, clock: Clock
 ) -> None:
     token, session = await log_in(ctx), await contexts.begin_session(ctx, owner)
-    await account_registry.require_second_factor(ctx, account.id, required=True)
+    await account_registry.require_second_factor(ctx, account_id, required=True)
     with pytest.raises(errors.SecondFactorMissing) as refusal:
         await who_is(ctx, bearer(token.token))
     assert (refusal.value.code, refusal.value.status) == ("forbidden", 403)
@@ -308,43 +308,43 @@ async def test_a_required_factor_must_be_set_up_first(
     clock.pass_seconds(60)
     for code in (authenticator.code(secret, clock), codes[0]):
         await who_is(ctx, bearer((await log_in(ctx, code)).token))
-    await account_registry.require_second_factor(ctx, account.id, required=True)
-    await account_registry.require_second_factor(ctx, account.id, required=False)
-    changed = [one for one in await actions(ctx, account.id) if one.startswith("account.second")]
+    await account_registry.require_second_factor(ctx, account_id, required=True)
+    await account_registry.require_second_factor(ctx, account_id, required=False)
+    changed = [one for one in await actions(ctx, account_id) if one.startswith("account.second")]
     assert changed == ["account.second_factor_optional", "account.second_factor_required"]
 
 
 async def test_what_one_account_requires_asks_nothing_of_another(
-    ctx: context.Context, account: accounts.Account, owner: users.User
+    ctx: context.Context, account_id: str, owner: users.User
 ) -> None:
     other = await account_registry.create(ctx, "Other")
     invited = await account_users.invite(ctx, other.id, email=owner.email, role=callers.Role.DEVELOPER)
     await password_links.redeem(at(ctx, ADDRESS), invited.link_token, password=PASSWORD)
     await account_registry.require_second_factor(ctx, other.id, required=True)
     found = await authenticator.login_of(ctx, owner)
-    here = await logins.finish(at(ctx, ADDRESS), found, methods="password", account_id=account.id)
+    here = await logins.finish(at(ctx, ADDRESS), found, methods="password", account_id=account_id)
     there = await logins.finish(at(ctx, ADDRESS), found, methods="password", account_id=other.id)
     assert [(await sessions.authenticate(ctx, one.token))[1].lacks_factor for one in (here, there)] == [False, True]
 
 
 @pytest.mark.parametrize("methods", ["passkey", "sso", "password passkey", "operator"])
 async def test_other_methods_satisfy_the_requirement(
-    ctx: context.Context, account: accounts.Account, owner: users.User, methods: str
+    ctx: context.Context, account_id: str, owner: users.User, methods: str
 ) -> None:
-    await account_registry.require_second_factor(ctx, account.id, required=True)
+    await account_registry.require_second_factor(ctx, account_id, required=True)
     async with ctx.store.transaction() as tx:
         session = await sessions.begin(ctx, tx, owner, methods=methods)
     assert not (await sessions.authenticate(ctx, session.token))[1].lacks_factor
 
 
 async def test_keys_and_credentials_need_no_second_factor(
-    ctx: context.Context, account: accounts.Account, owner: users.User, clock: Clock
+    ctx: context.Context, account_id: str, owner: users.User, clock: Clock
 ) -> None:
     await authenticator.set_up(ctx, owner, clock)
-    await account_registry.require_second_factor(ctx, account.id, required=True)
-    credential, password = await credentials.create(ctx, account.id, "Shop")
+    await account_registry.require_second_factor(ctx, account_id, required=True)
+    credential, password = await credentials.create(ctx, account_id, "Shop")
     who = await authentication.authenticate_password(ctx, credential.username, password, client_address=ADDRESS)
-    assert who.account_id == account.id
+    assert who.account_id == account_id
 
 
 class TestOperators:

@@ -102,10 +102,10 @@ async def test_a_copy_has_an_alias_of_its_own(ctx: context.Context, account: sto
 
 
 async def test_a_copy_is_saved_once_and_the_quota_is_named(
-    ctx: context.Context, account: stored_accounts.Account, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, account_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long = "a" * limits.TEMPLATE_ALIAS_CHARACTERS
-    await templates.put(ctx, account.id, long, subject="One", text="a", html=None)
+    await templates.put(ctx, account_id, long, subject="One", text="a", html=None)
     saves: list[str] = []
     save = templates.save
 
@@ -115,12 +115,12 @@ async def test_a_copy_is_saved_once_and_the_quota_is_named(
 
     monkeypatch.setattr(templates, "save", noted)
     for _ in range(3):
-        await template_drafts.duplicate(ctx, account.id, long)
+        await template_drafts.duplicate(ctx, account_id, long)
     assert [alias.lstrip("a") for alias in saves] == ["-copy", "-copy-2", "-copy-3"]
     monkeypatch.setattr(usage_limits, "QUOTAS", {"templates": 4})
     full = dataclasses.replace(ctx, actor=callers.Actor(callers.ActorKind.PERSON))
     with pytest.raises(errors.Conflict, match="the quota of this account is 4 templates"):
-        await template_drafts.duplicate(full, account.id, long)
+        await template_drafts.duplicate(full, account_id, long)
     assert len(saves) == 4
 
 
@@ -152,13 +152,11 @@ async def test_a_template_from_before_there_were_versions_keeps_its_content_as_t
     assert (draft.number, [one.subject for one in history]) == (2, ["Two", "One"])
 
 
-async def test_of_large_templates_fewer_versions_are_kept(
-    ctx: context.Context, account: stored_accounts.Account
-) -> None:
+async def test_of_large_templates_fewer_versions_are_kept(ctx: context.Context, account_id: str) -> None:
     """Twenty of each of a thousand templates would take 10 GB."""
     for number in range(8):
         text = f"{number} " + "x" * 250_000
-        await templates.put(ctx, account.id, "large", subject="x", text=text, html=text)
-    assert [one.number for one in await template_drafts.history(ctx, account.id, "large")] == [8, 7, 6, 5]
-    await templates.put(ctx, account.id, "large", subject="x", text="x", html=None)
-    assert [one.number for one in await template_drafts.history(ctx, account.id, "large")] == [9, 8, 7, 6, 5]
+        await templates.put(ctx, account_id, "large", subject="x", text=text, html=text)
+    assert [one.number for one in await template_drafts.history(ctx, account_id, "large")] == [8, 7, 6, 5]
+    await templates.put(ctx, account_id, "large", subject="x", text="x", html=None)
+    assert [one.number for one in await template_drafts.history(ctx, account_id, "large")] == [9, 8, 7, 6, 5]

@@ -16,7 +16,6 @@ from postroad.protocol.text import mustache
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.templates import template_drafts, templates
 from postroad.storage.mail import templates as stored_templates
-from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail, contexts
 from tests.compat import compat_client
 
@@ -122,26 +121,26 @@ def test_sections_take_lists_and_objects_and_missing_names_of_all_parts_are_name
 
 
 async def test_a_template_is_saved_replaced_previewed_sent_and_removed(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+    ctx: context.Context, account_id: str, clock: contexts.Clock
 ) -> None:
     other = await accounts.create(ctx, "Other")
     theirs = await templates.put(ctx, other.id, "welcome", subject="Theirs", text="x", html=None)
-    first = await templates.put(ctx, account.id, "welcome", subject="One", text="x", html="<p>x</p>")
-    assert first == await templates.find(ctx, account.id, "welcome")
+    first = await templates.put(ctx, account_id, "welcome", subject="One", text="x", html="<p>x</p>")
+    assert first == await templates.find(ctx, account_id, "welcome")
     clock.pass_seconds(60)
-    second = await templates.put(ctx, account.id, "welcome", subject="Hi {{b}}", text="", html="<b>{{b}} {{a}}</b>")
+    second = await templates.put(ctx, account_id, "welcome", subject="Hi {{b}}", text="", html="<b>{{b}} {{a}}</b>")
     assert (second.id, second.created_at, second.updated_at) == (first.id, first.created_at, clock.now)
     assert (second.subject, second.text, second.html) == ("Hi {{b}}", None, "<b>{{b}} {{a}}</b>")
-    assert await templates.find(ctx, account.id, "welcome") == second
+    assert await templates.find(ctx, account_id, "welcome") == second
     assert await templates.names(ctx, second) == ["b", "a"]
     values = {"a": "A&B", "b": "Ada"}
-    previewed = await templates.preview(ctx, account.id, "welcome", values)
+    previewed = await templates.preview(ctx, account_id, "welcome", values)
     assert previewed == rendering.Rendered("Hi Ada", None, "<b>Ada A&amp;B</b>")
-    await accepted_mail.allow_sending(ctx, account.id)
+    await accepted_mail.allow_sending(ctx, account_id)
     message: dict[str, Any] = {"subject": None, "text": None, "template": "welcome"}
-    assert await accepted_mail.accept(ctx, account.id, **message, variables=values)
-    await templates.remove(ctx, account.id, "welcome")
-    for attempt in (templates.find(ctx, account.id, "welcome"), templates.remove(ctx, account.id, "welcome")):
+    assert await accepted_mail.accept(ctx, account_id, **message, variables=values)
+    await templates.remove(ctx, account_id, "welcome")
+    for attempt in (templates.find(ctx, account_id, "welcome"), templates.remove(ctx, account_id, "welcome")):
         with pytest.raises(errors.NotFound):
             await attempt
     assert await templates.find(ctx, other.id, "welcome") == theirs
@@ -186,27 +185,25 @@ NO_TEMPLATES: list[tuple[str, dict[str, str | None]]] = [
 ]
 
 
-async def test_what_breaks_a_rule_is_refused_naming_the_field(
-    ctx: context.Context, account: stored_accounts.Account
-) -> None:
+async def test_what_breaks_a_rule_is_refused_naming_the_field(ctx: context.Context, account_id: str) -> None:
     for field, change in NO_TEMPLATES:
         fields: dict[str, str | None] = {"alias": "welcome", "subject": "Hello", "text": "x", "html": None, **change}
         with pytest.raises(errors.InvalidRequest, match=rf"^{field}: "):
-            await templates.put(ctx, account.id, **fields)  # type: ignore[arg-type]
-    assert await templates.summaries(ctx, account.id, "", 10) == []
+            await templates.put(ctx, account_id, **fields)  # type: ignore[arg-type]
+    assert await templates.summaries(ctx, account_id, "", 10) == []
 
 
-async def test_the_largest_template_is_taken(ctx: context.Context, account: stored_accounts.Account) -> None:
+async def test_the_largest_template_is_taken(ctx: context.Context, account_id: str) -> None:
     body = "ü" * (256 * 1024)
-    await templates.put(ctx, account.id, "a" * 64, subject="x" * 500, text=body, html=body)
-    assert (await templates.find(ctx, account.id, "a" * 64)).html == body
+    await templates.put(ctx, account_id, "a" * 64, subject="x" * 500, text=body, html=body)
+    assert (await templates.find(ctx, account_id, "a" * 64)).html == body
 
 
-async def test_the_list_comes_in_parts_by_alias(ctx: context.Context, account: stored_accounts.Account) -> None:
+async def test_the_list_comes_in_parts_by_alias(ctx: context.Context, account_id: str) -> None:
     for alias in ("c", "a_", "a-", "b"):
-        await templates.put(ctx, account.id, alias, subject=alias, text="x", html=None)
-    first = await templates.summaries(ctx, account.id, "", 2)
-    rest = await templates.summaries(ctx, account.id, first[-1].alias, 10)
+        await templates.put(ctx, account_id, alias, subject=alias, text="x", html=None)
+    first = await templates.summaries(ctx, account_id, "", 2)
+    rest = await templates.summaries(ctx, account_id, first[-1].alias, 10)
     assert [(one.alias, one.has_text, one.has_html) for one in first + rest] == [
         (alias, True, False) for alias in ("a-", "a_", "b", "c")
     ]
@@ -224,33 +221,33 @@ async def test_the_list_comes_in_parts_by_alias(ctx: context.Context, account: s
 )
 async def test_a_costly_preview_does_not_delay_others(
     ctx: context.Context,
-    account: stored_accounts.Account,
+    account_id: str,
     text: str,
     values: dict[str, Any],
     rendered: str,
     is_threaded: bool,  # noqa: FBT001
 ) -> None:
-    await templates.put(ctx, account.id, "welcome", subject="Hi", text=text, html=None)
+    await templates.put(ctx, account_id, "welcome", subject="Hi", text=text, html=None)
     threads = compat_client.CountedThreads()
     watched = dataclasses.replace(ctx, threads=threads)  # type: ignore[arg-type]
-    assert (await templates.preview(watched, account.id, "welcome", values)).text == rendered
-    assert threads.parties == ([account.id] if is_threaded else [])
+    assert (await templates.preview(watched, account_id, "welcome", values)).text == rendered
+    assert threads.parties == ([account_id] if is_threaded else [])
 
 
 @pytest.mark.parametrize("alias", ["theirs", "unknown", "", "Theirs", "a\0b", "%", "x" * 1000])
 async def test_a_template_that_is_unknown_or_of_another_account_does_not_exist(
-    ctx: context.Context, account: stored_accounts.Account, alias: str
+    ctx: context.Context, account_id: str, alias: str
 ) -> None:
     other = await accounts.create(ctx, "Other")
     await templates.put(ctx, other.id, "theirs", subject="Secret", text="x", html=None)
     for attempt in (
-        templates.find(ctx, account.id, alias),
-        templates.remove(ctx, account.id, alias),
-        templates.preview(ctx, account.id, alias, {}),
+        templates.find(ctx, account_id, alias),
+        templates.remove(ctx, account_id, alias),
+        templates.preview(ctx, account_id, alias, {}),
     ):
         with pytest.raises(errors.NotFound, match="no such template in this account"):
             await attempt
-    assert await templates.summaries(ctx, account.id, "", 10) == []
+    assert await templates.summaries(ctx, account_id, "", 10) == []
     assert (await templates.find(ctx, other.id, "theirs")).subject == "Secret"
 
 
@@ -275,14 +272,14 @@ def parsed_on_the_loop(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 async def test_a_large_template_is_saved_shown_edited_and_used_without_the_event_loop(
-    ctx: context.Context, account: stored_accounts.Account, parsed_on_the_loop: list[str]
+    ctx: context.Context, account_id: str, parsed_on_the_loop: list[str]
 ) -> None:
     layout = MANY_TAGS + "{{> content}}"
-    await templates.put(ctx, account.id, "layout", subject="Layout", text=layout, html=layout)
+    await templates.put(ctx, account_id, "layout", subject="Layout", text=layout, html=layout)
     content = templates.Content("Hello", "{{a}}", None, "layout")
-    saved = await templates.save(ctx, account.id, "hello", content)
-    await template_drafts.save(ctx, account.id, "hello", content)
-    assert await templates.names(ctx, await templates.find(ctx, account.id, "layout")) == ["a"]
-    assert (await templates.preview(ctx, account.id, "hello", {"a": "b"})).text == "b"
+    saved = await templates.save(ctx, account_id, "hello", content)
+    await template_drafts.save(ctx, account_id, "hello", content)
+    assert await templates.names(ctx, await templates.find(ctx, account_id, "layout")) == ["a"]
+    assert (await templates.preview(ctx, account_id, "hello", {"a": "b"})).text == "b"
     assert saved.uses == " layout "
     assert parsed_on_the_loop == []

@@ -28,52 +28,52 @@ async def listed(ctx: context.Context, account_id: str, *, limit: int = 100, **w
 
 
 async def test_the_log_comes_in_parts_newest_first(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+    ctx: context.Context, account_id: str, clock: contexts.Clock
 ) -> None:
-    assert await listed(ctx, account.id) == []
-    await endpoints.save(ctx, account.id, url=URL)
-    assert await listed(ctx, account.id) == []
+    assert await listed(ctx, account_id) == []
+    await endpoints.save(ctx, account_id, url=URL)
+    assert await listed(ctx, account_id) == []
     made = []
     for _ in range(5):
-        made.append((await webhook_rows.put(ctx, account.id)).id)
+        made.append((await webhook_rows.put(ctx, account_id)).id)
         clock.pass_seconds(1)
     newest_first = made[::-1]
-    assert await listed(ctx, account.id) == newest_first
-    first = await delivery_log.part(ctx, account.id, limit=3)
+    assert await listed(ctx, account_id) == newest_first
+    first = await delivery_log.part(ctx, account_id, limit=3)
     assert ([entry.delivery.id for entry in first.rows], first.next_cursor) == (newest_first[:3], newest_first[2])
-    second = await delivery_log.part(ctx, account.id, before=first.next_cursor, limit=3)
+    second = await delivery_log.part(ctx, account_id, before=first.next_cursor, limit=3)
     assert ([entry.delivery.id for entry in second.rows], second.next_cursor) == (newest_first[3:], None)
-    assert await listed(ctx, account.id, before=newest_first[4]) == []
+    assert await listed(ctx, account_id, before=newest_first[4]) == []
     for before in UNKNOWN_IDS[1:]:
         with pytest.raises(errors.InvalidRequest, match=r"^before: "):
-            await listed(ctx, account.id, before=before)
+            await listed(ctx, account_id, before=before)
 
 
 async def test_deliveries_about_one_message_are_found_by_it(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+    ctx: context.Context, account_id: str, clock: contexts.Clock
 ) -> None:
-    await endpoints.save(ctx, account.id, url=URL)
-    first = await webhook_rows.put(ctx, account.id)
-    await webhook_rows.put(ctx, account.id, message_id="em_" + "2" * 28)
+    await endpoints.save(ctx, account_id, url=URL)
+    first = await webhook_rows.put(ctx, account_id)
+    await webhook_rows.put(ctx, account_id, message_id="em_" + "2" * 28)
     clock.pass_seconds(1)
-    second = await webhook_rows.put(ctx, account.id)
-    assert await listed(ctx, account.id, message_id=MESSAGE_ID) == [second.id, first.id]
-    assert await listed(ctx, account.id, message_id=MESSAGE_ID, limit=1) == [second.id]
-    assert await listed(ctx, account.id, message_id=MESSAGE_ID, before=second.id) == [first.id]
+    second = await webhook_rows.put(ctx, account_id)
+    assert await listed(ctx, account_id, message_id=MESSAGE_ID) == [second.id, first.id]
+    assert await listed(ctx, account_id, message_id=MESSAGE_ID, limit=1) == [second.id]
+    assert await listed(ctx, account_id, message_id=MESSAGE_ID, before=second.id) == [first.id]
     for nothing in ("em_" + "0" * 28, "em_\0", "", "x" * 5000, first.id):
-        assert await listed(ctx, account.id, message_id=nothing) == []
+        assert await listed(ctx, account_id, message_id=nothing) == []
     other = await accounts.create(ctx, "Other")
     await endpoints.save(ctx, other.id, url=URL)
     assert await listed(ctx, other.id) == await listed(ctx, other.id, message_id=MESSAGE_ID) == []
 
 
-async def test_an_entry_has_its_attempts_in_their_order(ctx: context.Context, account: stored_accounts.Account) -> None:
-    await endpoints.save(ctx, account.id, url=URL)
-    delivery = await webhook_rows.put(ctx, account.id, attempt_count=2, state=State.WAITING)
-    other = await webhook_rows.put(ctx, account.id)
+async def test_an_entry_has_its_attempts_in_their_order(ctx: context.Context, account_id: str) -> None:
+    await endpoints.save(ctx, account_id, url=URL)
+    delivery = await webhook_rows.put(ctx, account_id, attempt_count=2, state=State.WAITING)
+    other = await webhook_rows.put(ctx, account_id)
     second = await webhook_rows.put_attempt(ctx, delivery, 2, status_code=None, error="timeout: nothing came")
     first = await webhook_rows.put_attempt(ctx, delivery, 1, status_code=503)
-    entries = {entry.delivery.id: entry for entry in await delivery_log.page(ctx, account.id, limit=10)}
+    entries = {entry.delivery.id: entry for entry in await delivery_log.page(ctx, account_id, limit=10)}
     assert entries[delivery.id].attempts == [first, second]
     assert entries[other.id].attempts == []
     assert entries[delivery.id].delivery == delivery
@@ -83,47 +83,47 @@ async def test_an_entry_has_its_attempts_in_their_order(ctx: context.Context, ac
     "state, status", [("ready", "pending"), ("waiting", "pending"), ("succeeded", "succeeded"), ("failed", "failed")]
 )
 async def test_who_waits_for_an_attempt_is_pending(
-    ctx: context.Context, account: stored_accounts.Account, state: str, status: str
+    ctx: context.Context, account_id: str, state: str, status: str
 ) -> None:
-    await endpoints.save(ctx, account.id, url=URL)
+    await endpoints.save(ctx, account_id, url=URL)
     ended_at = ctx.clock() if status != "pending" else None
-    await webhook_rows.put(ctx, account.id, state=state, ended_at=ended_at)
-    (entry,) = await delivery_log.page(ctx, account.id, limit=10)
+    await webhook_rows.put(ctx, account_id, state=state, ended_at=ended_at)
+    (entry,) = await delivery_log.page(ctx, account_id, limit=10)
     assert entry.status == status
     assert (entry.next_attempt_at is None) == (status != "pending")
 
 
 async def test_the_next_attempt_is_shown_unless_one_is_under_way_or_the_endpoint_disabled(
-    ctx: context.Context, account: stored_accounts.Account
+    ctx: context.Context, account_id: str
 ) -> None:
-    await endpoints.save(ctx, account.id, url=URL)
+    await endpoints.save(ctx, account_id, url=URL)
     now = ctx.clock()
     later = now + 300 * contexts.SECOND
     rows: dict[str, webhooks.Delivery] = {
-        "new": await webhook_rows.put(ctx, account.id),
-        "waits": await webhook_rows.put(ctx, account.id, state=State.WAITING, due_at=later),
-        "under way": await webhook_rows.put(ctx, account.id, state=State.WAITING, due_at=later, worker="w"),
-        "was let go of": await webhook_rows.put(ctx, account.id, due_at=later),
+        "new": await webhook_rows.put(ctx, account_id),
+        "waits": await webhook_rows.put(ctx, account_id, state=State.WAITING, due_at=later),
+        "under way": await webhook_rows.put(ctx, account_id, state=State.WAITING, due_at=later, worker="w"),
+        "was let go of": await webhook_rows.put(ctx, account_id, due_at=later),
     }
 
     async def due() -> dict[str, int | None]:
-        found = {e.delivery.id: e.next_attempt_at for e in await delivery_log.page(ctx, account.id, limit=10)}
+        found = {e.delivery.id: e.next_attempt_at for e in await delivery_log.page(ctx, account_id, limit=10)}
         return {name: found[row.id] for name, row in rows.items()}
 
     assert await due() == {"new": now, "waits": later, "under way": None, "was let go of": now}
-    await endpoints.save(ctx, account.id, url=URL, enabled=False)
+    await endpoints.save(ctx, account_id, url=URL, enabled=False)
     assert set((await due()).values()) == {None}
 
 
 @pytest.mark.parametrize("state", State)
 async def test_a_replay_is_a_new_delivery_of_the_same_event_and_bytes(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock, state: webhooks.State
+    ctx: context.Context, account_id: str, clock: contexts.Clock, state: webhooks.State
 ) -> None:
-    await endpoints.save(ctx, account.id, url=URL)
-    old = await webhook_rows.put(ctx, account.id, state=state, attempt_count=3, url=URL + "/old")
+    await endpoints.save(ctx, account_id, url=URL)
+    old = await webhook_rows.put(ctx, account_id, state=state, attempt_count=3, url=URL + "/old")
     ctx.webhook_wakeup.clear()
     clock.pass_seconds(60)
-    entry = await delivery_log.replay(ctx, account.id, old.id)
+    entry = await delivery_log.replay(ctx, account_id, old.id)
     again = entry.delivery
     assert (again.event_id, again.event_type, again.body) == (old.event_id, old.event_type, old.body)
     assert (again.message_id, again.recipient_id) == (old.message_id, old.recipient_id)
@@ -131,52 +131,50 @@ async def test_a_replay_is_a_new_delivery_of_the_same_event_and_bytes(
     assert again.id > old.id
     assert (again.url, again.due_at, again.created_at) == (URL, ctx.clock(), ctx.clock())
     assert ctx.webhook_wakeup.is_set()
-    assert (await delivery_log.page(ctx, account.id, limit=1)) == [
+    assert (await delivery_log.page(ctx, account_id, limit=1)) == [
         delivery_log.Entry(again, [], next_attempt_at=ctx.clock())
     ]
     assert entry.status == "pending"
 
 
-async def test_entries_are_found_by_their_status(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
-) -> None:
-    await endpoints.save(ctx, account.id, url=URL)
+async def test_entries_are_found_by_their_status(ctx: context.Context, account_id: str, clock: contexts.Clock) -> None:
+    await endpoints.save(ctx, account_id, url=URL)
     made: dict[str, list[str]] = {"pending": [], "succeeded": [], "failed": []}
     for _ in range(2):
         for status, state in (("succeeded", State.SUCCEEDED), ("failed", State.FAILED)):
-            made[status].append((await webhook_rows.put_ended(ctx, account.id, state)).id)
+            made[status].append((await webhook_rows.put_ended(ctx, account_id, state)).id)
             clock.pass_seconds(1)
         for state in (State.READY, State.WAITING):
-            made["pending"].append((await webhook_rows.put(ctx, account.id, state=state)).id)
+            made["pending"].append((await webhook_rows.put(ctx, account_id, state=state)).id)
             clock.pass_seconds(1)
     for status, ids in made.items():
         newest_first = ids[::-1]
-        assert await listed(ctx, account.id, status=status) == newest_first
-        assert await listed(ctx, account.id, status=status, limit=1) == newest_first[:1]
-        assert await listed(ctx, account.id, status=status, before=newest_first[0]) == newest_first[1:]
-        assert await listed(ctx, account.id, status=status, message_id=MESSAGE_ID) == newest_first
-        assert await listed(ctx, account.id, status=status, message_id="em_" + "2" * 28) == []
+        assert await listed(ctx, account_id, status=status) == newest_first
+        assert await listed(ctx, account_id, status=status, limit=1) == newest_first[:1]
+        assert await listed(ctx, account_id, status=status, before=newest_first[0]) == newest_first[1:]
+        assert await listed(ctx, account_id, status=status, message_id=MESSAGE_ID) == newest_first
+        assert await listed(ctx, account_id, status=status, message_id="em_" + "2" * 28) == []
     other = await accounts.create(ctx, "Other")
     await endpoints.save(ctx, other.id, url=URL)
     for status in made:
         assert await listed(ctx, other.id, status=status) == []
     clock.pass_seconds(7 * DAY)
-    assert await listed(ctx, account.id, status="failed") == await listed(ctx, account.id, status="succeeded") == []
-    assert await listed(ctx, account.id, status="pending") == made["pending"][::-1]
+    assert await listed(ctx, account_id, status="failed") == await listed(ctx, account_id, status="succeeded") == []
+    assert await listed(ctx, account_id, status="pending") == made["pending"][::-1]
 
 
 async def test_a_status_without_an_index_is_looked_for_only_so_far_at_once(
-    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock, monkeypatch: pytest.MonkeyPatch
+    ctx: context.Context, account_id: str, clock: contexts.Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery_log, "MAX_SCANNED_ROWS", 3)
-    await endpoints.save(ctx, account.id, url=URL)
-    waiting = await webhook_rows.put(ctx, account.id)
+    await endpoints.save(ctx, account_id, url=URL)
+    waiting = await webhook_rows.put(ctx, account_id)
     for _ in range(6):
         clock.pass_seconds(1)
-        await webhook_rows.put_ended(ctx, account.id)
+        await webhook_rows.put_ended(ctx, account_id)
     place, parts = None, []
     for _ in range(3):
-        found = await delivery_log.part(ctx, account.id, status="pending", before=place, limit=2)
+        found = await delivery_log.part(ctx, account_id, status="pending", before=place, limit=2)
         parts.append([entry.delivery.id for entry in found.rows])
         place = found.next_cursor
     assert (parts, place) == ([[], [], [waiting.id]], None)
@@ -211,10 +209,10 @@ async def test_one_entry_is_found_and_replayed_by_its_id_in_its_own_account_whil
 
 
 @pytest.fixture
-async def shop(ctx: context.Context, account: stored_accounts.Account) -> str:
+async def shop(ctx: context.Context, account_id: str) -> str:
     """An account with an endpoint."""
-    await endpoints.save(ctx, account.id, url=URL)
-    return account.id
+    await endpoints.save(ctx, account_id, url=URL)
+    return account_id
 
 
 async def fail(ctx: context.Context, account_id: str, **changes: Any) -> webhooks.Delivery:
@@ -311,15 +309,15 @@ async def test_a_call_works_in_batches_walks_only_so_far_and_says_where_the_next
     assert (walked.count, walked.next_after) == (0, made[3].created_at)
 
 
-async def test_an_endpoint_has_to_be_there_and_enabled(ctx: context.Context, account: stored_accounts.Account) -> None:
+async def test_an_endpoint_has_to_be_there_and_enabled(ctx: context.Context, account_id: str) -> None:
     with pytest.raises(errors.NotFound, match="this account has no webhook"):
-        await replay_all(ctx, account.id)
-    await endpoints.save(ctx, account.id, url=URL)
-    await fail(ctx, account.id)
-    await endpoints.save(ctx, account.id, url=URL, enabled=False)
+        await replay_all(ctx, account_id)
+    await endpoints.save(ctx, account_id, url=URL)
+    await fail(ctx, account_id)
+    await endpoints.save(ctx, account_id, url=URL, enabled=False)
     with pytest.raises(errors.Conflict, match="the webhook is disabled"):
-        await replay_all(ctx, account.id)
-    assert await pending(ctx, account.id) == []
+        await replay_all(ctx, account_id)
+    assert await pending(ctx, account_id) == []
 
 
 async def test_an_account_replays_only_its_own(ctx: context.Context, shop: str, clock: contexts.Clock) -> None:

@@ -42,12 +42,12 @@ async def subscribed_events(ctx: context.Context, account_id: str) -> set[str]:
 
 
 async def test_an_accepted_message_is_told_for_each_recipient_with_its_tags(
-    ctx: context.Context, account: accounts.Account
+    ctx: context.Context, account_id: str
 ) -> None:
-    webhook = await webhook_endpoints.subscribe(ctx, account.id, "email.accepted")
-    await accepted_mail.allow_sending(ctx, account.id)
+    webhook = await webhook_endpoints.subscribe(ctx, account_id, "email.accepted")
+    await accepted_mail.allow_sending(ctx, account_id)
     message_id = await accepted_mail.accept(
-        ctx, account.id, to=("Ada@example.net", "bob@example.net"), tags=("orders", "eu")
+        ctx, account_id, to=("Ada@example.net", "bob@example.net"), tags=("orders", "eu")
     )
     told = await written(ctx, webhook)
     assert [(kind, data["to"]) for kind, data in told] == [
@@ -60,9 +60,9 @@ async def test_an_accepted_message_is_told_for_each_recipient_with_its_tags(
         assert data.keys() == {"email_id", "recipient_id", "to", "from", "subject", "tags", "header_from"}
 
 
-async def test_what_nobody_names_is_written_for_nobody(ctx: context.Context, account: accounts.Account) -> None:
-    webhook = await webhook_endpoints.subscribe(ctx, account.id)
-    message_id, claimed = await claimed_mail.accepted(ctx, account.id, "ada@example.net", "bob@example.net")
+async def test_what_nobody_names_is_written_for_nobody(ctx: context.Context, account_id: str) -> None:
+    webhook = await webhook_endpoints.subscribe(ctx, account_id)
+    message_id, claimed = await claimed_mail.accepted(ctx, account_id, "ada@example.net", "bob@example.net")
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed[0], RETRY)])
     bounced = claimed_mail.outcome(ctx, claimed[1], BOUNCED, recipient_count=2, code=550, suppress=True)
     await ctx.outcome_commits.submit([bounced])
@@ -71,16 +71,16 @@ async def test_what_nobody_names_is_written_for_nobody(ctx: context.Context, acc
     assert await types(ctx, webhook) == ["email.bounced"]
 
 
-async def test_the_account_notes_what_its_endpoints_name(ctx: context.Context, account: accounts.Account) -> None:
-    first = await webhook_endpoints.subscribe(ctx, account.id, "email.failed", "credits.low", enabled=False)
-    assert await subscribed_events(ctx, account.id) == {"email.failed", "credits.low"}
-    second = await webhook_endpoints.subscribe_another(ctx, account.id, events="email.accepted")
-    assert await subscribed_events(ctx, account.id) == {"email.failed", "credits.low", "email.accepted"}
-    await webhook_endpoints.subscribe(ctx, account.id, "email.failed")
+async def test_the_account_notes_what_its_endpoints_name(ctx: context.Context, account_id: str) -> None:
+    first = await webhook_endpoints.subscribe(ctx, account_id, "email.failed", "credits.low", enabled=False)
+    assert await subscribed_events(ctx, account_id) == {"email.failed", "credits.low"}
+    second = await webhook_endpoints.subscribe_another(ctx, account_id, events="email.accepted")
+    assert await subscribed_events(ctx, account_id) == {"email.failed", "credits.low", "email.accepted"}
+    await webhook_endpoints.subscribe(ctx, account_id, "email.failed")
     await webhook_endpoints.unsubscribe(ctx, second)
-    assert await subscribed_events(ctx, account.id) == {"email.failed"}
+    assert await subscribed_events(ctx, account_id) == {"email.failed"}
     await webhook_endpoints.unsubscribe(ctx, first)
-    assert await subscribed_events(ctx, account.id) == set()
+    assert await subscribed_events(ctx, account_id) == set()
 
 
 async def defer(ctx: context.Context, clock: Clock, *, after: float) -> None:
@@ -96,11 +96,11 @@ async def defer(ctx: context.Context, clock: Clock, *, after: float) -> None:
 
 
 async def test_a_deferral_is_told_with_its_cause_and_at_most_once_an_hour(
-    ctx: context.Context, account: accounts.Account, clock: Clock
+    ctx: context.Context, account_id: str, clock: Clock
 ) -> None:
-    webhook = await webhook_endpoints.subscribe(ctx, account.id, "email.deferred", "email.delivered")
-    await accepted_mail.allow_sending(ctx, account.id)
-    await accepted_mail.accept(ctx, account.id, to=("ada@example.net", "bob@example.net"))
+    webhook = await webhook_endpoints.subscribe(ctx, account_id, "email.deferred", "email.delivered")
+    await accepted_mail.allow_sending(ctx, account_id)
+    await accepted_mail.accept(ctx, account_id, to=("ada@example.net", "bob@example.net"))
     await defer(ctx, clock, after=0)
     (ada, bob) = await written(ctx, webhook)
     assert (ada[1]["to"], bob[1]["to"]) == ("ada@example.net", "bob@example.net")
@@ -132,25 +132,25 @@ async def test_a_deferral_is_told_with_its_cause_and_at_most_once_an_hour(
 
 
 async def test_a_replayed_deferral_does_not_hide_the_next_one(
-    ctx: context.Context, account: accounts.Account, clock: Clock
+    ctx: context.Context, account_id: str, clock: Clock
 ) -> None:
-    webhook = await webhook_endpoints.subscribe(ctx, account.id, "email.deferred")
-    await accepted_mail.allow_sending(ctx, account.id)
-    await accepted_mail.accept(ctx, account.id)
+    webhook = await webhook_endpoints.subscribe(ctx, account_id, "email.deferred")
+    await accepted_mail.allow_sending(ctx, account_id)
+    await accepted_mail.accept(ctx, account_id)
     await defer(ctx, clock, after=0)
     clock.pass_seconds(3000)
     (first,) = await webhook_endpoints.deliveries_for(ctx, webhook)
-    await delivery_log.replay(ctx, account.id, first.id)
+    await delivery_log.replay(ctx, account_id, first.id)
     await defer(ctx, clock, after=600)
     assert await types(ctx, webhook) == ["email.deferred"] * 3
 
 
 async def test_an_address_is_suppressed_once_and_told_with_its_bounce(
-    ctx: context.Context, account: accounts.Account, clock: Clock
+    ctx: context.Context, account_id: str, clock: Clock
 ) -> None:
-    webhook = await webhook_endpoints.subscribe(ctx, account.id, "email.suppressed", "email.bounced", version=2)
-    _, first = await claimed_mail.accepted(ctx, account.id, "ada@example.net")
-    _, second = await claimed_mail.another(ctx, account.id, "ada@example.net")
+    webhook = await webhook_endpoints.subscribe(ctx, account_id, "email.suppressed", "email.bounced", version=2)
+    _, first = await claimed_mail.accepted(ctx, account_id, "ada@example.net")
+    _, second = await claimed_mail.another(ctx, account_id, "ada@example.net")
     for one in (*first, *second):
         bounced = claimed_mail.outcome(ctx, one, BOUNCED, code=550, response="5.1.1 unknown", suppress=True)
         await ctx.outcome_commits.submit([bounced])
@@ -172,10 +172,10 @@ async def test_an_address_is_suppressed_once_and_told_with_its_bounce(
     ],
 )
 async def test_what_is_canceled_or_expires_is_told_by_name_only(
-    ctx: context.Context, account: accounts.Account, status: statuses.RecipientStatus, kind: str, cause: str | None
+    ctx: context.Context, account_id: str, status: statuses.RecipientStatus, kind: str, cause: str | None
 ) -> None:
-    webhook = await webhook_endpoints.subscribe(ctx, account.id, "email.failed", kind)
-    _, (claimed,) = await claimed_mail.accepted(ctx, account.id, "ada@example.net")
+    webhook = await webhook_endpoints.subscribe(ctx, account_id, "email.failed", kind)
+    _, (claimed,) = await claimed_mail.accepted(ctx, account_id, "ada@example.net")
     outcome = claimed_mail.outcome(ctx, claimed, FAILED, code=None, response="over", tried=False)
     await ctx.outcome_commits.submit([msgspec.structs.replace(outcome, ended_as=status)])
     ((told, data),) = await written(ctx, webhook)
@@ -183,11 +183,9 @@ async def test_what_is_canceled_or_expires_is_told_by_name_only(
     assert data.get("cause") == cause
 
 
-async def test_an_asynchronous_bounce_is_told_and_so_is_the_suppression(
-    ctx: context.Context, account: accounts.Account
-) -> None:
-    webhook = await webhook_endpoints.subscribe(ctx, account.id, "email.bounced_later", "email.suppressed")
-    message_id, _ = await claimed_mail.accepted(ctx, account.id, "ada@example.net")
+async def test_an_asynchronous_bounce_is_told_and_so_is_the_suppression(ctx: context.Context, account_id: str) -> None:
+    webhook = await webhook_endpoints.subscribe(ctx, account_id, "email.bounced_later", "email.suppressed")
+    message_id, _ = await claimed_mail.accepted(ctx, account_id, "ada@example.net")
     await reports.settle(ctx)
     content = reports.report(
         reports.group("ada@example.net", status="5.2.2", words="mailbox full"), reports.group("ada@example.net")
@@ -204,11 +202,9 @@ async def test_an_asynchronous_bounce_is_told_and_so_is_the_suppression(
     assert told[2][1]["source"] == "late_bounce"
 
 
-async def test_a_complaint_is_told_once_and_so_is_the_suppression(
-    ctx: context.Context, account: accounts.Account
-) -> None:
-    webhook = await webhook_endpoints.subscribe(ctx, account.id, "email.complained", "email.suppressed")
-    message_id, _ = await claimed_mail.accepted(ctx, account.id, "ada@example.net")
+async def test_a_complaint_is_told_once_and_so_is_the_suppression(ctx: context.Context, account_id: str) -> None:
+    webhook = await webhook_endpoints.subscribe(ctx, account_id, "email.complained", "email.suppressed")
+    message_id, _ = await claimed_mail.accepted(ctx, account_id, "ada@example.net")
     await reports.settle(ctx)
     content = samples.report(samples.FULL, await reports.path(ctx, message_id))
     report = arf.read(content)
@@ -221,10 +217,10 @@ async def test_a_complaint_is_told_once_and_so_is_the_suppression(
     ]
 
 
-async def test_version_2_adds_what_version_1_leaves_out(ctx: context.Context, account: accounts.Account) -> None:
-    first = await webhook_endpoints.subscribe(ctx, account.id)
-    second = await webhook_endpoints.subscribe_another(ctx, account.id, version=2)
-    _, (claimed,) = await claimed_mail.accepted(ctx, account.id, "ada@example.net", tags=("orders",), metadata=METADATA)
+async def test_version_2_adds_what_version_1_leaves_out(ctx: context.Context, account_id: str) -> None:
+    first = await webhook_endpoints.subscribe(ctx, account_id)
+    second = await webhook_endpoints.subscribe_another(ctx, account_id, version=2)
+    _, (claimed,) = await claimed_mail.accepted(ctx, account_id, "ada@example.net", tags=("orders",), metadata=METADATA)
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, BOUNCED, code=550, response="5.1.1 unknown")])
     ((_, old),), ((_, new),) = await written(ctx, first), await written(ctx, second)
     assert {name: value for name, value in new.items() if name not in old} == {
@@ -239,7 +235,7 @@ async def test_version_2_adds_what_version_1_leaves_out(ctx: context.Context, ac
     assert {name: new[name] for name in old} == old
     assert old.keys() == {"email_id", "recipient_id", "to", "from", "subject", "smtp_code", "smtp_response"}
     # What is not attempted because its address is suppressed says so.
-    _, (claimed,) = await claimed_mail.another(ctx, account.id, "bob@example.net")
+    _, (claimed,) = await claimed_mail.another(ctx, account_id, "bob@example.net")
     listed = claimed_mail.outcome(ctx, claimed, BOUNCED, code=None, response="not attempted", tried=False)
     await ctx.outcome_commits.submit([listed])
     ((kind, data),) = [event for event in await written(ctx, second) if event[1]["to"] == "bob@example.net"]
@@ -247,12 +243,12 @@ async def test_version_2_adds_what_version_1_leaves_out(ctx: context.Context, ac
 
 
 async def test_events_of_test_messages_say_so_and_go_to_endpoints_of_test_mode(
-    ctx: context.Context, account: accounts.Account
+    ctx: context.Context, account_id: str
 ) -> None:
     kinds = ("email.accepted", "email.delivered", "email.suppressed")
-    live = await webhook_endpoints.subscribe(ctx, account.id, *kinds)
-    test = await webhook_endpoints.subscribe_another(ctx, account.id, mode="test", events=" ".join(kinds))
-    _, (claimed,) = await claimed_mail.accepted(ctx, account.id, "ada@example.net", is_test=True)
+    live = await webhook_endpoints.subscribe(ctx, account_id, *kinds)
+    test = await webhook_endpoints.subscribe_another(ctx, account_id, mode="test", events=" ".join(kinds))
+    _, (claimed,) = await claimed_mail.accepted(ctx, account_id, "ada@example.net", is_test=True)
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, DELIVERED)])
     assert await written(ctx, live) == []
     assert [(kind, data["test"]) for kind, data in await written(ctx, test)] == [

@@ -12,7 +12,6 @@ from postroad.services.operations.notices import sender
 from postroad.services.people import users
 from postroad.services.webhooks import endpoint_settings, endpoints
 from postroad.storage.mail import webhooks
-from postroad.storage.people import accounts
 from tests import accepted_mail, contexts, webhook_rows
 from tests.contexts import PASSWORD, Clock
 from tests.services import claimed_mail
@@ -60,9 +59,9 @@ def test_only_a_change_is_news(failing_since: int | None, succeeded: object, is_
 
 
 async def test_an_endpoint_fails_from_its_first_failure_to_its_next_success(
-    ctx: context.Context, account: accounts.Account, clock: Clock
+    ctx: context.Context, account_id: str, clock: Clock
 ) -> None:
-    webhook = await create(ctx, account.id)
+    webhook = await create(ctx, account_id)
     failing = await note(ctx, webhook, succeeded=False)
     assert failing == msgspec.structs.replace(webhook, failing_since=clock.now)
     clock.pass_seconds(3600)
@@ -71,46 +70,46 @@ async def test_an_endpoint_fails_from_its_first_failure_to_its_next_success(
 
 
 async def test_three_days_without_a_success_disable_an_endpoint_and_its_owners_are_told(
-    ctx: context.Context, account: accounts.Account, clock: Clock
+    ctx: context.Context, account_id: str, clock: Clock
 ) -> None:
-    await accepted_mail.allow_sending(ctx, account.id)
-    await users.create(ctx, account.id, email="jo@example.net", password=PASSWORD, role=callers.Role.OWNER)
-    await users.create(ctx, account.id, email="bo@example.net", password=PASSWORD, role=callers.Role.DEVELOPER)
-    other, webhook = await create(ctx, account.id), await create(ctx, account.id)
+    await accepted_mail.allow_sending(ctx, account_id)
+    await users.create(ctx, account_id, email="jo@example.net", password=PASSWORD, role=callers.Role.OWNER)
+    await users.create(ctx, account_id, email="bo@example.net", password=PASSWORD, role=callers.Role.DEVELOPER)
+    other, webhook = await create(ctx, account_id), await create(ctx, account_id)
     failing = await note(ctx, webhook, succeeded=False)
     clock.pass_seconds(3 * 24 * 3600 - 1)
     assert await note(ctx, failing, succeeded=False) == failing
     clock.pass_seconds(1)
     disabled = await note(ctx, failing, succeeded=False)
     assert (disabled.enabled, disabled.disabled_reason) == (0, "Every attempt has failed for 3 days.")
-    assert await endpoints.get(ctx, account.id, other.id) == other
-    (entry, *_) = await audit_log.page(ctx, account.id, before=None, limit=1)
+    assert await endpoints.get(ctx, account_id, other.id) == other
+    (entry, *_) = await audit_log.page(ctx, account_id, before=None, limit=1)
     assert audit_log.text(entry) == "disabled the webhook at 127.0.0.2 (every attempt has failed for 3 days)"
     await sender.send_due(ctx, log=LOG)
     (notice,) = await claimed_mail.claim_all(ctx, claimed_mail.WORKER)
     assert notice.email_key == "jo@example.net"
     # Enabling it clears that.
-    enabled = await endpoints.change(ctx, account.id, webhook.id, endpoint_settings.Changes(enabled=True))
+    enabled = await endpoints.change(ctx, account_id, webhook.id, endpoint_settings.Changes(enabled=True))
     assert (enabled.enabled, enabled.disabled_reason, enabled.failing_since) == (1, "", None)
 
 
 async def test_a_success_in_the_log_keeps_an_endpoint_enabled(
-    ctx: context.Context, account: accounts.Account, clock: Clock
+    ctx: context.Context, account_id: str, clock: Clock
 ) -> None:
-    webhook = await create(ctx, account.id)
+    webhook = await create(ctx, account_id)
     failing = await note(ctx, webhook, succeeded=False)
     clock.pass_seconds(3600)
-    await webhook_rows.put_ended(ctx, account.id)
+    await webhook_rows.put_ended(ctx, account_id)
     clock.pass_seconds(3 * 24 * 3600)
     assert await note(ctx, failing, succeeded=False) == msgspec.structs.replace(failing, failing_since=clock.now)
 
 
-async def test_what_was_changed_meanwhile_stays(ctx: context.Context, account: accounts.Account) -> None:
-    webhook = await create(ctx, account.id)
-    moved = await endpoints.change(ctx, account.id, webhook.id, endpoint_settings.Changes(url=webhook_rows.URL + "2"))
+async def test_what_was_changed_meanwhile_stays(ctx: context.Context, account_id: str) -> None:
+    webhook = await create(ctx, account_id)
+    moved = await endpoints.change(ctx, account_id, webhook.id, endpoint_settings.Changes(url=webhook_rows.URL + "2"))
     assert await note(ctx, webhook, succeeded=False) == moved
-    disabled = await endpoints.change(ctx, account.id, webhook.id, endpoint_settings.Changes(enabled=False))
+    disabled = await endpoints.change(ctx, account_id, webhook.id, endpoint_settings.Changes(enabled=False))
     assert await note(ctx, moved, succeeded=False) == disabled
-    await endpoints.remove(ctx, account.id, webhook.id)
+    await endpoints.remove(ctx, account_id, webhook.id)
     await endpoints.note_attempts(ctx, webhook, succeeded=False, at=1, log=LOG)
-    assert await endpoints.of_account(ctx, account.id) == []
+    assert await endpoints.of_account(ctx, account_id) == []

@@ -49,17 +49,17 @@ def all_of(
 
 @pytest.mark.parametrize("verdict", KINDS)
 async def test_a_final_result_writes_its_event(
-    ctx: context.Context, account: stored_accounts.Account, clock: Clock, verdict: disposition.Verdict
+    ctx: context.Context, account_id: str, clock: Clock, verdict: disposition.Verdict
 ) -> None:
-    webhook = await webhook_endpoints.subscribe(ctx, account.id)
-    message_id, (claimed,) = await claimed_mail.accepted(ctx, account.id, "Ada@Example.net", subject="Hello")
+    webhook = await webhook_endpoints.subscribe(ctx, account_id)
+    message_id, (claimed,) = await claimed_mail.accepted(ctx, account_id, "Ada@Example.net", subject="Hello")
     clock.pass_seconds(3.4567)
     written = await ctx.outcome_commits.submit(
         [claimed_mail.outcome(ctx, claimed, verdict, code=299, response="word for word")]
     )
     assert written.events == 1
     (delivery,) = await webhook_endpoints.deliveries_for(ctx, webhook)
-    (_, (recipient,)) = await messages.find(ctx, account.id, message_id)
+    (_, (recipient,)) = await messages.find(ctx, account_id, message_id)
     event = json.loads(delivery.body)
     sender = event["data"].pop("from")
     assert event == {
@@ -98,10 +98,10 @@ async def test_a_final_result_writes_its_event(
 
 
 async def test_a_deferral_writes_nothing_until_the_last_attempt(
-    ctx: context.Context, account: stored_accounts.Account, clock: Clock
+    ctx: context.Context, account_id: str, clock: Clock
 ) -> None:
-    webhook = await webhook_endpoints.subscribe(ctx, account.id)
-    _, (claimed,) = await claimed_mail.accepted(ctx, account.id, "ada@example.net")
+    webhook = await webhook_endpoints.subscribe(ctx, account_id)
+    _, (claimed,) = await claimed_mail.accepted(ctx, account_id, "ada@example.net")
     for _ in range(3):
         assert await events_of(ctx, [claimed_mail.outcome(ctx, claimed, RETRY, code=451, response="later")]) == 0
         clock.pass_seconds(10)
@@ -114,10 +114,10 @@ async def test_a_deferral_writes_nothing_until_the_last_attempt(
 
 
 async def test_results_that_are_recorded_twice_or_come_too_late_write_one_event(
-    ctx: context.Context, account: stored_accounts.Account
+    ctx: context.Context, account_id: str
 ) -> None:
-    webhook = await webhook_endpoints.subscribe(ctx, account.id)
-    _, claimed = await claimed_mail.accepted(ctx, account.id, "ada@example.net", "bob@example.net")
+    webhook = await webhook_endpoints.subscribe(ctx, account_id)
+    _, claimed = await claimed_mail.accepted(ctx, account_id, "ada@example.net", "bob@example.net")
     ended = all_of(ctx, claimed)
     await asyncio.gather(ctx.outcome_commits.submit(ended), ctx.outcome_commits.submit(ended))
     assert await events_of(ctx, ended) == 0
@@ -127,11 +127,9 @@ async def test_results_that_are_recorded_twice_or_come_too_late_write_one_event(
     assert [event["type"] for event in reported] == ["email.delivered"] * 2
 
 
-async def test_a_bounce_that_comes_after_the_delivery_writes_nothing(
-    ctx: context.Context, account: stored_accounts.Account
-) -> None:
-    webhook = await webhook_endpoints.subscribe(ctx, account.id)
-    message_id, (claimed,) = await claimed_mail.accepted(ctx, account.id, "ada@example.net")
+async def test_a_bounce_that_comes_after_the_delivery_writes_nothing(ctx: context.Context, account_id: str) -> None:
+    webhook = await webhook_endpoints.subscribe(ctx, account_id)
+    message_id, (claimed,) = await claimed_mail.accepted(ctx, account_id, "ada@example.net")
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, DELIVERED)])
     before = await webhook_endpoints.deliveries_for(ctx, webhook)
     received = await async_bounces.receive(
@@ -142,12 +140,10 @@ async def test_a_bounce_that_comes_after_the_delivery_writes_nothing(
     assert await webhook_endpoints.deliveries_for(ctx, webhook) == before
 
 
-async def test_every_recipient_of_a_message_has_an_event_of_its_own(
-    ctx: context.Context, account: stored_accounts.Account
-) -> None:
-    webhook = await webhook_endpoints.subscribe(ctx, account.id)
+async def test_every_recipient_of_a_message_has_an_event_of_its_own(ctx: context.Context, account_id: str) -> None:
+    webhook = await webhook_endpoints.subscribe(ctx, account_id)
     to = ["a@example.net", "b@example.net", "c@example.org"]
-    message_id, claimed = await claimed_mail.accepted(ctx, account.id, *to)
+    message_id, claimed = await claimed_mail.accepted(ctx, account_id, *to)
     by_address = {claim.email: claim for claim in claimed}
     ended = [
         claimed_mail.outcome(ctx, by_address[email], verdict, recipient_count=3)
@@ -155,7 +151,7 @@ async def test_every_recipient_of_a_message_has_an_event_of_its_own(
     ]
     assert await events_of(ctx, ended) == 3
     reported = await webhook_endpoints.written_events(ctx, webhook)
-    _, reached = await messages.find(ctx, account.id, message_id)
+    _, reached = await messages.find(ctx, account_id, message_id)
     assert {event["data"]["email_id"] for event in reported} == {message_id}
     assert len({event["id"] for event in reported}) == 3
     assert {event["data"]["to"]: (event["data"]["recipient_id"], event["type"]) for event in reported} == {
@@ -164,11 +160,9 @@ async def test_every_recipient_of_a_message_has_an_event_of_its_own(
 
 
 @pytest.mark.parametrize("subscribed", KINDS.values())
-async def test_only_what_is_subscribed_to_is_written(
-    ctx: context.Context, account: stored_accounts.Account, subscribed: str
-) -> None:
-    webhook = await webhook_endpoints.subscribe(ctx, account.id, subscribed)
-    _, claimed = await claimed_mail.accepted(ctx, account.id, "a@example.net", "b@example.net", "c@example.net")
+async def test_only_what_is_subscribed_to_is_written(ctx: context.Context, account_id: str, subscribed: str) -> None:
+    webhook = await webhook_endpoints.subscribe(ctx, account_id, subscribed)
+    _, claimed = await claimed_mail.accepted(ctx, account_id, "a@example.net", "b@example.net", "c@example.net")
     ended = [
         claimed_mail.outcome(ctx, claim, verdict, recipient_count=3)
         for claim, verdict in zip(claimed, KINDS, strict=True)
@@ -177,17 +171,15 @@ async def test_only_what_is_subscribed_to_is_written(
     assert [event["type"] for event in await webhook_endpoints.written_events(ctx, webhook)] == [subscribed]
 
 
-async def test_the_endpoint_counts_as_it_is_when_the_result_is_recorded(
-    ctx: context.Context, account: stored_accounts.Account
-) -> None:
-    _, claimed = await claimed_mail.accepted(ctx, account.id, *(f"{number}@example.net" for number in range(6)))
+async def test_the_endpoint_counts_as_it_is_when_the_result_is_recorded(ctx: context.Context, account_id: str) -> None:
+    _, claimed = await claimed_mail.accepted(ctx, account_id, *(f"{number}@example.net" for number in range(6)))
     none, enabled, disabled, moved, removed, replaced = all_of(ctx, claimed)
     assert await events_of(ctx, [none]) == 0
-    webhook = await webhook_endpoints.subscribe(ctx, account.id)
+    webhook = await webhook_endpoints.subscribe(ctx, account_id)
     assert await events_of(ctx, [enabled]) == 1
-    await webhook_endpoints.subscribe(ctx, account.id, enabled=False)
+    await webhook_endpoints.subscribe(ctx, account_id, enabled=False)
     assert await events_of(ctx, [disabled]) == 0
-    await webhook_endpoints.subscribe(ctx, account.id, url="https://elsewhere.example.org/")
+    await webhook_endpoints.subscribe(ctx, account_id, url="https://elsewhere.example.org/")
     assert await events_of(ctx, [moved]) == 1
     reported = await webhook_endpoints.deliveries_for(ctx, webhook)
     assert {(one.recipient_id, one.url) for one in reported} == {
@@ -196,7 +188,7 @@ async def test_the_endpoint_counts_as_it_is_when_the_result_is_recorded(
     }
     await webhook_endpoints.unsubscribe(ctx, webhook)
     assert await events_of(ctx, [removed]) == 0
-    again = await webhook_endpoints.subscribe(ctx, account.id)
+    again = await webhook_endpoints.subscribe(ctx, account_id)
     assert await events_of(ctx, [replaced]) == 1
     assert [one.recipient_id for one in await webhook_endpoints.deliveries_for(ctx, again)] == [replaced.key[2]]
     assert len(await webhook_endpoints.deliveries_for(ctx, webhook)) == 2
@@ -228,10 +220,10 @@ async def test_accounts_in_one_batch_get_their_own_events_and_nobody_elses(ctx: 
 
 
 async def test_when_the_transaction_fails_neither_result_nor_event_is_stored(
-    ctx: context.Context, account: stored_accounts.Account
+    ctx: context.Context, account_id: str
 ) -> None:
-    webhook = await webhook_endpoints.subscribe(ctx, account.id)
-    message_id, claimed = await claimed_mail.accepted(ctx, account.id, "ada@example.net")
+    webhook = await webhook_endpoints.subscribe(ctx, account_id)
+    message_id, claimed = await claimed_mail.accepted(ctx, account_id, "ada@example.net")
 
     async def record_and_fail() -> None:
         async with ctx.store.transaction() as tx:
@@ -241,32 +233,30 @@ async def test_when_the_transaction_fails_neither_result_nor_event_is_stored(
     with pytest.raises(RuntimeError, match="the plug"):
         await record_and_fail()
     assert await webhook_endpoints.deliveries_for(ctx, webhook) == []
-    assert await statuses(ctx, account.id, message_id) == ["queued"]
+    assert await statuses(ctx, account_id, message_id) == ["queued"]
     assert (await operator_jobs.check_consistency(ctx)).findings == []
 
 
 async def test_when_the_event_cannot_be_written_the_result_is_not_stored_either(
-    ctx: context.Context, account: stored_accounts.Account
+    ctx: context.Context, account_id: str
 ) -> None:
-    webhook = await webhook_endpoints.subscribe(ctx, account.id)
-    message_id, claimed = await claimed_mail.accepted(ctx, account.id, "ada@example.net", "bob@example.net")
+    webhook = await webhook_endpoints.subscribe(ctx, account_id)
+    message_id, claimed = await claimed_mail.accepted(ctx, account_id, "ada@example.net", "bob@example.net")
     # Without chance both deliveries have one id, which the table refuses.
     broken = dataclasses.replace(contexts.concrete(ctx.outbox, outbox.Outbox), entropy=bytes)
     with pytest.raises(store.ConstraintViolated):
         async with ctx.store.transaction() as tx:
             await outcomes.record(tx, [all_of(ctx, claimed)], outbox=broken)
     assert await webhook_endpoints.deliveries_for(ctx, webhook) == []
-    assert await statuses(ctx, account.id, message_id) == ["queued", "queued"]
+    assert await statuses(ctx, account_id, message_id) == ["queued", "queued"]
     assert (await operator_jobs.check_consistency(ctx)).findings == []
     assert await events_of(ctx, all_of(ctx, claimed)) == 2
 
 
-async def test_a_recipient_that_an_operator_cancels_has_failed(
-    ctx: context.Context, account: stored_accounts.Account
-) -> None:
-    webhook = await webhook_endpoints.subscribe(ctx, account.id)
-    await accepted_mail.allow_sending(ctx, account.id)
-    message_id = await accepted_mail.accept(ctx, account.id, to=("ada@example.net", "bob@example.net"))
+async def test_a_recipient_that_an_operator_cancels_has_failed(ctx: context.Context, account_id: str) -> None:
+    webhook = await webhook_endpoints.subscribe(ctx, account_id)
+    await accepted_mail.allow_sending(ctx, account_id)
+    message_id = await accepted_mail.accept(ctx, account_id, to=("ada@example.net", "bob@example.net"))
     assert (await queue_inspection.cancel(ctx, [queue_views.Filter(message_id=message_id)])).changed == 2
     reported = await webhook_endpoints.written_events(ctx, webhook)
     assert {event["data"]["to"] for event in reported} == {"ada@example.net", "bob@example.net"}
@@ -276,11 +266,9 @@ async def test_a_recipient_that_an_operator_cancels_has_failed(
         assert "smtp_code" not in event["data"]
 
 
-async def test_a_result_without_an_attempt_has_no_code_and_says_why(
-    ctx: context.Context, account: stored_accounts.Account
-) -> None:
-    webhook = await webhook_endpoints.subscribe(ctx, account.id)
-    _, (claimed,) = await claimed_mail.accepted(ctx, account.id, "ada@example.net")
+async def test_a_result_without_an_attempt_has_no_code_and_says_why(ctx: context.Context, account_id: str) -> None:
+    webhook = await webhook_endpoints.subscribe(ctx, account_id)
+    _, (claimed,) = await claimed_mail.accepted(ctx, account_id, "ada@example.net")
     why = "not attempted: the address is on the suppression list"
     await ctx.outcome_commits.submit(
         [claimed_mail.outcome(ctx, claimed, BOUNCED, code=None, response=why, tried=False)]
@@ -293,28 +281,26 @@ async def test_a_result_without_an_attempt_has_no_code_and_says_why(
 
 
 @pytest.mark.parametrize("email", ["bob@bücher.example", "jörg@example.net", "用户@例え.jp"])
-async def test_the_recipient_is_named_as_the_caller_wrote_it(
-    ctx: context.Context, account: stored_accounts.Account, email: str
-) -> None:
-    webhook = await webhook_endpoints.subscribe(ctx, account.id)
-    message_id, (claimed,) = await claimed_mail.accepted(ctx, account.id, email)
+async def test_the_recipient_is_named_as_the_caller_wrote_it(ctx: context.Context, account_id: str, email: str) -> None:
+    webhook = await webhook_endpoints.subscribe(ctx, account_id)
+    message_id, (claimed,) = await claimed_mail.accepted(ctx, account_id, email)
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, DELIVERED)])
     (event,) = await webhook_endpoints.written_events(ctx, webhook)
-    (_, (recipient,)) = await messages.find(ctx, account.id, message_id)
+    (_, (recipient,)) = await messages.find(ctx, account_id, message_id)
     assert event["data"]["to"] == recipient.email == email
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
 async def test_whoever_records_waits_for_whoever_changes_the_endpoint(
-    ctx: context.Context, other_process: context.Context, account: stored_accounts.Account
+    ctx: context.Context, other_process: context.Context, account_id: str
 ) -> None:
     """On SQLite there is one writer at a time, and so nothing to see."""
-    webhook = await webhook_endpoints.subscribe(ctx, account.id)
-    _, claimed = await claimed_mail.accepted(ctx, account.id, "ada@example.net")
+    webhook = await webhook_endpoints.subscribe(ctx, account_id)
+    _, claimed = await claimed_mail.accepted(ctx, account_id, "ada@example.net")
     samples.teach(ctx.store, waiting="SELECT 1 FROM pg_locks WHERE NOT granted LIMIT 1")
     async with asyncio.timeout(30):
         async with ctx.store.transaction() as tx:
-            await stored_accounts.lock(tx, [account.id])
+            await stored_accounts.lock(tx, [account_id])
             await webhooks.update(tx, msgspec.structs.replace(webhook, enabled=0))
             recorder = asyncio.ensure_future(other_process.outcome_commits.submit(all_of(ctx, claimed)))
             while not recorder.done() and not await tx.fetch_one("test.waiting"):
@@ -402,19 +388,17 @@ def test_an_endpoint_wants_events_of_its_mode_tags_and_domains(
     assert outbox.is_wanted(webhook_samples.webhook(**fields), about, tags) is wanted
 
 
-async def test_every_endpoint_that_wants_an_event_gets_it(
-    ctx: context.Context, account: stored_accounts.Account
-) -> None:
-    tagged = await webhook_endpoints.subscribe_another(ctx, account.id, tags="invoice\nurgent news")
-    _, (unwanted,) = await claimed_mail.accepted(ctx, account.id, "dee@example.net")
+async def test_every_endpoint_that_wants_an_event_gets_it(ctx: context.Context, account_id: str) -> None:
+    tagged = await webhook_endpoints.subscribe_another(ctx, account_id, tags="invoice\nurgent news")
+    _, (unwanted,) = await claimed_mail.accepted(ctx, account_id, "dee@example.net")
     assert await events_of(ctx, [claimed_mail.outcome(ctx, unwanted, DELIVERED)]) == 0
-    first = await webhook_endpoints.subscribe(ctx, account.id, "email.bounced", "email.delivered")
-    elsewhere = await webhook_endpoints.subscribe_another(ctx, account.id, sender_domains="example.org")
-    disabled = await webhook_endpoints.subscribe_another(ctx, account.id, enabled=0)
-    test_mode = await webhook_endpoints.subscribe_another(ctx, account.id, mode="test")
-    failures = await webhook_endpoints.subscribe_another(ctx, account.id, events="email.failed")
-    _, one = await claimed_mail.another(ctx, account.id, "ada@example.net", tags=("urgent news", "other"))
-    _, two = await claimed_mail.another(ctx, account.id, "bo@example.net", "cy@example.net")
+    first = await webhook_endpoints.subscribe(ctx, account_id, "email.bounced", "email.delivered")
+    elsewhere = await webhook_endpoints.subscribe_another(ctx, account_id, sender_domains="example.org")
+    disabled = await webhook_endpoints.subscribe_another(ctx, account_id, enabled=0)
+    test_mode = await webhook_endpoints.subscribe_another(ctx, account_id, mode="test")
+    failures = await webhook_endpoints.subscribe_another(ctx, account_id, events="email.failed")
+    _, one = await claimed_mail.another(ctx, account_id, "ada@example.net", tags=("urgent news", "other"))
+    _, two = await claimed_mail.another(ctx, account_id, "bo@example.net", "cy@example.net")
     assert await events_of(ctx, [claimed_mail.outcome(ctx, claim, DELIVERED) for claim in (*one, *two)]) == 4
     to_first = await webhook_endpoints.deliveries_for(ctx, first)
     (to_tagged,) = await webhook_endpoints.deliveries_for(ctx, tagged)

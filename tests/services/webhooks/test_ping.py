@@ -11,7 +11,6 @@ from postroad import config, context, errors
 from postroad.protocol.signatures import webhook_signature
 from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints, listeners
 from postroad.storage.mail import webhooks
-from postroad.storage.people import accounts as stored_accounts
 from tests import contexts, webhook_rows, webhook_server
 
 
@@ -27,20 +26,20 @@ def settings(database_url: str, endpoint: webhook_server.WebhookServer) -> confi
 
 
 @pytest_asyncio.fixture
-async def shop(ctx: context.Context, account: stored_accounts.Account, endpoint: webhook_server.WebhookServer) -> str:
+async def shop(ctx: context.Context, account_id: str, endpoint: webhook_server.WebhookServer) -> str:
     """An account with this endpoint."""
-    await endpoints.save(ctx, account.id, url=endpoint.literal_url)
-    return account.id
+    await endpoints.save(ctx, account_id, url=endpoint.literal_url)
+    return account_id
 
 
 async def test_a_ping_is_one_signed_request_and_is_logged(
-    ctx: context.Context, account: stored_accounts.Account, endpoint: webhook_server.WebhookServer
+    ctx: context.Context, account_id: str, endpoint: webhook_server.WebhookServer
 ) -> None:
     with pytest.raises(errors.NotFound, match=r"^this account has no webhook$"):
-        await delivery_log.ping(ctx, account.id)
-    old = (await endpoints.save(ctx, account.id, url=endpoint.literal_url)).secret
-    new = await endpoints.rotate(ctx, account.id, overlap_hours=1)
-    entry = await delivery_log.ping(ctx, account.id)
+        await delivery_log.ping(ctx, account_id)
+    old = (await endpoints.save(ctx, account_id, url=endpoint.literal_url)).secret
+    new = await endpoints.rotate(ctx, account_id, overlap_hours=1)
+    entry = await delivery_log.ping(ctx, account_id)
     (request,) = endpoint.requests
     value, now = request.headers["service-signature"], ctx.clock() // contexts.SECOND
     assert value.count("v1=") == 2
@@ -57,7 +56,7 @@ async def test_a_ping_is_one_signed_request_and_is_logged(
     (attempt,) = entry.attempts
     assert (attempt.status_code, attempt.response_body, attempt.error) == (200, "ok", None)
     assert (entry.status, entry.delivery.attempt_count, entry.next_attempt_at) == ("succeeded", 1, None)
-    assert await delivery_log.page(ctx, account.id, limit=10) == [entry]
+    assert await delivery_log.page(ctx, account_id, limit=10) == [entry]
 
 
 @pytest.mark.parametrize("status, ended", [(204, "succeeded"), (302, "failed"), (410, "failed"), (500, "failed")])
@@ -134,8 +133,8 @@ async def test_a_store_that_goes_away_meanwhile_is_the_usual_trouble(
     assert len(endpoint.requests) == 1
 
 
-async def test_a_listener_has_no_url_to_ping(ctx: context.Context, account: stored_accounts.Account) -> None:
-    made = await listeners.create(ctx, account.id, endpoint_settings.Changes())
+async def test_a_listener_has_no_url_to_ping(ctx: context.Context, account_id: str) -> None:
+    made = await listeners.create(ctx, account_id, endpoint_settings.Changes())
     with pytest.raises(errors.Conflict, match="its events are fetched"):
-        await delivery_log.ping(ctx, account.id, made.webhook.id)
-    assert await delivery_log.page(ctx, account.id, made.webhook.id, limit=1) == []
+        await delivery_log.ping(ctx, account_id, made.webhook.id)
+    assert await delivery_log.page(ctx, account_id, made.webhook.id, limit=1) == []

@@ -6,7 +6,6 @@ import pytest
 import pytest_asyncio
 
 from postroad import config, context
-from postroad.storage.people import accounts
 from tests import contexts, oidc_provider
 from tests.services.people.sso import sso_setup
 
@@ -25,11 +24,9 @@ def settings(database_url: str) -> config.Settings:
 
 
 @pytest_asyncio.fixture
-async def unconnected(
-    ctx: context.Context, account: accounts.Account, clock: contexts.Clock
-) -> AsyncIterator[sso_setup.Sso]:
+async def unconnected(ctx: context.Context, account_id: str, clock: contexts.Clock) -> AsyncIterator[sso_setup.Sso]:
     async with oidc_provider.running(now=lambda: clock() / contexts.SECOND) as provider:
-        yield sso_setup.Sso(ctx, account.id, provider)
+        yield sso_setup.Sso(ctx, account_id, provider)
 
 
 @pytest_asyncio.fixture
