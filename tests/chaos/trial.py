@@ -66,8 +66,8 @@ class Plan:
     layout: str
     seed: int
     kills: int
-    # For short runs: these boundaries and no others, and each is waited for.
-    orders: Sequence[boundaries.Order] = ()
+    # For short runs: these boundaries and no others, and each is waited for; None is a kill at any moment.
+    orders: Sequence[boundaries.Order | None] = ()
     minutes: float = 30.0
     http_senders: int = 4
     smtp_senders: int = 3

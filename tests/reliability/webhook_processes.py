@@ -8,9 +8,8 @@ import asyncio
 import collections
 import contextlib
 import json
-import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,20 +26,12 @@ from tests.contexts import SECOND, Clock
 from tests.delivery import bulk_queue
 from tests.reliability import delivery_harness, service_process
 from tests.sections import spread
-from tests.webhook_server import OK, ReceivedRequest, WebhookServer, ok
+from tests.webhook_server import OK, ReceivedRequest, WebhookServer
 from tests.webhooks import webhook_harness
 
 LEASE_SECONDS = 5  # the least that there is
 MAX_ATTEMPTS = 7
 LATEST = "whd_~"  # behind every id
-# For one event. With three kills fewer than seven, so that every event succeeds in the end.
-MAX_REFUSALS = 2
-REFUSALS = (
-    ok(500, b"broken"),
-    ok(503, b"", "Connection: close"),
-    ok(302, b"", "Location: /elsewhere"),
-    b"220 not HTTP at all\r\n\r\n",
-)
 
 
 def sections(**changes: object) -> dict[str, dict[str, object]]:
@@ -82,19 +73,6 @@ class Gate:
     def open(self) -> None:
         """Answer those who wait, and those who come later at once."""
         self._is_open.set()
-
-
-def moody(chance: random.Random) -> Callable[[ReceivedRequest], bytes]:
-    """An answer that refuses now and then, but no event more than a few times."""
-    refused: Counter[bytes] = Counter()
-
-    def answer(request: ReceivedRequest) -> bytes:
-        if chance.random() < 0.7 or refused[request.body] >= MAX_REFUSALS:
-            return OK
-        refused[request.body] += 1
-        return chance.choice(REFUSALS)
-
-    return answer
 
 
 @dataclass(slots=True)
