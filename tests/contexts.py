@@ -61,7 +61,7 @@ def load(url: str, **sections: Mapping[str, object]) -> config.Settings:
     """Settings for a store, with the key of the tests; those of a section may be given."""
     return config.load(
         environment={},
-        overrides={"database": {"url": url}, "security": {"secret_key": SECRET_KEY}, **sections},
+        overrides={"database": {"url": url}, "security": {"installation_key": SECRET_KEY}, **sections},
     )
 
 

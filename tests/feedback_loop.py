@@ -36,8 +36,8 @@ def asking(ctx: context.Context, dns: dns_server.DnsServer) -> context.Context:
 
 def with_reporters(ctx: context.Context, *reporters: str) -> context.Context:
     """The same with other reporters."""
-    guard = msgspec.structs.replace(ctx.settings.bounce_guard, reporters=reporters)
-    return dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, bounce_guard=guard))
+    inbound = msgspec.structs.replace(ctx.settings.inbound, complaint_reporters=reporters)
+    return dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, inbound=inbound))
 
 
 def signed(content: bytes, *, sent_to: str = "", at: int | None = Clock().now) -> bytes:

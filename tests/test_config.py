@@ -68,7 +68,7 @@ def test_a_variable_takes_the_type_of_its_setting(text: str, *, expected: bool) 
 
 
 def test_a_text_from_the_environment_stays_a_text() -> None:
-    assert load(environment={"POSTROAD_SECURITY__SECRET_KEY": "123"}).security.secret_key == "123"
+    assert load(environment={"POSTROAD_SECURITY__INSTALLATION_KEY": "123"}).security.installation_key == "123"
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def test_variables_that_are_not_settings_are_left_alone(name: str) -> None:
         ("[http]\nbase_url = 'https://mail.example.com/'", "http.base_url: 'https://mail.example.com/' is not a URL"),
         ("[http]\nbase_url = 'https://[mail'", "http.base_url: 'https://[mail' is not a URL"),
         (
-            "[security]\nsecret_key = 'a'\nsecret_key_file = 'b'",
-            "security: secret_key and secret_key_file are both set",
+            "[security]\ninstallation_key = 'a'\ninstallation_key_file = 'b'",
+            "security: installation_key and installation_key_file are both set",
         ),
         ("[metrics]\ntoken = 'short'", "metrics.token: write at least 16 printable ASCII characters"),
         ("[metrics]\ntoken = 'with a blank in the middle'", "metrics.token: write at least 16 printable ASCII"),
@@ -319,18 +319,18 @@ def security(**values: str) -> config.Security:
 def test_a_strong_key_is_taken_from_the_setting_or_from_the_file_without_its_line_break(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text(f"{STRONG_KEY}\n")
-    assert config.secret_key(security(secret_key=STRONG_KEY)) == STRONG_KEY.encode()
-    assert config.secret_key(security(secret_key_file=str(file))) == STRONG_KEY.encode()
+    assert config.installation_key(security(installation_key=STRONG_KEY)) == STRONG_KEY.encode()
+    assert config.installation_key(security(installation_key_file=str(file))) == STRONG_KEY.encode()
 
 
 def test_a_variable_overrides_another_way_in_the_file(tmp_path: Path) -> None:
     key = tmp_path / "key"
     key.write_text(STRONG_KEY)
-    file = written(tmp_path, '[database]\nurl_file = "absent"\n[security]\nsecret_key = "weak"\n')
-    variables = {"POSTROAD_DATABASE__URL": "sqlite:///x.db", "POSTROAD_SECURITY__SECRET_KEY_FILE": str(key)}
+    file = written(tmp_path, '[database]\nurl_file = "absent"\n[security]\ninstallation_key = "weak"\n')
+    variables = {"POSTROAD_DATABASE__URL": "sqlite:///x.db", "POSTROAD_SECURITY__INSTALLATION_KEY_FILE": str(key)}
     settings = load(file, environment=variables)
     assert settings.database.url == "sqlite:///x.db"
-    assert config.secret_key(settings.security) == STRONG_KEY.encode()
+    assert config.installation_key(settings.security) == STRONG_KEY.encode()
 
 
 @pytest.mark.parametrize(
@@ -339,19 +339,19 @@ def test_a_variable_overrides_another_way_in_the_file(tmp_path: Path) -> None:
 def test_a_missing_or_weak_key_is_refused_without_repeating_it(tmp_path: Path, key: str) -> None:
     file = tmp_path / "key"
     file.write_text(key)
-    for given in (security(secret_key=key), security(secret_key_file=str(file))):
+    for given in (security(installation_key=key), security(installation_key_file=str(file))):
         with pytest.raises(config.ConfigError, match="missing or too weak") as caught:
-            config.secret_key(given)
+            config.installation_key(given)
         assert not key.strip() or key not in str(caught.value)
 
 
 def test_a_key_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(config.ConfigError, match="cannot be read: No such file"):
-        config.secret_key(security(secret_key_file=str(tmp_path / "absent")))
+        config.installation_key(security(installation_key_file=str(tmp_path / "absent")))
     binary = tmp_path / "binary"
     binary.write_bytes(bytes(range(128, 255)))
     with pytest.raises(config.ConfigError, match="is not text"):
-        config.secret_key(security(secret_key_file=str(binary)))
+        config.installation_key(security(installation_key_file=str(binary)))
 
 
 def test_every_default_has_a_comment_and_every_comment_is_a_sentence() -> None:
@@ -377,9 +377,9 @@ def test_the_example_in_the_documentation_is_a_valid_file(tmp_path: Path) -> Non
 
 
 def test_the_defaults_hold_no_key() -> None:
-    assert load().security.secret_key == ""
+    assert load().security.installation_key == ""
     with pytest.raises(config.ConfigError):
-        config.secret_key(load().security)
+        config.installation_key(load().security)
     assert not stat.S_IMODE(DEFAULTS.stat().st_mode) & stat.S_IXUSR
 
 

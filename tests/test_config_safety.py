@@ -19,7 +19,7 @@ def load(**sections: dict[str, Any]) -> config.Settings:
 def with_key(file: Path, mode: int) -> config.Settings:
     file.write_text("secret")
     file.chmod(mode)
-    return load(security={"secret_key_file": str(file)})
+    return load(security={"installation_key_file": str(file)})
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_a_key_that_everybody_can_read_is_refused(folder: Path, mode: int) -> No
     with pytest.raises(config.ConfigError) as refused:
         config.check_secret_files(with_key(file, mode))
     assert str(refused.value) == (
-        f"security.secret_key_file: every user of this system can read {file}; run 'chmod 600 {file}'"
+        f"security.installation_key_file: every user of this system can read {file}; run 'chmod 600 {file}'"
     )
 
 
@@ -152,23 +152,23 @@ def test_the_secrets_of_a_container_are_exempt(folder: Path, monkeypatch: pytest
 
 
 def test_a_key_that_is_missing_is_left_to_its_reader() -> None:
-    settings = load(security={"secret_key_file": "/nonexistent/secret.key"})
+    settings = load(security={"installation_key_file": "/nonexistent/secret.key"})
     config.check_secret_files(settings)
     assert config.warnings(settings) == []
 
 
 def test_a_key_that_its_group_can_read_is_a_warning(folder: Path) -> None:
     (warning,) = config.warnings(with_key(folder / "secret.key", 0o640))
-    assert warning.startswith(f"security.secret_key_file: the group of {folder / 'secret.key'} can read it")
+    assert warning.startswith(f"security.installation_key_file: the group of {folder / 'secret.key'} can read it")
     assert config.warnings(with_key(folder / "secret.key", 0o600)) == []
 
 
 @pytest.mark.parametrize(
     "sections",
     [
-        {"security": {"secret_key": "x" * 40}},
+        {"security": {"installation_key": "x" * 40}},
         {"metrics": {"token": "token-of-the-tests"}},
-        {"notices": {"webhook_url": "https://hooks.example.com/secret"}},
+        {"operator": {"webhook_url": "https://hooks.example.com/secret"}},
         {"database": {"url": "postgresql://jo:hunter2@localhost/name"}},
     ],
 )

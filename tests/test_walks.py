@@ -114,7 +114,7 @@ async def walks(folder: Path) -> dict[str, list[str]]:
                 environment={},
                 overrides={
                     "database": {"url": f"sqlite:///{folder / 'mail.db'}"},
-                    "security": {"secret_key": contexts.SECRET_KEY},
+                    "security": {"installation_key": contexts.SECRET_KEY},
                     "http": {"listen": "127.0.0.1:0"},
                     "warmup": {"enabled": False},
                     "delivery": {

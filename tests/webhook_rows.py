@@ -21,7 +21,7 @@ def settings(database_url: str, **changes: Any) -> config.Settings:
         environment={},
         overrides={
             "database": {"url": database_url},
-            "security": {"secret_key": contexts.SECRET_KEY},
+            "security": {"installation_key": contexts.SECRET_KEY},
             "webhooks": {"allow_private": PUBLIC, **changes},
         },
     )

@@ -30,10 +30,8 @@ CONFIGURATION = """
 [database]
 url = "sqlite:///{database}"
 
-[frontends]
-processes = 2
-
 [http]
+processes = 2
 listen = "127.0.0.1:{http}"
 drain_seconds = 0
 
@@ -65,7 +63,7 @@ grace_seconds = 1
 hourly_checks = false
 
 [security]
-secret_key = "{secret_key}"
+installation_key = "{installation_key}"
 """
 VICTIM_DOMAIN = "shop.example"
 VICTIM_EMAIL, ATTACKER_EMAIL = "owner@shop.example", "owner@example.com"
@@ -153,7 +151,7 @@ def prepare(folder: pathlib.Path, around: outside.Outside, *, messages: int = ME
         name_server=around.name_server,
         mx_port=around.mx_port,
         authority=around.authority,
-        secret_key=secrets.token_urlsafe(48),
+        installation_key=secrets.token_urlsafe(48),
     )
     configuration.write_text(written + settings)
     store = stores.SqliteFile(database)

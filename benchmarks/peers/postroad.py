@@ -26,17 +26,15 @@ CONFIGURATION = """
 [database]
 url = "{database_url}"
 
-[frontends]
-processes = {frontends}
-
 [http]
+processes = {frontends}
 listen = "127.0.0.1:{port}"
 drain_seconds = 0
 
 [limits]
 request_rate = 1000000
 request_burst = 1000000
-management_rate = 1000000
+api_rate = 1000000
 
 [warmup]
 enabled = false
@@ -47,7 +45,7 @@ sign = {sign}
 
 
 [security]
-secret_key = "{secret_key}"
+installation_key = "{installation_key}"
 """
 RELAY_CONFIGURATION = """
 [delivery]
@@ -258,7 +256,7 @@ def _settings(*, database_url: str, port: int, work: Work | None, frontends: int
     settings = CONFIGURATION.format(
         database_url=database_url,
         port=port,
-        secret_key=secrets.token_urlsafe(48),
+        installation_key=secrets.token_urlsafe(48),
         frontends=frontends,
         sign="true" if isinstance(work, Relay) and work.sign else "false",
     )

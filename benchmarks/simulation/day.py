@@ -92,7 +92,7 @@ def _look_at_queue(database: simulated_store.Database, world: internet.Internet)
 def settings_of(day: scenario.Scenario) -> config.Settings:
     """The defaults of the service, and what the scenario sets."""
     overrides: dict[str, typing.Any] = {
-        "security": {"secret_key": SECRET_KEY},
+        "security": {"installation_key": SECRET_KEY},
         # Hosts look for mail that others left once a second together: more often costs most of the simulation's time.
         "delivery": day.delivery,
         "testing": {"sign": False, "poll_milliseconds": 1000 * day.hosts, **day.testing},

@@ -24,7 +24,7 @@ def settings(database_url: str) -> config.Settings:
         environment={},
         overrides={
             "database": {"url": database_url},
-            "security": {"secret_key": "of the tests: 7Yq0wT4nZs9Lr2Xd5Kf8Hb1Vc6Jm3Pg"},
+            "security": {"installation_key": "of the tests: 7Yq0wT4nZs9Lr2Xd5Kf8Hb1Vc6Jm3Pg"},
             "metrics": {"token": TOKEN},
         },
     )

@@ -141,7 +141,7 @@ async def beginning(folder: Path) -> AsyncIterator[Incident]:
         file.write_text(
             SETTINGS.format(
                 folder=folder,
-                secret_key=contexts.SECRET_KEY,
+                installation_key=contexts.SECRET_KEY,
                 mx_port=first.port,
                 resolver=dns.address,
                 retry_seconds=[1] * 20,
@@ -161,7 +161,7 @@ SETTINGS: Final = """
 [database]
 url = "sqlite:///{folder}/postroad.db"
 [security]
-secret_key = "{secret_key}"
+installation_key = "{installation_key}"
 [http]
 listen = "127.0.0.1:0"
 drain_seconds = 0

@@ -38,7 +38,7 @@ class Installation:
     def at(cls, folder: Path, *, url: str) -> "Installation":
         """Write a configuration file for the store behind the URL."""
         file = folder / "postroad.toml"
-        file.write_text(f'[database]\nurl = "{url}"\n[security]\nsecret_key = "{SECRET_KEY}"\n')
+        file.write_text(f'[database]\nurl = "{url}"\n[security]\ninstallation_key = "{SECRET_KEY}"\n')
         return cls(file)
 
     def run(self, *words: str, given: str | None = None) -> click.testing.Result:

@@ -28,7 +28,7 @@ def test_an_installation_can_be_given_by_the_environment_alone(
 ) -> None:
     local.text("account", "create", "--name", "Shop")
     monkeypatch.setenv("POSTROAD_DATABASE__URL", f"sqlite:///{tmp_path}/postroad.db")
-    monkeypatch.setenv("POSTROAD_SECURITY__SECRET_KEY", cli_runner.SECRET_KEY)
+    monkeypatch.setenv("POSTROAD_SECURITY__INSTALLATION_KEY", cli_runner.SECRET_KEY)
     assert "Shop" in cli_runner.run("account", "list").stdout
 
 

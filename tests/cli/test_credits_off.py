@@ -28,7 +28,7 @@ ENVIRONMENT = {
     "POSTROAD_HTTP__DRAIN_SECONDS": "0",
     "POSTROAD_INBOUND__LISTEN": "",
     "POSTROAD_DELIVERY__RESOLVERS": "127.0.0.1:9",
-    "POSTROAD_LIMITS__MANAGEMENT_RATE": "1000",
+    "POSTROAD_LIMITS__API_RATE": "1000",
 }
 # The documents describe every installation; files are downloads of what pages show.
 ELSEWHERE = ("/assets/", "/docs", "/openapi", "/reference", "/live")

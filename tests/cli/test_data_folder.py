@@ -72,12 +72,12 @@ def test_a_folder_that_holds_other_things_keeps_its_rights_but_ours_are_private(
 
 
 def test_each_folder_gets_a_strong_key_of_its_own_and_keeps_it(folder: DataFolder, tmp_path: Path) -> None:
-    key = config.secret_key(folder.settings(environment={}).security)
+    key = config.installation_key(folder.settings(environment={}).security)
     folder.prepare()
-    assert config.secret_key(folder.settings(environment={}).security) == key
+    assert config.installation_key(folder.settings(environment={}).security) == key
     other = DataFolder(tmp_path / "other")
     other.prepare()
-    assert config.secret_key(other.settings(environment={}).security) != key
+    assert config.installation_key(other.settings(environment={}).security) != key
 
 
 def test_a_path_that_cannot_be_a_folder_is_refused_with_the_reason(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_listeners_are_where_the_service_of_the_folder_has_them(folder: DataFold
 def test_the_environment_can_change_all_but_where_the_data_lives(folder: DataFolder) -> None:
     environment = {
         "POSTROAD_DATABASE__URL": "postgresql://elsewhere/name",
-        "POSTROAD_SECURITY__SECRET_KEY": "of something else",
+        "POSTROAD_SECURITY__INSTALLATION_KEY": "of something else",
         "POSTROAD_LOGS__FORMAT": "json",
         "POSTROAD_DOMAINS__REQUIRE_VERIFIED": "true",
         "POSTROAD_LIMITS__REQUEST_RATE": "7",
@@ -123,7 +123,7 @@ def test_the_environment_can_change_all_but_where_the_data_lives(folder: DataFol
     }
     settings = folder.settings(environment=environment)
     assert settings.database.url == f"sqlite:///{folder.database}"
-    assert config.secret_key(settings.security) == folder.key.read_bytes().strip()
+    assert config.installation_key(settings.security) == folder.key.read_bytes().strip()
     assert (settings.logs.format, settings.domains.require_verified, settings.limits.request_rate) == ("json", True, 7)
     assert settings.delivery.retry_seconds == (60,)
 

@@ -24,7 +24,7 @@ GOOD = """
 [database]
 url = "{url}"
 [security]
-secret_key_file = "{folder}/secret.key"
+installation_key_file = "{folder}/secret.key"
 [http]
 listen = "127.0.0.1:{http}"
 base_url = "https://mail.example.org"

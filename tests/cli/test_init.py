@@ -59,7 +59,7 @@ def test_a_new_installation_has_settings_key_account_domain_and_owner(tmp_path: 
     settings = config.load(file, environment={})
     assert (settings.delivery.hostname, settings.http.base_url) == (HOST, "https://mail.example.com")
     assert settings.database.url == f"sqlite:///{tmp_path}/data/postroad.db"
-    assert len(config.secret_key(settings.security)) == 64
+    assert len(config.installation_key(settings.security)) == 64
     assert (len(made["created"]), made["existing"]) == (6, [])
     assert made["link"].startswith("https://mail.example.com/password/")
     assert [f"{one['name']} {one['type']} {one['value']}" for one in made["host_records"]] == [

@@ -31,7 +31,7 @@ def key(tmp_path: Path) -> Path:
 @pytest.fixture
 def sealed(installation: Installation, key: Path) -> Installation:
     """An installation whose key is in a file, with a domain that has keys."""
-    text = installation.file.read_text().replace(f'secret_key = "{OLD}"', f'secret_key_file = "{key}"')
+    text = installation.file.read_text().replace(f'installation_key = "{OLD}"', f'installation_key_file = "{key}"')
     installation.file.write_text(text)
     installation.text("domain", "add", "example.com", "--verified")
     assert signing_key(installation) is not None
@@ -80,7 +80,7 @@ def test_another_key_is_refused_by_every_command(sealed: Installation, key: Path
 
 
 def test_a_key_in_the_settings_is_not_replaced(installation: Installation) -> None:
-    assert "security.secret_key_file: must name the file" in installation.refusal("key", "rotate")
+    assert "security.installation_key_file: must name the file" in installation.refusal("key", "rotate")
 
 
 def test_a_crash_before_the_commit_leaves_the_old_key(

@@ -146,7 +146,7 @@ def test_check_config_prints_the_settings_in_effect_without_secrets(tmp_path: Pa
     installation = Installation.at(tmp_path, url="postgresql://jo:hunter2@host/name")
     printed = installation.text("check-config")
     assert 'database.url = "postgresql://jo:***@host/name"\n' in printed
-    assert 'security.secret_key = "***"\n' in printed
+    assert 'security.installation_key = "***"\n' in printed
     assert tomllib.loads(printed).keys() == config.defaults().keys()
     assert tomllib.loads(printed) == installation.json("check-config")["settings"]
     assert "hunter2" not in printed
@@ -194,7 +194,7 @@ def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
 def test_check_config_refuses_what_the_service_would(tmp_path: Path) -> None:
     file = tmp_path / "postroad.toml"
     file.write_text("")
-    assert "security.secret_key: missing or too weak" in Installation(file).refusal("check-config")
+    assert "security.installation_key: missing or too weak" in Installation(file).refusal("check-config")
     installation = Installation.at(tmp_path, url="sqlite:///x.db")
     files = 'certificate = "/nowhere.pem"\nkey = "/nowhere.pem"\n'
     installation.file.write_text(f"{installation.file.read_text()}\n[tls]\n{files}")

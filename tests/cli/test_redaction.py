@@ -33,21 +33,23 @@ def test_an_address_keeps_all_but_its_password(url: str, shown: str) -> None:
 def test_all_settings_are_shown_and_secrets_are_masked() -> None:
     overrides = {
         "database": {"url": "postgresql://jo:hunter2@host/name"},
-        "security": {"secret_key": "hunter3"},
+        "security": {"installation_key": "hunter3"},
         "http": {"listen": "127.0.0.1:1"},
+        "sso": {"issuer": "https://login.example.org", "client_id": "postroad", "client_secret": "hunter6"},
         "metrics": {"token": "hunter4-hunter4-hunter4"},
-        "notices": {"webhook_url": "https://hooks.example.com/hunter5"},
+        "operator": {"webhook_url": "https://hooks.example.com/hunter5"},
     }
     shown = command.masked_settings(config.load(environment={}, overrides=overrides))
     assert shown.keys() == config.defaults().keys()
     assert shown["database"]["url"] == "postgresql://jo:***@host/name"
-    assert shown["security"]["secret_key"] == "***"
+    assert shown["security"]["installation_key"] == "***"
     assert shown["metrics"]["token"] == "***"
-    assert shown["notices"]["webhook_url"] == "***"
+    assert shown["sso"]["client_secret"] == "***"
+    assert shown["operator"]["webhook_url"] == "***"
     assert shown["http"]["listen"] == "127.0.0.1:1"
     assert "hunter" not in str(shown)
 
 
 def test_a_key_that_is_not_set_is_not_masked_as_if_it_were() -> None:
     shown = command.masked_settings(config.load(environment={}))
-    assert (shown["security"]["secret_key"], shown["metrics"]["token"]) == ("", "")
+    assert (shown["security"]["installation_key"], shown["metrics"]["token"]) == ("", "")

@@ -96,9 +96,13 @@ def test_an_unsafe_setting_is_named_in_the_log(local: Installation) -> None:
     key.write_text(cli_runner.SECRET_KEY)
     key.chmod(0o640)
     settings = local.file.read_text()
-    local.file.write_text(settings.replace(f'secret_key = "{cli_runner.SECRET_KEY}"', f'secret_key_file = "{key}"'))
+    local.file.write_text(
+        settings.replace(f'installation_key = "{cli_runner.SECRET_KEY}"', f'installation_key_file = "{key}"')
+    )
     with serving(local, "--role", "maintenance") as service:
-        assert service.line("unsafe_setting")["detail"].startswith(f"security.secret_key_file: the group of {key} can")
+        assert service.line("unsafe_setting")["detail"].startswith(
+            f"security.installation_key_file: the group of {key} can"
+        )
         assert service.line("started")
         assert service.stop() == (0, "")
 
@@ -142,8 +146,8 @@ def test_a_second_signal_ends_it_at_once(local: Installation, second: signal.Sig
 @pytest.mark.parametrize("key", ["", "secret", "x" * 64])
 def test_a_missing_or_weak_key_is_refused(tmp_path: Path, key: str) -> None:
     file = tmp_path / "postroad.toml"
-    file.write_text(f'[database]\nurl = "sqlite:///{tmp_path}/postroad.db"\n[security]\nsecret_key = "{key}"\n')
-    assert Installation(file).refusal("serve").startswith("security.secret_key: missing or too weak")
+    file.write_text(f'[database]\nurl = "sqlite:///{tmp_path}/postroad.db"\n[security]\ninstallation_key = "{key}"\n')
+    assert Installation(file).refusal("serve").startswith("security.installation_key: missing or too weak")
     assert not (tmp_path / "postroad.db").exists()
 
 
@@ -187,7 +191,7 @@ def test_a_schema_from_the_future_is_refused(local: Installation) -> None:
 def test_settings_can_come_from_the_environment_alone(tmp_path: Path) -> None:
     environment = {
         "POSTROAD_DATABASE__URL": f"sqlite:///{tmp_path}/postroad.db",
-        "POSTROAD_SECURITY__SECRET_KEY": cli_runner.SECRET_KEY,
+        "POSTROAD_SECURITY__INSTALLATION_KEY": cli_runner.SECRET_KEY,
         "POSTROAD_HTTP__LISTEN": "127.0.0.1:0",
     }
     with Service("serve", folder=tmp_path, environment=environment) as service:

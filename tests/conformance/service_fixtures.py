@@ -12,7 +12,7 @@ FAST = """
 [limits]
 request_rate = 100000
 request_burst = 100000
-management_rate = 100000
+api_rate = 100000
 [warmup]
 enabled = false
 [domains]

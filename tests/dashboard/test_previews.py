@@ -28,7 +28,7 @@ def settings(database_url: str) -> config.Settings:
     """Images may be fetched from one address of loopback, without TLS."""
     overrides = {
         "database": {"url": database_url},
-        "security": {"secret_key": contexts.SECRET_KEY},
+        "security": {"installation_key": contexts.SECRET_KEY},
         "warmup": {"enabled": False},
         "webhooks": {"allow_private": [f"{webhook_server.PUBLIC}/32"], "allow_insecure": True},
     }

@@ -39,7 +39,7 @@ def settings(database_url: str) -> config.Settings:
         environment={},
         overrides={
             "database": {"url": database_url},
-            "security": {"secret_key": contexts.SECRET_KEY},
+            "security": {"installation_key": contexts.SECRET_KEY},
             "webhooks": {"allow_insecure": True},
         },
     )

@@ -203,7 +203,7 @@ async def running_engine(
             environment={},
             overrides={
                 "database": {"url": url},
-                "security": {"secret_key": contexts.SECRET_KEY},
+                "security": {"installation_key": contexts.SECRET_KEY},
                 **sections.spread("delivery", {**QUICK, "mx_port": port, "resolvers": [dns.address], **delivery}),
                 "providers": providers or {},
                 "tls_reports": tls_reports or {},

@@ -215,7 +215,7 @@ async def opened(
         environment={},
         overrides={
             "database": {"url": url},
-            "security": {"secret_key": contexts.SECRET_KEY},
+            "security": {"installation_key": contexts.SECRET_KEY},
             **sections.spread("delivery", {"retry_seconds": [60], **delivery}),
         },
     )

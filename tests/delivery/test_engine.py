@@ -27,7 +27,7 @@ async def made_engine(url: str, port: int = 25, **delivery: object) -> AsyncIter
             environment={},
             overrides={
                 "database": {"url": url},
-                "security": {"secret_key": contexts.SECRET_KEY},
+                "security": {"installation_key": contexts.SECRET_KEY},
                 **sections.spread(
                     "delivery", {**engine_harness.QUICK, "resolvers": [dns.address], "mx_port": port, **delivery}
                 ),

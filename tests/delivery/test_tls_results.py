@@ -46,7 +46,7 @@ async def ctx(database_url: str, clock: contexts.Clock) -> AsyncIterator[context
     clock.now = NOON
     overrides: dict[str, dict[str, Any]] = {
         "database": {"url": database_url},
-        "security": {"secret_key": contexts.SECRET_KEY},
+        "security": {"installation_key": contexts.SECRET_KEY},
         "tls_reports": {"from": "tls-reports@example.com"},
     }
     async with composition.open_context(config.load(environment={}, overrides=overrides), clock=clock) as opened:

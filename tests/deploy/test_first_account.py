@@ -55,7 +55,7 @@ def test_the_first_account_on_kubernetes(server: PostgresServer, tmp_path: Path)
     pod = {
         **plain,
         **shared,
-        "POSTROAD_SECURITY__SECRET_KEY_FILE": str(key),
+        "POSTROAD_SECURITY__INSTALLATION_KEY_FILE": str(key),
         "POSTROAD_DATABASE__URL": url("postroad_service"),
     }
     page = (ROOT / "docs" / "production.md").read_text().partition("\n### Kubernetes\n")[2]

@@ -195,7 +195,7 @@ def test_pods_mount_the_secrets_that_the_settings_name_and_run_as_the_user_of_th
         mounts = {one["name"]: one["mountPath"] for one in pod["containers"][0]["volumeMounts"]}
         assert mounts.keys() == {one["name"] for one in pod["volumes"]}
         assert mounts["key"] == "/run/secrets/postroad"
-    key = of_kind("ConfigMap")["postroad"]["data"]["POSTROAD_SECURITY__SECRET_KEY_FILE"]
+    key = of_kind("ConfigMap")["postroad"]["data"]["POSTROAD_SECURITY__INSTALLATION_KEY_FILE"]
     assert key == "/run/secrets/postroad/secret.key"
     assert f"USER {USER}:{USER}" in DOCKERFILE
 

@@ -75,9 +75,8 @@ def test_no_text_in_a_log_line_makes_fail2ban_block_another_address() -> None:
 def test_the_fail2ban_filter_finds_the_address_of_failed_logins_and_no_other(tmp_path: Path) -> None:
     installation = Installation.at(tmp_path, url=f"sqlite:///{tmp_path}/postroad.db")
     with installation.file.open("a") as file:
-        file.write('[http]\nlisten = "127.0.0.1:0"\ndrain_seconds = 0\n')
+        file.write('[http]\nlisten = "127.0.0.1:0"\ndrain_seconds = 0\nprocesses = 1\n')
         file.write('[submission]\nlisten = "127.0.0.1:0"\nauth_without_tls = true\n')
-        file.write("[frontends]\nprocesses = 1\n")
     with Service("serve", "--config", str(installation.file), folder=tmp_path) as service:
         where = service.line("started")
         login = {"email": "jo@example.com", "password": "does not matter"}

@@ -22,7 +22,7 @@ def test_two_nonces_give_two_texts() -> None:
 
 def test_another_key_and_another_owner_do_not_open_it() -> None:
     sealed = encryption.encrypt(KEY, SECRET, owner="dkim acc_1 dom_1", nonce=NONCE)
-    with pytest.raises(encryption.DecryptionError, match=r"security\.secret_key"):
+    with pytest.raises(encryption.DecryptionError, match=r"security\.installation_key"):
         encryption.decrypt(KEY[::-1], sealed, owner="dkim acc_1 dom_1")
     with pytest.raises(encryption.DecryptionError, match="dom_2"):
         encryption.decrypt(KEY, sealed, owner="dkim acc_1 dom_2")

@@ -18,7 +18,7 @@ URL = "https://hooks.example.com/"
 
 
 def with_key(settings: config.Settings, key: str) -> config.Settings:
-    return msgspec.structs.replace(settings, security=msgspec.structs.replace(settings.security, secret_key=key))
+    return msgspec.structs.replace(settings, security=msgspec.structs.replace(settings.security, installation_key=key))
 
 
 async def state_of(ctx: context.Context, key: str) -> key_check.KeyState:
@@ -44,8 +44,9 @@ async def test_another_key_is_refused_with_one_sentence_that_shows_no_key(
         async with composition.open_context(with_key(settings, OTHER_KEY)):
             pass
     assert str(refused.value) == (
-        "the installation key does not match this database: set security.secret_key or security.secret_key_file to "
-        "the key that was used before; if 'postroad key rotate' was interrupted, run it again"
+        "the installation key does not match this database: set security.installation_key or "
+        "security.installation_key_file to the key that was used before; if 'postroad key rotate' was interrupted, "
+        "run it again"
     )
     async with composition.open_context(settings) as again:
         assert again.keys == ctx.keys

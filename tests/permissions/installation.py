@@ -55,7 +55,7 @@ def settings(database_url: str) -> config.Settings:
         environment={},
         overrides={
             "database": {"url": database_url},
-            "security": {"secret_key": contexts.SECRET_KEY},
+            "security": {"installation_key": contexts.SECRET_KEY},
             "acme": {"names": [HOST]},
             "http": {"base_url": f"https://{HOST}", "redirect_listen": "127.0.0.1:80"},
             "submission": {"listen": "127.0.0.1:587"},

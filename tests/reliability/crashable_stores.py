@@ -38,7 +38,7 @@ def settings_of(url: str) -> config.Settings:
         environment={},
         overrides={
             "database": {"url": url, "connections": 4},
-            "security": {"secret_key": contexts.SECRET_KEY},
+            "security": {"installation_key": contexts.SECRET_KEY},
             "limits": {"request_rate": RATE, "request_burst": BURST},
             "warmup": {"enabled": False},
         },

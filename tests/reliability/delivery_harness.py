@@ -209,7 +209,7 @@ async def open_context(
     """One more context on the store, as another process would have it."""
     overrides: dict[str, Mapping[str, object]] = {
         "database": {"url": url},
-        "security": {"secret_key": SECRET_KEY},
+        "security": {"installation_key": SECRET_KEY},
         "warmup": {"enabled": False},
         **tables,
     }

@@ -93,9 +93,9 @@ class Service:
         others = self._sections if "[testing]\n" in self._sections else f"{self._sections}[testing]\n"
         others = others.replace("[testing]\n", f"[testing]\nhourly_checks = false\n{testing}")
         self.file.write_text(
-            f'[database]\nurl = "{url}"\n[frontends]\nprocesses = {self._frontends}\n[http]\nlisten = "127.0.0.1:0"\n'
+            f'[database]\nurl = "{url}"\n[http]\nlisten = "127.0.0.1:0"\nprocesses = {self._frontends}\n'
             f"drain_seconds = {self._drain_seconds}\n"
-            f'[security]\nsecret_key = "{SECRET_KEY}"\n'
+            f'[security]\ninstallation_key = "{SECRET_KEY}"\n'
             f"[limits]\n{limits}[warmup]\nenabled = false\n[domains]\ncheck_hours = 0\n{others}"
         )
 
@@ -233,7 +233,9 @@ class Account:
 @contextlib.asynccontextmanager
 async def inside(url: str) -> AsyncIterator[context.Context]:
     """The services themselves on the same store, for preparing and for looking."""
-    settings = config.load(environment={}, overrides={"database": {"url": url}, "security": {"secret_key": SECRET_KEY}})
+    settings = config.load(
+        environment={}, overrides={"database": {"url": url}, "security": {"installation_key": SECRET_KEY}}
+    )
     async with composition.open_context(settings) as opened:
         yield opened
 

@@ -254,7 +254,7 @@ async def test_every_recipient_stands_as_it_should_whatever_workers_do(url: str,
         environment={},
         overrides={
             "database": {"url": url},
-            "security": {"secret_key": contexts.SECRET_KEY},
+            "security": {"installation_key": contexts.SECRET_KEY},
             "limits": {"request_rate": 1_000_000, "request_burst": 1_000_000},
             "warmup": {"enabled": False},
         },

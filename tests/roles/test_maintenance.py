@@ -128,7 +128,7 @@ async def test_what_time_causes_is_looked_for(opened: Callable[[str], Any], monk
 async def test_partitions_are_kept_unless_the_clock_is_wrong(
     clean_postgres_url: str, offset: int, told: tuple[str, str, str | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen = {"database": {"url": clean_postgres_url}, "security": {"secret_key": contexts.SECRET_KEY}}
+    chosen = {"database": {"url": clean_postgres_url}, "security": {"installation_key": contexts.SECRET_KEY}}
     async with composition.open_context(
         config.load(environment={}, overrides={**chosen, "domains": {"check_hours": 0}}), clock=contexts.Clock()
     ) as ctx:

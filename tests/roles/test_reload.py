@@ -23,7 +23,7 @@ from tests.roles.test_supervisor import run, with_role
 def load(folder: Path, **sections: dict[str, object]) -> config.Settings:
     given: dict[str, dict[str, object]] = {
         "database": {"url": f"sqlite:///{folder}/postroad.db"},
-        "security": {"secret_key": contexts.SECRET_KEY},
+        "security": {"installation_key": contexts.SECRET_KEY},
         "http": {"listen": "127.0.0.1:0", "drain_seconds": 0},
     }
     for name, chosen in sections.items():

@@ -73,7 +73,7 @@ def settings(database_url: str, dns: dns_server.DnsServer, ca_file: str) -> conf
         environment={},
         overrides={
             "database": {"url": database_url},
-            "security": {"secret_key": contexts.SECRET_KEY},
+            "security": {"installation_key": contexts.SECRET_KEY},
             "http": {"base_url": f"https://{webhook_scenario.OWN_NAME}"},
             "delivery": {"resolvers": [dns.address], "hostname": webhook_scenario.OWN_HOST},
             "webhooks": {"allow_private": webhook_scenario.CALLED_PUBLIC, "ca_file": ca_file},

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.conformance import live_service
 
-SLOW = "[limits]\nmanagement_rate = 3\n"
+SLOW = "[limits]\napi_rate = 3\n"
 
 
 def test_a_user_who_floods_the_management_is_refused_and_sending_is_not(tmp_path: Path) -> None:

@@ -111,7 +111,10 @@ async def test_old_rows_are_swept_as_the_service_role(migrated: str) -> None:
 async def test_partitions_begin_and_are_dropped_as_the_service_role(url: str, server: PostgresServer) -> None:
     await migrate(url)
     clock = contexts.Clock()
-    chosen = {"database": {"url": as_role(url, "postroad_service")}, "security": {"secret_key": contexts.SECRET_KEY}}
+    chosen = {
+        "database": {"url": as_role(url, "postroad_service")},
+        "security": {"installation_key": contexts.SECRET_KEY},
+    }
     async with composition.open_context(config.load(environment={}, overrides=chosen), clock=clock) as ctx:
         assert await partitions.keep(ctx) == 2
         clock.pass_seconds(130 * 24 * 3600)
@@ -253,7 +256,7 @@ def command(server: PostgresServer, file: Path, *words: str) -> Ran:
 def configured(folder: Path, url: str, role: str) -> Path:
     file = folder / f"{role}.toml"
     key = "0123456789" * 5
-    file.write_text(f'[database]\nurl = "{as_role(url, role)}"\n[security]\nsecret_key = "{key}"\n')
+    file.write_text(f'[database]\nurl = "{as_role(url, role)}"\n[security]\ninstallation_key = "{key}"\n')
     return file
 
 

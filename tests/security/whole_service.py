@@ -200,11 +200,11 @@ async def standing(
             environment={},
             overrides={
                 "database": {"url": url},
-                "security": {"secret_key": contexts.SECRET_KEY},
+                "security": {"installation_key": contexts.SECRET_KEY},
                 "http": {"listen": "127.0.0.1:0", "tls": False},
                 "warmup": {"enabled": False},
                 # The clock stands still here, and every route is asked many times.
-                "limits": {"management_rate": 1_000_000},
+                "limits": {"api_rate": 1_000_000},
                 **sections.spread(
                     "delivery",
                     {

@@ -82,7 +82,7 @@ def test_several_changes_become_one_statement_with_the_arguments_of_all() -> Non
 async def ctx(clean_postgres_url: str) -> AsyncIterator[context.Context]:
     overrides: dict[str, dict[str, object]] = {
         "database": {"url": clean_postgres_url},
-        "security": {"secret_key": contexts.SECRET_KEY},
+        "security": {"installation_key": contexts.SECRET_KEY},
         "warmup": {"enabled": False},
     }
     settings = config.load(environment={}, overrides=overrides)

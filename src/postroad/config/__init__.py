@@ -47,7 +47,7 @@ from postroad.config.sections import sso_client_secret as sso_client_secret
 from postroad.config.sources import ConfigError as ConfigError
 
 # An HMAC key shorter than its hash weakens it (RFC 2104 section 3).
-SECRET_KEY_BYTES: Final = 32
+INSTALLATION_KEY_BYTES: Final = 32
 
 
 def load(
@@ -92,17 +92,17 @@ def has_variables(environment: Mapping[str, str]) -> bool:
     return any(sources.is_setting(variable) for variable in environment)
 
 
-def secret_key(settings: Security) -> bytes:
+def installation_key(settings: Security) -> bytes:
     """The installation key. Raises ConfigError if it is missing or weak."""
-    text = settings.secret_key
-    if settings.secret_key_file:
-        text = sources.read_file(settings.secret_key_file, name="security.secret_key_file").strip()
+    text = settings.installation_key
+    if settings.installation_key_file:
+        text = sources.read_file(settings.installation_key_file, name="security.installation_key_file").strip()
     key = text.encode()
-    if len(key) < SECRET_KEY_BYTES or len(set(key)) < SECRET_KEY_BYTES // 4:
+    if len(key) < INSTALLATION_KEY_BYTES or len(set(key)) < INSTALLATION_KEY_BYTES // 4:
         raise ConfigError(
-            f"security.secret_key: missing or too weak; set at least {SECRET_KEY_BYTES} random bytes, "
-            "for example from 'openssl rand -base64 48', in the file, as POSTROAD_SECURITY__SECRET_KEY, "
-            "or in the file named by security.secret_key_file"
+            f"security.installation_key: missing or too weak; set at least {INSTALLATION_KEY_BYTES} random bytes, "
+            "for example from 'openssl rand -base64 48', in the file, as POSTROAD_SECURITY__INSTALLATION_KEY, "
+            "or in the file named by security.installation_key_file"
         )
     return key
 

@@ -118,7 +118,7 @@ def secret_files(settings: Settings) -> list[tuple[str, Path]]:
     """The files with secrets, by setting."""
     named = {
         "database.url_file": settings.database.url_file,
-        "security.secret_key_file": settings.security.secret_key_file,
+        "security.installation_key_file": settings.security.installation_key_file,
         "sso.client_secret_file": settings.sso.client_secret_file,
         "tls.key": settings.tls.key,
     }
@@ -131,7 +131,9 @@ def _has_secrets(settings: Settings) -> bool:
     has_password = not chosen.url_file and _PASSWORD.search(chosen.url) is not None
     has_password = has_password or any(upstream.password for upstream in settings.upstreams)
     has_password = has_password or bool(settings.sso.client_secret)
-    return bool(settings.security.secret_key or settings.metrics.token or settings.notices.webhook_url or has_password)
+    return bool(
+        settings.security.installation_key or settings.metrics.token or settings.operator.webhook_url or has_password
+    )
 
 
 def _is_public(file: Path) -> bool:

@@ -104,22 +104,12 @@ class Metrics(Section, frozen=True):
             raise ConfigError("metrics.token: write at least 16 printable ASCII characters without spaces, or nothing")
 
 
-class Notices(Section, frozen=True):
-    """Notices to operators and owners."""
-
-    webhook_url: str
-
-    def check(self) -> None:
-        if self.webhook_url and not self.webhook_url.startswith(("https://", "http://")):
-            # The URL of such a webhook is a secret.
-            raise ConfigError("notices.webhook_url: is not a URL; write https:// and a host and a path")
-
-
 class Operator(Section, frozen=True):
     """The people who run this installation."""
 
     email: str
     sender: str = msgspec.field(name="from")
+    webhook_url: str
 
     @property
     def is_reachable(self) -> bool:
@@ -129,6 +119,9 @@ class Operator(Section, frozen=True):
     def check(self) -> None:
         for key, text in (("email", self.email), ("from", self.sender)):
             addresses.check_mailbox(text, name=f"operator.{key}", example="postmaster@example.org")
+        if self.webhook_url and not self.webhook_url.startswith(("https://", "http://")):
+            # The URL of such a webhook is a secret.
+            raise ConfigError("operator.webhook_url: is not a URL; write https:// and a host and a path")
 
 
 # A group may make its people operators, beside the roles of an account.
@@ -269,12 +262,6 @@ class Database(Section, frozen=True):
             )
 
 
-class Frontends(Section, frozen=True):
-    """The processes that accept mail over HTTP and SMTP."""
-
-    processes: Annotated[int, msgspec.Meta(ge=0, le=256)]
-
-
 class Http(Section, frozen=True):
     """The HTTP listener."""
 
@@ -284,6 +271,7 @@ class Http(Section, frozen=True):
     tls: bool
     trusted_proxies: tuple[str, ...]
     drain_seconds: Annotated[int, msgspec.Meta(ge=0, le=3600)]
+    processes: Annotated[int, msgspec.Meta(ge=0, le=256)]
     connections: Positive
 
     def check(self) -> None:
@@ -323,13 +311,13 @@ class Submission(Section, frozen=True):
 class Security(Section, frozen=True):
     """Keys, tokens and passwords."""
 
-    secret_key: str
-    secret_key_file: str
+    installation_key: str
+    installation_key_file: str
     operator_second_factor: bool
     confirmation_minutes: Annotated[int, msgspec.Meta(ge=1, le=20_160)]
 
     def check(self) -> None:
-        given = {name: getattr(self, name) for name in ("secret_key", "secret_key_file")}
+        given = {name: getattr(self, name) for name in ("installation_key", "installation_key_file")}
         config_sources.check_single_source("security", given)
 
 
@@ -414,10 +402,14 @@ class Inbound(Section, frozen=True):
 
     listen: str
     connections: Positive
+    complaint_reporters: tuple[str, ...]
 
     def check(self) -> None:
         if self.listen:
             addresses.endpoint(self.listen, name="inbound.listen")
+        for reporter in self.complaint_reporters:
+            if not addresses.is_host_name(reporter.rpartition("@")[2]):
+                raise ConfigError(f"inbound.complaint_reporters: {reporter!r} is neither an address nor a domain")
 
     @property
     def connections_per_address(self) -> int:
@@ -455,7 +447,7 @@ class Limits(Section, frozen=True):
     queued_recipients: Positive
     min_free_megabytes: Annotated[int, msgspec.Meta(ge=0, le=MAX_INTEGER)]
     spool_megabytes: Annotated[int, msgspec.Meta(ge=64, le=MAX_INTEGER)]
-    management_rate: Positive
+    api_rate: Positive
 
 
 class Quotas(Section, frozen=True):
@@ -493,7 +485,6 @@ class BounceGuard(Section, frozen=True):
     suspend_percent: Percent
     complaint_warn_percent: Percent
     complaint_suspend_percent: Percent
-    reporters: tuple[str, ...]
     cooldown_hours: Annotated[int, msgspec.Meta(ge=0, le=8760)]
 
     def check(self) -> None:
@@ -501,9 +492,6 @@ class BounceGuard(Section, frozen=True):
             raise ConfigError("bounce_guard.warn_percent: must not exceed suspend_percent")
         if self.complaint_warn_percent > self.complaint_suspend_percent:
             raise ConfigError("bounce_guard.complaint_warn_percent: must not exceed complaint_suspend_percent")
-        for reporter in self.reporters:
-            if not addresses.is_host_name(reporter.rpartition("@")[2]):
-                raise ConfigError(f"bounce_guard.reporters: {reporter!r} is neither an address nor a domain")
 
 
 class Retention(Section, frozen=True):
@@ -553,7 +541,6 @@ class Settings(Section, frozen=True):
     routes: tuple[model_route_rules.RouteRule, ...]
     sources: tuple[entries.Source, ...]
     database: Database
-    frontends: Frontends
     http: Http
     dashboard: Dashboard
     submission: Submission
@@ -574,7 +561,6 @@ class Settings(Section, frozen=True):
     retention: Retention
     tls_reports: TlsReports
     operator: Operator
-    notices: Notices
     doctor: Doctor
     metrics: Metrics
     logs: Logs

@@ -156,7 +156,7 @@ def merge(tables: dict[str, Any], changes: Mapping[str, Any], *, source: str) ->
 
 # The ways of giving each secret of a section; those of an upstream are in its entry.
 WAYS: Final = (
-    ("security", ("secret_key", "secret_key_file")),
+    ("security", ("installation_key", "installation_key_file")),
     ("database", ("url", "url_file")),
 )
 

@@ -27,7 +27,8 @@ def decrypt(key: bytes, sealed: bytes, *, owner: str) -> bytes:
         return aead.AESGCM(key).decrypt(nonce, rest, owner.encode())
     except exceptions.InvalidTag:
         raise DecryptionError(
-            f"the secret of {owner} cannot be decrypted with this installation's key; was security.secret_key changed?"
+            f"the secret of {owner} cannot be decrypted with this installation's key; "
+            "was security.installation_key changed?"
         ) from None
 
 

@@ -50,8 +50,9 @@ async def admit(database: store.Store, keys: installation_keys.Keys) -> installa
                 known = await state(tx, keys)
     if known is KeyState.WRONG:
         raise WrongKeyError(
-            "the installation key does not match this database: set security.secret_key or security.secret_key_file to "
-            "the key that was used before; if 'postroad key rotate' was interrupted, run it again"
+            "the installation key does not match this database: set security.installation_key or "
+            "security.installation_key_file to the key that was used before; if 'postroad key rotate' was interrupted, "
+            "run it again"
         )
     previous = tuple(
         installation_keys.Keys.derive(encryption.decrypt(keys.encryption, each.installation_key, owner=PREVIOUS_OWNER))

@@ -40,7 +40,7 @@ async def open_context(
     `accept_commits` is for a process whose accepted mail another process writes. Migrations, and a disk that fills up,
     are written to `log`.
     """
-    keys = installation_keys.Keys.derive(config.secret_key(settings.security))
+    keys = installation_keys.Keys.derive(config.installation_key(settings.security))
     database = await open_store.open_current(
         settings.database.url,
         connections=settings.database.connections,

@@ -59,7 +59,7 @@ def start(
     wanted = {
         setting: role for role in names for setting in ADDRESSES.get(role, ()) if listeners.is_set(settings, setting)
     }
-    processes = settings.frontends.processes or _cores()
+    processes = settings.http.processes or _cores()
     if not wanted or processes == 1:
         return Frontends()
     roles = list(dict.fromkeys(wanted.values()))

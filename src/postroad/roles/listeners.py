@@ -56,9 +56,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
     described = (*api_routes.ROUTES, *received, *monitoring.health_routes(is_draining=role_context.is_draining))
     trusted = settings.http.trusted_proxies
     proxies = application.Proxies(trusted) if trusted else None
-    policy = throttle.RateLimit(
-        rate=settings.limits.management_rate, burst=API_BURST_SECONDS * settings.limits.management_rate
-    )
+    policy = throttle.RateLimit(rate=settings.limits.api_rate, burst=API_BURST_SECONDS * settings.limits.api_rate)
     rate = management_rate.ManagementRate(policy, clock=ctx.clock)
     mount = extension_api.Mount(lambda: app.serve_part, rate.require, config.public_url(settings))
     mounted = [route for build in extensions.parts("routes", types.FunctionType) for route in build(mount)]

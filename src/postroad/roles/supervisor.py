@@ -73,6 +73,7 @@ Load = Callable[[], config.Settings]
 # Sections and settings that apply at once; all others need a restart.
 RELOADED: Final = frozenset({
     "bounce_guard",
+    "inbound.complaint_reporters",
     "limits.min_free_megabytes",
     "limits.queued_recipients",
     "limits.request_burst",

@@ -43,7 +43,7 @@ def settings(database_url: str) -> config.Settings:
         environment={},
         overrides={
             "database": {"url": database_url},
-            "security": {"secret_key": SECRET_KEY},
+            "security": {"installation_key": SECRET_KEY},
             "bounce_guard": GUARD,
         },
     )

@@ -22,7 +22,7 @@ KEY_NAME = "pr1._domainkey.example.com"
 def settings(server: dns_server.DnsServer, **delivery: object) -> config.Settings:
     given = {"hostname": "mail.example.net", "resolvers": [server.address]} | delivery
     overrides: dict[str, dict[str, object]] = {
-        "security": {"secret_key": SECRET_KEY},
+        "security": {"installation_key": SECRET_KEY},
         "domains": {"spf": "include:spf.example.net"},
         "delivery": given,
     }
@@ -190,7 +190,7 @@ async def test_what_the_service_does_not_know_is_not_asked(server: dns_server.Dn
     "terms", ["include:", "spf.example.net", "ip4:300.1.1.1", "-all", "~include:a.example", "redirect=a.example"]
 )
 def test_what_receivers_could_not_read_is_refused_as_a_setting(terms: str) -> None:
-    overrides = {"security": {"secret_key": SECRET_KEY}, "domains": {"spf": f"ip4:192.0.2.7 {terms}"}}
+    overrides = {"security": {"installation_key": SECRET_KEY}, "domains": {"spf": f"ip4:192.0.2.7 {terms}"}}
     with pytest.raises(config.ConfigError, match=r"^domains\.spf: "):
         domain_dns.DomainDns(config.load(environment={}, overrides=overrides))
 

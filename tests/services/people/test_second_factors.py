@@ -354,7 +354,7 @@ class TestOperators:
             environment={},
             overrides={
                 "database": {"url": database_url},
-                "security": {"secret_key": contexts.SECRET_KEY, "operator_second_factor": True},
+                "security": {"installation_key": contexts.SECRET_KEY, "operator_second_factor": True},
             },
         )
 

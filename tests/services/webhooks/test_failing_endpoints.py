@@ -25,7 +25,7 @@ LOG = structlog.get_logger()
 def settings(database_url: str) -> config.Settings:
     overrides: dict[str, dict[str, object]] = {
         "database": {"url": database_url},
-        "security": {"secret_key": contexts.SECRET_KEY},
+        "security": {"installation_key": contexts.SECRET_KEY},
         "webhooks": {"allow_private": webhook_rows.PUBLIC},
         "operator": {"email": "ops@example.net", "from": f"postmaster@{accepted_mail.DOMAIN}"},
     }

@@ -50,7 +50,7 @@ async def harness(tmp_path_factory: pytest.TempPathFactory, clock: contexts.Cloc
             environment={},
             overrides={
                 "database": {"url": f"sqlite:///{tmp_path_factory.mktemp('reported')}/postroad.db"},
-                "security": {"secret_key": contexts.SECRET_KEY},
+                "security": {"installation_key": contexts.SECRET_KEY},
                 "webhooks": {"allow_private": ["127.0.0.2/32"], "ca_file": endpoint.ca_file},
             },
         )

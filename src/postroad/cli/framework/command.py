@@ -74,12 +74,14 @@ def masked_address(url: str) -> str:
 def masked_settings(effective: config.Settings) -> dict[str, Any]:
     tables: dict[str, Any] = msgspec.to_builtins(effective)
     tables["database"]["url"] = masked_address(effective.database.url)
-    if effective.security.secret_key:
-        tables["security"]["secret_key"] = MASK
+    if effective.security.installation_key:
+        tables["security"]["installation_key"] = MASK
+    if effective.sso.client_secret:
+        tables["sso"]["client_secret"] = MASK
     if effective.metrics.token:
         tables["metrics"]["token"] = MASK
-    if effective.notices.webhook_url:
-        tables["notices"]["webhook_url"] = MASK
+    if effective.operator.webhook_url:
+        tables["operator"]["webhook_url"] = MASK
     for upstream in tables["upstreams"]:
         if upstream["password"]:
             upstream["password"] = MASK

@@ -161,7 +161,7 @@ class DataFolder:
             raise FolderError(msg)
         fixed: dict[str, Mapping[str, object]] = {
             "database": {"url": self._database_url, "migrate_at_start": True},
-            "security": {"secret_key": "", "secret_key_file": str(self.key.absolute())},
+            "security": {"installation_key": "", "installation_key_file": str(self.key.absolute())},
             **{section: {"listen": where} for section, where in (listen or {}).items()},
         }
         defaults = {**DEV_DEFAULTS, **_listen_variables(_read(self.info_file))}

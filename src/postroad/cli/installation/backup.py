@@ -52,7 +52,7 @@ async def backup(settings: config.Settings, *, file: Path, force: bool) -> outpu
 @click.option(FORCE, is_flag=True, help="Replace a database that is not empty; the old one is kept.")
 async def restore(settings: config.Settings, *, file: Path, force: bool) -> output.Report:
     """Restore a backup into the database, with the delivery of all mail held. Stop the service first."""
-    config.secret_key(settings.security)
+    config.installation_key(settings.security)
     is_postgres = _is_postgres(settings.database.url)
     kind = await asyncio.to_thread(backup_files.kind_of, file)
     if (kind == "postgresql") != is_postgres:

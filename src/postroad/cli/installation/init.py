@@ -214,7 +214,7 @@ def _chosen(answers: dict[str, str], file: Path) -> Tables:
     tables: dict[str, dict[str, object]] = {
         "database": {"url": answers["database"]},
         "http": {"base_url": f"https://{host}", "tls": False, "trusted_proxies": ["127.0.0.1", "::1"]},
-        "security": {"secret_key_file": str(file.parent / "secret.key")},
+        "security": {"installation_key_file": str(file.parent / "secret.key")},
         "delivery": {"hostname": host},
         "inbound": {"listen": f"{listener.any_host()}:25"},
         "operator": {"email": email, "from": f"postmaster@{answers['domain']}"},

@@ -29,7 +29,7 @@ PRIVATE: Final = 0o600
 
 @dataclass(frozen=True, slots=True)
 class KeyFile:
-    """The file that `security.secret_key_file` names."""
+    """The file that `security.installation_key_file` names."""
 
     path: Path
 
@@ -49,8 +49,9 @@ class KeyFile:
             _write(self.new, f"{text}\n", like=self.path)
         except OSError as problem:
             raise config.ConfigError(
-                f"security.secret_key_file: {self.new} cannot be written: {problem.strerror}; nothing was changed. "
-                "Run the command with a copy of the key in a folder that can be written, and distribute the new file"
+                f"security.installation_key_file: {self.new} cannot be written: {problem.strerror}; nothing was "
+                "changed. Run the command with a copy of the key in a folder that can be written, and distribute the "
+                "new file"
             ) from None
 
     def replace(self) -> None:
@@ -91,12 +92,12 @@ async def rotate(settings: config.Settings, new_key: Path | None) -> output.Repo
     The new key is written to the file of the key, and the old one kept as FILE.previous, which backups from before
     need. If interrupted, run it again. Then restart every process.
     """
-    if not settings.security.secret_key_file:
+    if not settings.security.installation_key_file:
         raise config.ConfigError(
-            "security.secret_key_file: must name the file of the installation key, which is replaced; write the key of "
-            "security.secret_key into a file first"
+            "security.installation_key_file: must name the file of the installation key, which is replaced; write the "
+            "key of security.installation_key into a file first"
         )
-    file = KeyFile(Path(settings.security.secret_key_file))
+    file = KeyFile(Path(settings.security.installation_key_file))
     if file.new.exists() and await _fits(settings, file.new):
         # A rotation stopped after its transaction.
         file.replace()
@@ -105,14 +106,16 @@ async def rotate(settings: config.Settings, new_key: Path | None) -> output.Repo
     async with composition.open_context(settings) as context:
         file.stage(text)
         count = await key_replacement.rotate(
-            context, old=config.secret_key(settings.security), new=_key(settings, file.new)
+            context, old=config.installation_key(settings.security), new=_key(settings, file.new)
         )
     file.replace()
     return _report(file, f"The installation key is replaced, and {count} secrets are re-encrypted", secrets=count)
 
 
 def _key(settings: config.Settings, file: Path) -> bytes:
-    return config.secret_key(msgspec.structs.replace(settings.security, secret_key="", secret_key_file=str(file)))
+    return config.installation_key(
+        msgspec.structs.replace(settings.security, installation_key="", installation_key_file=str(file))
+    )
 
 
 async def _fits(settings: config.Settings, file: Path) -> bool:

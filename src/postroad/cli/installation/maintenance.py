@@ -103,7 +103,7 @@ async def verify(context: services_context.Context) -> output.Report:
 @click.command("check-config", cls=command.SettingsCommand)
 async def check_config(settings: config.Settings) -> output.Report:
     """Validate the settings and print the effective values, with secrets masked. Unsafe ones are named first."""
-    config.secret_key(settings.security)
+    config.installation_key(settings.security)
     config.check_secret_files(settings)
     certificates.load(settings)
     config.check_upstream_files(settings.upstreams)

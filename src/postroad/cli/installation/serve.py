@@ -50,7 +50,7 @@ def serve(*, file: Path | None, names: tuple[str, ...], hold_delivery: bool) -> 
         file = command.settings_file(file)
         load = functools.partial(config.load, file, environment=os.environ)
         settings = load()
-        config.secret_key(settings.security)
+        config.installation_key(settings.security)
         config.check_secret_files(settings)
         chosen = list(dict.fromkeys(names)) or list(service.ROLES)
         if "delivery" in chosen:

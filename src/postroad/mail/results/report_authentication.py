@@ -1,9 +1,9 @@
 """Authentication of reports: whether a report comes from a mailbox provider's feedback loop, and not from anybody.
 
 Whoever gets a message has its token and can write a report about it. So a report counts for the bounce guard only if it
-is from an address of `bounce_guard.reporters` and that address is proven: a DKIM signature holds, and its domain is the
-address's or a parent of it. Nothing is asked of DNS for any other report. If DNS fails, the reporter has to come again:
-otherwise a complaint would never count.
+is from an address of `inbound.complaint_reporters` and that address is proven: a DKIM signature holds, and its domain
+is the address's or a parent of it. Nothing is asked of DNS for any other report. If DNS fails, the reporter has to come
+again: otherwise a complaint would never count.
 
 A signed report can be sent again by whoever has it. So the signature must be recent and cover the Content-Type, which
 decides what of the body is the report, and the caller takes the token from what is signed and counts a signature once.
@@ -55,7 +55,7 @@ async def authenticate(ctx: context.Context, content: bytes) -> Proof | None:
     """
     message = dkim_verification.Message(content)
     author = _only_address(message, b"from")
-    if not author or not _is_listed(author, ctx.settings.bounce_guard.reporters):
+    if not author or not _is_listed(author, ctx.settings.inbound.complaint_reporters):
         return None
     # Only the parts of a multipart are read the same whatever the other fields say, such as a transfer encoding.
     if not _only_value(message, b"content-type").lower().startswith("multipart/"):

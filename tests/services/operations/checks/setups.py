@@ -54,7 +54,7 @@ def given(
     clock: int = NOW,
 ) -> findings.Subject:
     """An installation with these settings."""
-    merged = {"security": {"secret_key": contexts.SECRET_KEY}, **(overrides or {})}
+    merged = {"security": {"installation_key": contexts.SECRET_KEY}, **(overrides or {})}
     return findings.Subject(
         settings=config.load(environment={}, overrides=merged),
         hostname=hostname,

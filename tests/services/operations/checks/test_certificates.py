@@ -136,11 +136,11 @@ async def test_a_key_file_that_this_user_cannot_read_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = tmp_path / "secret.key"
-    overrides = {"security": {"secret_key_file": str(key)}}
+    overrides = {"security": {"installation_key_file": str(key)}}
     assert await setups.told("secret_files", setups.given(None, overrides)) == [
         (
             "error",
-            f"security.secret_key_file: {key} does not exist",
+            f"security.installation_key_file: {key} does not exist",
             "create it, readable only by the user of the service",
         )
     ]
@@ -149,7 +149,7 @@ async def test_a_key_file_that_this_user_cannot_read_is_an_error(
     assert await setups.told("secret_files", setups.given(None, overrides)) == [
         (
             "error",
-            f"security.secret_key_file: this user cannot read {key}",
+            f"security.installation_key_file: this user cannot read {key}",
             "run the checks as the user of the service, or give that user access to the file and its folders",
         )
     ]

@@ -21,20 +21,22 @@ ADVICE = "enlarge the disk, cancel or release waiting mail, or shorten retention
 async def test_a_key_that_does_not_open_the_database_is_an_error(ctx: context.Context) -> None:
     right = setups.given(store=ctx.store)
     assert await setups.told("key", right) == [("ok", "the installation key matches the database", "")]
-    other = {"security": {"secret_key": "another one: 9Zs3qT7nYw0Lr5Xd2Kf8Hb1Vc6Jm4Pg"}}
+    other = {"security": {"installation_key": "another one: 9Zs3qT7nYw0Lr5Xd2Kf8Hb1Vc6Jm4Pg"}}
     assert await setups.told("key", setups.given(None, other, store=ctx.store)) == [
         (
             "error",
             "the installation key does not match this database",
-            "restore the key that was used before, in security.secret_key or security.secret_key_file",
+            "restore the key that was used before, in security.installation_key or security.installation_key_file",
         )
     ]
 
 
 async def test_a_weak_key_is_an_error_also_without_a_database() -> None:
-    ((state, found, _),) = await setups.told("key", setups.given(None, {"security": {"secret_key": "weak"}}))
+    ((state, found, _),) = await setups.told("key", setups.given(None, {"security": {"installation_key": "weak"}}))
     assert state == "error"
-    assert found.startswith("security.secret_key: missing or too weak; set at least 32 random bytes, for example from")
+    assert found.startswith(
+        "security.installation_key: missing or too weak; set at least 32 random bytes, for example from"
+    )
     assert await setups.told("key", setups.given()) == [("skipped", "the database cannot be used", "")]
 
 

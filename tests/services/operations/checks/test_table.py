@@ -77,7 +77,7 @@ async def test_an_operator_with_only_a_password_is_a_warning(
 
 @pytest.mark.parametrize("has_store", [True, False])
 async def test_nothing_is_counted_where_it_is_required(ctx: context.Context, *, has_store: bool) -> None:
-    required = {"security": {"secret_key": "x" * 40, "operator_second_factor": True}}
+    required = {"security": {"installation_key": "x" * 40, "operator_second_factor": True}}
     given = setups.given(None, required, store=ctx.store if has_store else None)
     assert await setups.told("operators", given) == [("ok", "a second factor is required for operators", "")]
 

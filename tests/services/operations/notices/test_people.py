@@ -117,7 +117,7 @@ async def test_operators_are_also_told_over_the_webhook(
     await users.add_operator(ctx, user.email)
     values = {"check": "disk", "host": "<mx.example>", "found": "full", "advice": "", "page": "docs/doctor.md"}
     async with webhook_server.running(tls=False) as endpoint:
-        ctx = contexts.with_settings(ctx, "notices", webhook_url=endpoint.url)
+        ctx = contexts.with_settings(ctx, "operator", webhook_url=endpoint.url)
         endpoint.answer = webhook_server.ok(503)
         async with ctx.store.transaction() as tx:
             told = notice_outbox.NewNotice(kind=notice_kinds.CHECK_FAILED, subject="mx disk", values=values)

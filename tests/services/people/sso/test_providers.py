@@ -32,7 +32,7 @@ def steady() -> Monotonic:
 
 @pytest_asyncio.fixture
 async def found(steady: Monotonic) -> AsyncIterator[sso_providers.Providers]:
-    settings = config.load(environment={}, overrides={"security": {"secret_key": SECRET_KEY}})
+    settings = config.load(environment={}, overrides={"security": {"installation_key": SECRET_KEY}})
     guarded = webhook_client.WebhookClient(settings)
     opened = sso_providers.Providers(settings, guarded, clock=steady)
     yield opened
@@ -185,7 +185,7 @@ async def test_what_a_document_names_is_checked_like_the_issuer(provider: oidc_p
         settings = config.load(
             environment={},
             overrides={
-                "security": {"secret_key": SECRET_KEY},
+                "security": {"installation_key": SECRET_KEY},
                 "webhooks": {"allow_private": [webhook_server.PUBLIC], "ca_file": server.ca_file},
             },
         )

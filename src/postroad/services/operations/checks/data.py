@@ -46,7 +46,7 @@ async def database(given: findings.Subject) -> Sequence[findings.Finding]:
 
 async def key(given: findings.Subject) -> Sequence[findings.Finding]:
     try:
-        keys = installation_keys.Keys.derive(config.secret_key(given.settings.security))
+        keys = installation_keys.Keys.derive(config.installation_key(given.settings.security))
     except config.ConfigError as problem:
         return [findings.error(str(problem))]
     if given.store is None:
@@ -57,7 +57,7 @@ async def key(given: findings.Subject) -> Sequence[findings.Finding]:
         return [
             findings.error(
                 "the installation key does not match this database",
-                "restore the key that was used before, in security.secret_key or security.secret_key_file",
+                "restore the key that was used before, in security.installation_key or security.installation_key_file",
             )
         ]
     return [

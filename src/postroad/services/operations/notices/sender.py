@@ -167,7 +167,7 @@ def next_digest(now: int, *, hour: int) -> int:
 async def _mails(ctx: context.Context, tx: store.Transaction, notice: notices.Notice) -> list[notices.Mail]:
     kind, now = notice_kinds.KINDS[notice.kind], ctx.clock()
     mails = []
-    if kind.audience is notice_kinds.Audience.OPERATORS and ctx.settings.notices.webhook_url:
+    if kind.audience is notice_kinds.Audience.OPERATORS and ctx.settings.operator.webhook_url:
         mails.append(notices.Mail(notices.WEBHOOK, is_digest=False, due_at=now, notice=notice))
     # Without a sender now, none is sent later: it would be old.
     for user in await _people(tx, notice) if ctx.settings.operator.sender else ():
@@ -298,7 +298,7 @@ async def _post(ctx: context.Context, items: Sequence[tuple[str, dict[str, str]]
     """Send notices to the webhook, in the format of Slack."""
     text = "\n".join(summary(kind, values) for kind, values in items[:MAX_DIGEST_ITEMS])
     body = msgspec.json.encode({"text": for_slack(text)})
-    response = await ctx.webhook_client.post(ctx.settings.notices.webhook_url, body, _SLACK_HEADERS)
+    response = await ctx.webhook_client.post(ctx.settings.operator.webhook_url, body, _SLACK_HEADERS)
     if not response.succeeded:
         problem = response.error or f"the webhook responded with {response.status_code}"
         raise errors.TemporaryFailure(problem, retry_after=RETRY_DELAY // times.SECOND)
