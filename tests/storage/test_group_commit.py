@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -89,7 +90,7 @@ async def test_a_result_is_returned_after_its_commit_and_not_before(store: Store
     ids=["items", "work", "bytes"],
 )
 async def test_a_batch_has_so_much_at_the_most(
-    gate: Gate, ledger: Ledger, limits: dict[str, int], calls: list[dict[str, int]], batches: list[list[int]]
+    gate: Gate, ledger: Ledger, limits: dict[str, Any], calls: list[dict[str, Any]], batches: list[list[int]]
 ) -> None:
     commit = commit_on(gate, ledger, **limits)
     first = await hold_first(commit, gate)

@@ -240,26 +240,14 @@ async def test_live_and_test_messages_are_listed_apart_and_tests_by_their_own_in
     assert await plan_of(full, Condition(Kind.TAG, "all"), most=2, is_test=1) == ("test", "em_030x")
 
 
-@pytest.mark.parametrize(
-    "word, count",
-    [
-        ("order", 32),
-        ("ORDER", 0),
-        ("50%", 16),
-        ("%", 16),
-        ("_", 0),
-        ("'", 16),
-        ("📮", 16),
-        ("grü", 16),
-        ("Ü", 0),
-        ("\\", 0),
-    ],
-)
-async def test_words_are_plain_text_whatever_they_hold(full: Store, word: str, count: int) -> None:
-    chosen = chosen_by((Condition(Kind.WORD, word),), after="", before="em_~")
+async def test_words_are_plain_text_whatever_they_hold(full: Store) -> None:
+    counts = {"order": 32, "ORDER": 0, "50%": 16, "%": 16, "_": 0, "'": 16, "📮": 16, "grü": 16, "Ü": 0, "\\": 0}
     async with full.scanning() as tx:
-        assert len(await message_search.page(tx, "acc_1", chosen, limit=99)) == count
-        assert await message_search.count(tx, "acc_1", chosen, message_search.BY_TIME, limit=5) == min(count, 5)
+        for word, count in counts.items():
+            chosen = chosen_by((Condition(Kind.WORD, word),), after="", before="em_~")
+            assert len(await message_search.page(tx, "acc_1", chosen, limit=99)) == count, word
+            counted = await message_search.count(tx, "acc_1", chosen, message_search.BY_TIME, limit=5)
+            assert counted == min(count, 5), word
 
 
 @pytest.mark.parametrize("kinds", INDEXES, ids=lambda kinds: " and ".join(kinds) or "time")
