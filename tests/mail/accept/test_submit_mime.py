@@ -1,5 +1,6 @@
 """The way in for finished messages, on both engines: the checks of every send, and those of the envelope."""
 
+import asyncio
 import dataclasses
 import threading
 from collections.abc import Callable
@@ -213,6 +214,18 @@ async def test_the_same_key_with_another_message_is_a_conflict(shop: Shop, other
     await shop.send(plain(KEY))
     refused = await shop.refusal(other)
     assert (refused.code, refused.smtp_reply) == ("idempotency_conflict", "550 5.7.1")
+
+
+async def test_a_key_in_flight_asks_to_wait_and_is_then_answered_whatever_happened_since(shop: Shop) -> None:
+    results = await asyncio.gather(*(shop.send(plain(KEY)) for _ in range(3)), return_exceptions=True)
+    (first,) = [result for result in results if isinstance(result, transaction.Accepted)]
+    refused = [result for result in results if isinstance(result, errors.IdempotencyInProgress)]
+    assert [refusal.smtp_reply for refusal in refused] == ["451 4.7.1"] * 2
+    assert await shop.balance() == (99, 1)
+    await domains.remove(shop.ctx, shop.account.id, shop.domain_id)
+    again = await shop.send(plain(KEY))
+    assert (again.replayed, again.request_id, again.response) == (True, first.request_id, first.response)
+    assert (await shop.refusal(plain())).code == "forbidden"
 
 
 async def test_keys_are_shared_with_http_and_belong_to_the_credential(shop: Shop) -> None:
