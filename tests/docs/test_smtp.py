@@ -246,8 +246,12 @@ def test_the_settings_are_settings() -> None:
     block = re.search(r"```toml\n(.*?)\n```", PAGE, re.DOTALL)
     assert block
     written = tomllib.loads(block[1])
-    chosen = config.load(environment={}, overrides=written).submission
-    assert written == {"submission": {name: getattr(chosen, name) for name in written["submission"]}}
+    loaded = config.load(environment={}, overrides=written)
+    chosen = loaded.submission
+    assert written == {
+        section: {name: getattr(getattr(loaded, section), name) for name in written[section]}
+        for section in ("submission", "tls")
+    }
     assert (config.endpoint(chosen.listen, name="").port, config.endpoint(chosen.tls_listen, name="").port) == (
         587,
         465,

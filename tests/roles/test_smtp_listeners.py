@@ -18,8 +18,8 @@ ROLES = ["submission", "inbound"]
 
 
 def settings(folder: Path, role: str, *, tls: dict[str, object] | None = None, **values: object) -> config.Settings:
-    sections = {"delivery": {"hostname": "mail.example.com"}, "tls": tls or {}, role: values}
-    return contexts.load(f"sqlite:///{folder}/postroad.db", **sections)
+    delivery = {"hostname": "mail.example.com"}
+    return contexts.load(f"sqlite:///{folder}/postroad.db", delivery=delivery, tls=tls or {}, **{role: values})
 
 
 def certificate(folder: Path) -> dict[str, object]:

@@ -73,7 +73,7 @@ def is_refused(answer: httpx.Response) -> bool:
 
 @pytest.fixture
 def settings(database_url: str, tmp_path: Path) -> config.Settings:
-    return installation.settings(database_url, tmp_path)
+    return installation.settings(database_url)
 
 
 @pytest.fixture

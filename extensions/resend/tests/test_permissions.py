@@ -60,7 +60,7 @@ SHOWN = {
 
 @pytest.fixture
 def settings(database_url: str, tmp_path: Path) -> config.Settings:
-    return installation.settings(database_url, tmp_path)
+    return installation.settings(database_url)
 
 
 @pytest.fixture

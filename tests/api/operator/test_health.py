@@ -18,9 +18,9 @@ async def test_processes_store_and_certificates_are_shown(
     ctx: context.Context, clock: contexts.Clock, operator: Operator, tmp_path: Path
 ) -> None:
     files, _ = setups.certificate(tmp_path, "mail.example.com", days=80)
-    msgspec.structs.force_setattr(
-        ctx.settings, "inbound", msgspec.structs.replace(ctx.settings.inbound, listen="127.0.0.1:25", **files)
-    )
+    for section, values in {"http": {"tls": False}, "inbound": {"listen": "127.0.0.1:25"}, "tls": files}.items():
+        changed = msgspec.structs.replace(getattr(ctx.settings, section), **values)
+        msgspec.structs.force_setattr(ctx.settings, section, changed)
     async with ctx.store.transaction() as tx:
         now = ctx.clock()
         for name, seen in (("mail1-7", now), ("mail2-8", now - 120_000_000), ("old-9", now - 7200_000_000)):
