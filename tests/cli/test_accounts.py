@@ -111,20 +111,6 @@ def test_among_several_accounts_one_has_to_be_named(installation: Installation) 
     )
 
 
-def test_a_name_that_two_accounts_have_names_neither(installation: Installation) -> None:
-    async def add_another(ctx: context.Context) -> None:  # as older versions could
-        async with ctx.store.transaction() as tx:
-            await tx.run_script(
-                "INSERT INTO accounts (id, name, status, available, reserved, created_at) "
-                "SELECT 'acc_ffff' || substr(id, 9), name, status, 0, 0, 1 FROM accounts"
-            )
-
-    installation.ask(add_another)
-    assert installation.refusal("account", "suspend", "Shop", "--reason", "x") == (
-        "more than one account is named 'Shop'; use its id"
-    )
-
-
 def test_names_are_compared_whatever_their_case(installation: Installation) -> None:
     assert installation.json("account", "show", "sHOP")["account"]["name"] == "Shop"
     assert installation.refusal("account", "show", "Sho%") == "account 'Sho%' does not exist"

@@ -160,12 +160,10 @@ async def write(  # noqa: PLR0917 - every service writes it on one line, in read
         raise LookupError(f"{action}: unknown audit log action")
     now = ctx.clock()
     key = None if ctx.actor.who is None else ctx.actor.who.key
-    is_key = key is not None and ctx.actor.kind is not callers.ActorKind.OPERATOR
     entry = audit_log.Entry(
         account_id=account_id,
         id=ctx.new_id(identifiers.AUDIT_ENTRY, now=now),
-        # A schema for older versions, which know no keys: `kind_of` recognises a key by its id.
-        actor_kind=callers.ActorKind.PERSON if is_key else ctx.actor.kind,
+        actor_kind=ctx.actor.kind,
         user_id=ctx.actor.user_id if key is None else key.id,
         actor=await actor_name(tx, ctx.actor),
         action=action,
@@ -245,13 +243,6 @@ def containing(text: str) -> str:
     return f"%{_literal(text)}%" if text else audit_log.ANYTHING
 
 
-def kind_of(entry: audit_log.Entry) -> callers.ActorKind:
-    """What kind of actor an entry names. The operator may have used a key, or be known by name."""
-    is_key = identifiers.is_identifier(entry.user_id or "", identifiers.API_KEY)
-    is_operator = entry.actor_kind == callers.ActorKind.OPERATOR
-    return callers.ActorKind.API_KEY if is_key and not is_operator else callers.ActorKind(entry.actor_kind)
-
-
 def text(entry: audit_log.Entry) -> str:
     """The action as a sentence to follow the actor's name."""
     # A newer version may have written actions that this one does not know.
@@ -328,7 +319,7 @@ async def export_csv(ctx: context.Context, account_id: str, filters: Filters) ->
 def _cells(entry: stored_audit_log.Entry) -> Sequence[str | int]:
     return (
         times.to_wire(entry.created_at),
-        kind_of(entry),
+        entry.actor_kind,
         entry.actor,
         entry.action,
         entry.subject,

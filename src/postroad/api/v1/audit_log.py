@@ -79,7 +79,7 @@ def shown(kind: type[EntryT], row: stored.Entry, /, **more: str | None) -> Entry
         kind,
         row,
         at=times.to_wire(row.created_at),
-        actor=Actor(audit_log.kind_of(row).value, row.user_id, row.actor),
+        actor=Actor(row.actor_kind, row.user_id, row.actor),
         text=audit_log.text(row),
         request_id=row.request_id or None,
         client_address=row.client_address or None,

@@ -27,8 +27,8 @@ from postroad.services.accounts import account_registry as services_accounts
 from postroad.storage.engine import backup_files, migrations, open_store
 from postroad.storage.people import accounts
 
-# A second row shows that the name is ambiguous.
-AMBIGUOUS_ACCOUNT: Final = 2
+# A second row shows that the account has to be named.
+SEVERAL_ACCOUNTS: Final = 2
 ACCOUNT: Final = server_command.OF_ACCOUNT
 
 
@@ -37,19 +37,17 @@ async def named_account(context: services_context.Context, named: str | None) ->
         return await _only_account(context)
     if identifiers.is_identifier(named, identifiers.ACCOUNT):
         return await services_accounts.find(context, named)
-    found = await services_accounts.by_name(context, named, limit=AMBIGUOUS_ACCOUNT)
-    if not found:
+    found = await services_accounts.by_name(context, named)
+    if found is None:
         raise errors.NotFound(f"account {named!r} does not exist")
-    if len(found) == AMBIGUOUS_ACCOUNT:
-        raise errors.Conflict(f"more than one account is named {named!r}; use its id")
-    return found[0]
+    return found
 
 
 async def _only_account(context: services_context.Context) -> accounts.Account:
-    found = await services_accounts.page(context, "", AMBIGUOUS_ACCOUNT)
+    found = await services_accounts.page(context, "", SEVERAL_ACCOUNTS)
     if not found:
         raise errors.NotFound("there are no accounts; create one with 'postroad account create'")
-    if len(found) == AMBIGUOUS_ACCOUNT:
+    if len(found) == SEVERAL_ACCOUNTS:
         raise errors.InvalidRequest(
             "there is more than one account; choose one with --account (see 'postroad account list')"
         )

@@ -314,8 +314,8 @@ async def _account(ctx: services_context.Context, name: str | None, done: Progre
         account = found[0] if len(found) == 1 else None
         is_new = False
     else:
-        is_new = not await services_accounts.by_name(ctx, name, limit=1)
-        account = await (services_accounts.create(ctx, name) if is_new else command.named_account(ctx, name))
+        known = await services_accounts.by_name(ctx, name)
+        account, is_new = known or await services_accounts.create(ctx, name), known is None
     if account is not None:
         done.note(f"account {account.name!r} ({account.id})", is_new=is_new)
         done.data["account"] = account.id

@@ -76,10 +76,10 @@ async def find(ctx: context.Context, account_id: str) -> accounts.Account:
     return account
 
 
-async def by_name(ctx: context.Context, name: str, *, limit: int) -> list[accounts.Account]:
-    """The accounts with this name, of which older versions allowed several."""
-    async with ctx.store.scanning() as tx:
-        return await accounts.by_name(tx, name, limit=limit)
+async def by_name(ctx: context.Context, name: str) -> accounts.Account | None:
+    """The account of this name, in this or another case."""
+    async with ctx.store.reading() as tx:
+        return await accounts.by_name(tx, name)
 
 
 async def page(ctx: context.Context, after: str, limit: int) -> list[accounts.Account]:
@@ -243,8 +243,8 @@ def _refuse_closed(account: accounts.Account) -> None:
 async def _refuse_taken_name(tx: store.Transaction, name: str, *, besides: str = "") -> None:
     """Refuse a name that another account has. The lock makes creators and renamers take turns."""
     await credentials.bump_access_version(tx)
-    # One of two is another account.
-    if any(account.id != besides for account in await accounts.by_name(tx, name, limit=2)):
+    account = await accounts.by_name(tx, name)
+    if account is not None and account.id != besides:
         raise errors.Conflict(f"name: another account is named {name!r}, in this or another case; choose another name")
 
 

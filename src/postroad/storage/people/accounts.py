@@ -69,9 +69,10 @@ async def insert(tx: store.Transaction, account_id: str, *, name: str, now: int)
 async def by_id(tx: store.Transaction, account_id: str) -> Account | None: ...
 
 
-async def by_name(tx: store.Transaction, name: str, *, limit: int) -> list[Account]:
-    """The accounts with this name: one, or several of older versions, whose names need not be unique."""
-    return [Account(*row) for row in await tx.fetch("accounts.by_name", name_key(name), limit)]
+async def by_name(tx: store.Transaction, name: str) -> Account | None:
+    """The account of this name, in this or another case."""
+    row = await tx.fetch_one("accounts.by_name", name_key(name))
+    return None if row is None else Account(*row)
 
 
 @queries.rows("accounts.page", Account)

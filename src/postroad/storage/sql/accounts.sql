@@ -15,10 +15,10 @@ SELECT
 FROM accounts WHERE id = $1;
 
 -- name: by_name
--- Accounts with one name, oldest first. Accounts of older versions have no key; a rare request of operators.
+-- The account with a name; a removed one has none.
 SELECT
 -- include: columns
-FROM accounts WHERE removed_at IS NULL AND (name_key = $1 OR (name_key IS NULL AND LOWER(name) = $1)) ORDER BY id LIMIT $2;
+FROM accounts WHERE name_key = $1;
 
 -- name: page
 -- Accounts in order of creation, after a cursor.

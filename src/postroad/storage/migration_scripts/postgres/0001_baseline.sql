@@ -326,7 +326,7 @@ INSERT INTO access_version VALUES (1, 0);
 CREATE TABLE audit_log (
     account_id TEXT COLLATE "C" NOT NULL,
     id TEXT COLLATE "C" NOT NULL,
-    actor_kind TEXT COLLATE "C" NOT NULL CHECK (actor_kind IN ('person', 'operator', 'service')),
+    actor_kind TEXT COLLATE "C" NOT NULL CHECK (actor_kind IN ('person', 'api_key', 'operator', 'service')),
     user_id TEXT COLLATE "C",
     actor TEXT COLLATE "C" NOT NULL,
     action TEXT COLLATE "C" NOT NULL,

@@ -329,7 +329,7 @@ INSERT INTO access_version VALUES (1, 0);
 CREATE TABLE audit_log (
     account_id TEXT NOT NULL,
     id TEXT NOT NULL,
-    actor_kind TEXT NOT NULL CHECK (actor_kind IN ('person', 'operator', 'service')),
+    actor_kind TEXT NOT NULL CHECK (actor_kind IN ('person', 'api_key', 'operator', 'service')),
     user_id TEXT,
     actor TEXT NOT NULL,
     action TEXT NOT NULL,
