@@ -33,44 +33,97 @@ def authenticated(installation: Installation, token: str) -> callers.Caller:
     return installation.ask(ask)
 
 
-def test_a_new_user_logs_in_with_the_password_that_is_shown(installation: Installation) -> None:
-    user = installation.json("user", "create", "jo@example.com")["user"]
-    assert user["role"] == "owner"
-    assert log_in(installation, "jo@example.com", user["password"]).user.id == user["id"]
-
-
-def test_people_see_the_password_and_that_it_is_shown_once(installation: Installation) -> None:
-    lines = installation.text("user", "create", "jo@example.com", "--role", "developer").splitlines()
-    assert lines[0] == "jo@example.com can log in to 'Shop' as developer."
-    assert log_in(installation, "jo@example.com", lines[1].split()[-1]).user.role == "developer"
+def test_a_user_logs_in_with_the_password_that_is_shown_once(installation: Installation) -> None:
+    owner = installation.json("user", "create", "jo@example.com")["user"]
+    assert owner["role"] == "owner"
+    assert log_in(installation, "jo@example.com", owner["password"]).user.id == owner["id"]
+    lines = installation.text("user", "create", "al@example.com", "--role", "developer").splitlines()
+    assert lines[0] == "al@example.com can log in to 'Shop' as developer."
+    assert log_in(installation, "al@example.com", lines[1].split()[-1]).user.role == "developer"
     assert lines[2] == "Shown only once; store it safely."
+    changed = installation.json("user", "password", "Jo@Example.com")["user"]["password"]
+    assert log_in(installation, "jo@example.com", changed).user.id == owner["id"]
+    listed = installation.text("user", "list", "--json")
+    assert not any(secret in listed for secret in (owner["password"], changed, "argon2"))
 
 
-def test_a_password_that_was_given_is_taken_and_not_repeated(installation: Installation) -> None:
-    printed = installation.text("user", "create", "jo@example.com", "--password-stdin", "--json", given=f"{PASSWORD}\n")
-    assert PASSWORD not in printed
-    assert "password" not in printed
-    assert log_in(installation, "jo@example.com", PASSWORD).user.email == "jo@example.com"
+def test_a_password_that_is_given_is_taken_and_not_repeated(installation: Installation) -> None:
+    for words, given in (("create", PASSWORD), ("password", f"{PASSWORD} 2")):
+        arguments = ("user", words, "jo@example.com", "--password-stdin", "--json")
+        assert "password" not in installation.text(*arguments, given=f"{given}\r\n")
+        assert log_in(installation, "jo@example.com", given).user.email == "jo@example.com"
 
 
-def test_a_new_password_is_generated_or_given(installation: Installation) -> None:
-    installation.text("user", "create", "jo@example.com")
-    generated = installation.json("user", "password", "Jo@Example.com")["user"]["password"]
-    assert log_in(installation, "jo@example.com", generated).user.email == "jo@example.com"
-    installation.text("user", "password", "jo@example.com", "--password-stdin", given=f"{PASSWORD}\r\n")
-    assert log_in(installation, "jo@example.com", PASSWORD).user.email == "jo@example.com"
+def test_a_token_is_printed_alone_and_is_for_the_first_owner_by_default(installation: Installation) -> None:
+    installation.text("user", "invite", "soon@example.com", "--role", "owner")
+    assert "no active owner" in installation.refusal("token")
+    member = installation.json("user", "create", "member@example.com", "--role", "developer")["user"]
+    owner = installation.json("user", "create", "owner@example.com")["user"]
+    assert authenticated(installation, installation.text("token", "member@example.com").strip()).user_id == member["id"]
+    issued = installation.json("token")
+    assert (issued["user"]["id"], issued["expires_at"][-1]) == (owner["id"], "Z")
+    assert authenticated(installation, issued["token"]).user_id == owner["id"]
 
 
-def test_a_disabled_user_logs_in_again_only_after_being_enabled(installation: Installation) -> None:
-    password = installation.json("user", "create", "jo@example.com")["user"]["password"]
-    assert not installation.json("user", "disable", "jo@example.com")["user"]["enabled"]
+def test_links_of_invitations_and_for_new_passwords_work(installation: Installation) -> None:
+    invited = installation.json("user", "invite", "jo@example.com", "--role", "read_only")
+    assert (invited["user"]["role"], invited["user"]["joined_at"]) == ("read_only", None)
+    assert invited["link"].startswith("http://127.0.0.1:")
+    assert "has not joined yet" in installation.refusal("token", "jo@example.com")
+    assert use_link(installation, invited["link"], PASSWORD).id == invited["user"]["id"]
+    assert log_in(installation, "jo@example.com", PASSWORD).user.role == "read_only"
+    (listed,) = installation.json("user", "list")["users"]
+    assert listed["joined_at"]
+    assert listed["last_login_at"]
+    lines = installation.text("user", "invite", "al@example.com").splitlines()
+    assert lines[0] == "al@example.com can join 'Shop' as developer with this link:"
+    assert use_link(installation, lines[1], PASSWORD).email == "al@example.com"
+    until = r"It works once, until \d{4}-\d\d-\d\d \d\d:\d\d UTC\. Shown only once; store it safely\."
+    assert re.fullmatch(until, lines[2])
+    use_link(installation, installation.json("user", "link", "JO@example.com")["link"], f"{PASSWORD} 2")
+    assert log_in(installation, "jo@example.com", f"{PASSWORD} 2").user.email == "jo@example.com"
+
+
+def test_what_a_disabled_or_removed_user_created_is_listed(installation: Installation) -> None:
+    user = installation.json("user", "create", "jo@example.com")["user"]
+
+    async def make(ctx: context.Context) -> None:
+        person = await account_users.find(ctx, user["account_id"], user["id"])
+        acting = audit_entries.as_user(ctx, person)
+        credential, _ = await credentials.create(acting, person.account_id, "Web shop")
+        scopes = frozenset({callers.Scope.SEND})
+        await api_keys.create(acting, person.account_id, credential_id=credential.id, name="Shop", scopes=scopes)
+
+    def disable(*words: str) -> list[str]:
+        return installation.text("user", "disable", "jo@example.com", *words).splitlines()
+
+    installation.ask(make)
+    stopped = "These stop working until the user is enabled: API key 'Shop', SMTP credential 'Web shop'."
+    assert disable() == ["jo@example.com is disabled.", stopped]
     assert installation.text("user", "list").splitlines()[1].split()[3] == "yes"
+    (listed,) = installation.json("credential", "list")["credentials"]
+    assert (listed["created_by"], listed["created_by_email"]) == (user["id"], "jo@example.com")
+    assert "jo@example.com" in installation.text("credential", "list")
     with pytest.raises(errors.Unauthorized):
-        log_in(installation, "jo@example.com", password)
+        log_in(installation, "jo@example.com", user["password"])
     assert "is disabled" in installation.refusal("token", "jo@example.com")
-    assert "has no active owner" in installation.refusal("token")
     installation.text("user", "enable", "jo@example.com")
-    assert log_in(installation, "jo@example.com", password).user.email == "jo@example.com"
+    assert log_in(installation, "jo@example.com", user["password"]).user.email == "jo@example.com"
+    assert disable("--keep-secrets") == ["jo@example.com is disabled."]
+    (listed,) = installation.json("credential", "list")["credentials"]
+    assert (listed["created_by"], listed["disabled_at"]) == (None, None)
+    installation.text("user", "enable", "jo@example.com")
+    installation.ask(make)
+    disable()
+    installation.text("user", "create", "al@example.com")
+    assert installation.text("user", "remove", "jo@example.com").splitlines() == [
+        "jo@example.com is removed.",
+        "These are revoked: API key 'Shop', SMTP credential 'Web shop'.",
+    ]
+    for listed in (installation.text("apikey", "list"), installation.text("credential", "list")):
+        assert "removed user" in listed
+        assert "usr_" not in listed
+    assert [one["email"] for one in installation.json("user", "list")["users"]] == ["al@example.com"]
 
 
 def test_somebody_unknown_is_refused_with_a_sentence(installation: Installation) -> None:
@@ -80,55 +133,11 @@ def test_somebody_unknown_is_refused_with_a_sentence(installation: Installation)
             assert installation.refusal(*words, email) == f"user {email!r} does not exist"
 
 
-def test_a_token_is_printed_alone_and_works(installation: Installation) -> None:
-    user = installation.json("user", "create", "jo@example.com")["user"]
-    token = installation.text("token", "jo@example.com").strip()
-    assert authenticated(installation, token).user_id == user["id"]
-
-
-def test_a_token_without_a_name_is_for_the_first_owner(installation: Installation) -> None:
-    installation.text("user", "create", "member@example.com", "--role", "developer")
-    owner = installation.json("user", "create", "owner@example.com")["user"]
-    issued = installation.json("token")
-    assert issued["user"]["id"] == owner["id"]
-    assert issued["expires_at"].endswith("Z")
-    assert authenticated(installation, issued["token"]).user_id == owner["id"]
-
-
 def use_link(installation: Installation, link: str, password: str) -> users.User:
     async def ask(ctx: context.Context) -> users.User:
         return await password_links.redeem(ctx, link.rpartition("/")[2], password=password)
 
     return installation.ask(ask)
-
-
-def test_who_is_invited_joins_by_the_link_that_is_shown(installation: Installation) -> None:
-    invited = installation.json("user", "invite", "jo@example.com", "--role", "read_only")
-    assert (invited["user"]["role"], invited["user"]["joined_at"]) == ("read_only", None)
-    assert invited["link"].startswith("http://127.0.0.1:")
-    assert invited["expires_at"].endswith("Z")
-    assert "has not joined yet" in installation.refusal("token", "jo@example.com")
-    assert use_link(installation, invited["link"], PASSWORD).id == invited["user"]["id"]
-    assert log_in(installation, "jo@example.com", PASSWORD).user.role == "read_only"
-    (listed,) = installation.json("user", "list")["users"]
-    assert listed["joined_at"]
-    assert listed["last_login_at"]
-
-
-def test_people_see_the_link_on_a_line_of_its_own(installation: Installation) -> None:
-    lines = installation.text("user", "invite", "jo@example.com").splitlines()
-    assert lines[0] == "jo@example.com can join 'Shop' as developer with this link:"
-    assert use_link(installation, lines[1], PASSWORD).email == "jo@example.com"
-    assert re.fullmatch(
-        r"It works once, until \d{4}-\d\d-\d\d \d\d:\d\d UTC\. Shown only once; store it safely\.", lines[2]
-    )
-
-
-def test_a_link_gives_a_new_password(installation: Installation) -> None:
-    installation.text("user", "create", "jo@example.com")
-    link = installation.json("user", "link", "JO@example.com")["link"]
-    use_link(installation, link, PASSWORD)
-    assert log_in(installation, "jo@example.com", PASSWORD).user.email == "jo@example.com"
 
 
 def test_a_recovery_link_also_removes_second_factors(installation: Installation) -> None:
@@ -151,11 +160,6 @@ async def _set_up_app(ctx: context.Context) -> None:
     await authenticator.set_up(ctx, user, clock)
 
 
-def test_an_owner_who_has_not_joined_is_not_the_first_owner(installation: Installation) -> None:
-    installation.text("user", "invite", "jo@example.com", "--role", "owner")
-    assert "has no active owner" in installation.refusal("token")
-
-
 def test_a_role_is_changed_and_the_last_owner_keeps_theirs(installation: Installation) -> None:
     installation.text("user", "create", "jo@example.com")
     assert "last active owner" in installation.refusal("user", "role", "jo@example.com", "developer")
@@ -167,55 +171,6 @@ def test_a_role_is_changed_and_the_last_owner_keeps_theirs(installation: Install
         == "jo@example.com now has the role read_only.\n"
     )
     assert "nobody" in installation.refusal("user", "role", "nobody@example.com", "developer")
-
-
-def test_a_removed_user_is_gone(installation: Installation) -> None:
-    installation.text("user", "create", "jo@example.com", "--role", "developer")
-    assert installation.text("user", "remove", "jo@example.com") == "jo@example.com is removed.\n"
-    assert installation.json("user", "list") == {"users": []}
-
-
-def test_disable_lists_stopped_secrets_and_can_keep_them(installation: Installation) -> None:
-    user = installation.json("user", "create", "jo@example.com")["user"]
-
-    async def make(ctx: context.Context) -> None:
-        person = await account_users.find(ctx, user["account_id"], user["id"])
-        await credentials.create(audit_entries.as_user(ctx, person), person.account_id, "Web shop")
-
-    installation.ask(make)
-    assert installation.text("user", "disable", "jo@example.com").splitlines() == [
-        "jo@example.com is disabled.",
-        "These stop working until the user is enabled: SMTP credential 'Web shop'.",
-    ]
-    (listed,) = installation.json("credential", "list")["credentials"]
-    assert (listed["created_by"], listed["created_by_email"]) == (user["id"], "jo@example.com")
-    assert listed["disabled_at"]
-    assert "jo@example.com" in installation.text("credential", "list")
-    kept = installation.text("user", "disable", "jo@example.com", "--keep-secrets")
-    assert kept.splitlines() == ["jo@example.com is disabled."]
-    (listed,) = installation.json("credential", "list")["credentials"]
-    assert (listed["created_by"], listed["disabled_at"]) == (None, None)
-
-
-def test_remove_lists_revoked_secrets(installation: Installation) -> None:
-    user = installation.json("user", "create", "jo@example.com")["user"]
-
-    async def make(ctx: context.Context) -> None:
-        person = await account_users.find(ctx, user["account_id"], user["id"])
-        acting = audit_entries.as_user(ctx, person)
-        credential, _ = await credentials.create(acting, person.account_id, "Web shop")
-        scopes = frozenset({callers.Scope.SEND})
-        await api_keys.create(acting, person.account_id, credential_id=credential.id, name="Shop", scopes=scopes)
-
-    installation.ask(make)
-    installation.text("user", "disable", "jo@example.com")
-    assert installation.text("user", "remove", "jo@example.com").splitlines() == [
-        "jo@example.com is removed.",
-        "These are revoked: API key 'Shop', SMTP credential 'Web shop'.",
-    ]
-    for listed in (installation.text("apikey", "list"), installation.text("credential", "list")):
-        assert "removed user" in listed
-        assert "usr_" not in listed
 
 
 def test_a_user_becomes_an_operator_and_is_one_no_longer(installation: Installation) -> None:
