@@ -59,7 +59,7 @@ class FolderError(Exception):
 class Smtp(msgspec.Struct, frozen=True, kw_only=True):
     """The address of the SMTP listener, and a credential with its password."""
 
-    # Missing from files of older versions.
+    # Filled in when the listener is bound.
     host: str = ""
     port: int = 0
     username: str
@@ -85,7 +85,7 @@ class DevInfo(msgspec.Struct, frozen=True, kw_only=True):
     login: Login
     domain: str
     template: str
-    # Missing from files of older versions.
+    # Filled in when the simulator listens.
     sink: Sink | None = None
 
 
