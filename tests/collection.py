@@ -38,7 +38,6 @@ MOSTLY_ONE_ENGINE: Final = (
     "tests/dashboard/",
     "tests/delivery/test_bad_peers.py",
     "tests/delivery/test_expiry.py",
-    "tests/delivery/test_fair_accounts.py",
     "tests/inbound/",
     "tests/reliability/test_dns_dead.py",
     "tests/reliability/test_frontends.py",
