@@ -12,6 +12,10 @@ def group(*problems: Exception) -> ExceptionGroup[Exception]:
     return ExceptionGroup("unhandled errors in a TaskGroup", problems)
 
 
+def fail(problem: Exception) -> None:
+    raise problem
+
+
 @pytest.mark.parametrize(
     "problem, words",
     [
@@ -22,7 +26,7 @@ def group(*problems: Exception) -> ExceptionGroup[Exception]:
 def test_what_fails_is_named_without_its_paths(problem: Exception, words: str) -> None:
     gaps: list[str] = []
     with failures.into(gaps, what="round 1 of haraka did not end"):
-        raise problem
+        fail(problem)
     assert gaps == [f"round 1 of haraka did not end: {words}"]
 
 

@@ -21,12 +21,17 @@ from postroad.services.domains import domain_registry as domains
 from postroad.services.people import api_keys, credentials
 from postroad.services.webhooks import endpoints
 from tests import webhook_server
-from tests.reliability import webhook_processes
 from tests.webhook_server import OK, ReceivedRequest, WebhookServer
 
 CREDITS = 10_000_000
 # How often an event is refused at the most: with the deaths of workers fewer than its seven attempts.
 MAX_REFUSALS = 2
+REFUSALS = (
+    webhook_server.ok(500, b"broken"),
+    webhook_server.ok(503, b"", "Connection: close"),
+    webhook_server.ok(302, b"", "Location: /elsewhere"),
+    b"220 not HTTP at all\r\n\r\n",
+)
 REFUSED_SHARE = 0.15
 
 
@@ -66,7 +71,7 @@ def answering(customer: Customer, chance: random.Random) -> Callable[[ReceivedRe
         if chance.random() >= REFUSED_SHARE or refused[event_id] >= MAX_REFUSALS:
             return OK
         refused[event_id] += 1
-        return chance.choice((*webhook_processes.REFUSALS, b""))  # no bytes at all: it hangs up
+        return chance.choice((*REFUSALS, b""))  # no bytes at all: it hangs up
 
     return answer
 

@@ -305,7 +305,7 @@ async def open_account(ctx: context.Context) -> tuple[str, tuple[str, str]]:
 
 
 @contextlib.asynccontextmanager
-async def store_locked(service: SubmissionService, account_id: str) -> AsyncIterator[None]:
+async def store_locked(service: service_process.Service, account_id: str) -> AsyncIterator[None]:
     """Another host keeps the account's lock; on SQLite, another process the file."""
     async with (
         delivery_harness.open_context(service.url, {}) as writer,

@@ -97,7 +97,8 @@ async def test_a_store_that_is_locked_for_long_is_a_temporary_failure(url: str, 
         async with senders.session() as session:
             async with submission_service.store_locked(service, senders.account_id):
                 # The first waits for the lock, the others behind it, and not as long.
-                *responses, reply = await asyncio.gather(*map(post, keys), session.send(content("by smtp")))
+                sent = asyncio.create_task(session.send(content("by smtp")))
+                responses, reply = await asyncio.gather(*map(post, keys)), await sent
                 for response in responses:
                     service_process.check_refusal(response, 503, "temporary_failure")
                 assert (reply.code, reply.text.partition(":")[0]) == whole_service.BUSY

@@ -18,7 +18,12 @@ async def test_processes_store_and_certificates_are_shown(
     ctx: context.Context, clock: contexts.Clock, operator: Operator, tmp_path: Path
 ) -> None:
     files, _ = setups.certificate(tmp_path, "mail.example.com", days=80)
-    for section, values in {"http": {"tls": False}, "inbound": {"listen": "127.0.0.1:25"}, "tls": files}.items():
+    sections: dict[str, dict[str, Any]] = {
+        "http": {"tls": False},
+        "inbound": {"listen": "127.0.0.1:25"},
+        "tls": files,
+    }
+    for section, values in sections.items():
         changed = msgspec.structs.replace(getattr(ctx.settings, section), **values)
         msgspec.structs.force_setattr(ctx.settings, section, changed)
     async with ctx.store.transaction() as tx:

@@ -178,7 +178,8 @@ async def test_nothing_is_shown_of_a_warm_domain_or_where_warm_up_is_off(
     async with composition.open_context(msgspec.structs.replace(ctx.settings, warmup=off), clock=clock) as free:
         for _ in range(2):
             await send(free, shop, 50)
-        assert await domains.warmup_view(free, domain) is await domains.warmup_calendar(free, domain) is None
+        assert await domains.warmup_view(free, domain) is None
+        assert await domains.warmup_calendar(free, domain) is None
     assert await look(ctx, shop) == (0, 60, 60)
     assert await domains.warmup_calendar(ctx, await domains.set_warm(ctx, shop, domain.id, warm=True)) is None
 

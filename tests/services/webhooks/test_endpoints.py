@@ -167,8 +167,7 @@ async def test_with_an_overlap_both_secrets_sign_until_it_is_over_and_at_most_fi
     assert await good(ctx, account_id) == [third, second]
     clock.pass_seconds(167 * HOUR)
     assert await good(ctx, account_id) == [third]
-    for hours in (9, 1, 2, 3, 4):
-        fourth = await endpoints.rotate(ctx, account_id, overlap_hours=hours)
+    *_, fourth = [await endpoints.rotate(ctx, account_id, overlap_hours=hours) for hours in (9, 1, 2, 3, 4)]
     with pytest.raises(errors.Conflict, match=r"5 old secrets .* until 2027-01-22T10:00:00\.000Z"):
         await endpoints.rotate(ctx, account_id, overlap_hours=1)
     assert len(await good(ctx, account_id)) == 6

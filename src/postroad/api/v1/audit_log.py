@@ -6,6 +6,7 @@ import msgspec
 
 from postroad import context
 from postroad.api.v1 import resource
+from postroad.model.people import callers
 from postroad.model.units import identifiers, times
 from postroad.services import audit_log
 from postroad.storage.people import audit_log as stored
@@ -79,7 +80,7 @@ def shown(kind: type[EntryT], row: stored.Entry, /, **more: str | None) -> Entry
         kind,
         row,
         at=times.to_wire(row.created_at),
-        actor=Actor(row.actor_kind, row.user_id, row.actor),
+        actor=Actor(callers.ActorKind(row.actor_kind).value, row.user_id, row.actor),
         text=audit_log.text(row),
         request_id=row.request_id or None,
         client_address=row.client_address or None,
