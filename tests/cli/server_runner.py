@@ -40,7 +40,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     files, _ = setups.certificate(folder, "mail.example.com", days=None)
     environment = {
         "POSTROAD_DELIVERY__RESOLVERS": "127.0.0.1:1",
-        **{f"POSTROAD_SUBMISSION__{name.upper()}": file for name, file in files.items()},
+        "POSTROAD_HTTP__TLS": "false",
+        **{f"POSTROAD_TLS__{name.upper()}": file for name, file in files.items()},
     }
     with cli_runner.Service(*words, folder=folder, environment=environment) as service:
         file = folder / ".postroad" / "dev.json"

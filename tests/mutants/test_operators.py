@@ -65,8 +65,8 @@ def test_a_module_is_covered_by_its_own_tests_and_then_by_those_around_it() -> N
     own, others = campaign.stages(campaign.SOURCE / "model" / "delivery" / "retry.py")
     assert [file.name for file in own] == ["test_retry.py"]
     assert "test_adaptive_rate.py" in {file.name for file in others}
-    (users,) = campaign.stages(campaign.SOURCE / "model" / "people" / "grants.py")
-    assert campaign.TESTS / "services" / "people" / "test_grants.py" in users
+    (users,) = campaign.stages(campaign.SOURCE / "services" / "operations" / "certificates.py")
+    assert campaign.TESTS / "roles" / "test_acme.py" in users
 
 
 def test_every_group_has_modules() -> None:

@@ -29,7 +29,7 @@ SECRET: Final = re.compile("password|secret|token|signature|digest|checksum")
 # Comparisons of what is no secret: how long one is, whether it was mistyped, the id of its session.
 HARMLESS: Final = {
     "len(token) != tokens.SECRET_CHARACTERS",
-    "one.id == request.caller.token_id",
+    "session.id == request.caller.token_id",
     "found.epoch != login.tokens_valid_from",
     "checksum(text[:-CHECKSUM_CHARACTERS]) == text[-CHECKSUM_CHARACTERS:]",
 }

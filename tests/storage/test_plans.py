@@ -21,7 +21,7 @@ READING_ON = words(
     {
         "reads an index from its beginning, up to a limit or while it is small": """
             hourly_counts.bytes_by_account messages.test_bytes_by_account queue.totals_by_account webhooks.removed""",
-        "finds accounts by a name or an id alone": "accounts.by_name accounts.search messages.account_of",
+        "finds accounts by a part of a name or an id alone": "accounts.search messages.account_of",
         "reads accounts with mail of the last days, for a gauge": "accounts.low_on_credits accounts.low_credit_count",
         "reads every endpoint: once a minute, or when an operator asks for the checks": """
             webhook_deliveries.sweep_undelivered webhooks.formats""",

@@ -75,8 +75,8 @@ WITHOUT_INDEX = words(
             failure_counts.by_provider hourly_counts.by_provider hourly_counts.bytes_by_account hourly_counts.sums
             messages.test_bytes_by_account usage.by_tag usage.moved_since""",
         "is a request, a check or a gauge of operators, or sorts entries of one moment for them": """
-            accounts.by_name accounts.low_credit_count accounts.low_on_credits accounts.search
-            audit_log.floor_of_all audit_log.page_of_all second_factors.operators_without users.operators
+            accounts.low_credit_count accounts.low_on_credits accounts.search audit_log.floor_of_all
+            audit_log.page_of_all second_factors.operators_without users.operators
             webhooks.formats""",
         "is maintenance: once a minute or less, after a restore, or when an account is removed": """
             account_removal.rates mta_sts_policies.trim queue.end_leases rates.sweep
