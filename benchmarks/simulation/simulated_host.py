@@ -70,7 +70,7 @@ class Loader(attempter.MessageLoader):
     ) -> None:
         """Make the transactions."""
         for job in jobs:
-            job.transaction = values.MailTransaction("", (job.claims[0].email,), (b"",))
+            job.transaction = values.MailTransaction("", (job.claim.email,), (b"",))
             job.recipient_count, job.is_prepared = 1, True
             ready(job)
 

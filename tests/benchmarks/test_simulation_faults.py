@@ -47,7 +47,7 @@ def _renew_nothing(patch: pytest.MonkeyPatch) -> None:
         pass
 
     patch.setattr(recorder.Leases, "_renew", renew)
-    patch.setattr(recorder.Leases, "are_safe", lambda *_: True)
+    patch.setattr(recorder.Leases, "is_safe", lambda *_: True)
 
 
 def _forget_rows(patch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import msgspec
@@ -57,13 +57,10 @@ async def trying_out() -> AsyncIterator[AttempterHarness]:
         await harness.slot.close()
 
 
-def job_for(*there: routing.Host, recipients: Sequence[str] = ("ada@example.net",)) -> attempter.Job:
-    claims = tuple(
-        queue.Claimed("acc_1", "em_1", f"rcp_{number}", "example.net acc_1", email, email, 100, 0, 0, 0)
-        for number, email in enumerate(recipients)
-    )
-    transaction = values.MailTransaction("shop@example.com", tuple(recipients), (b"Subject: Hello\r\n\r\nHello\r\n",))
-    return attempter.Job(claims, parts.route_to(*there), len(claims), transaction)
+def job_for(*there: routing.Host, recipient: str = "ada@example.net") -> attempter.Job:
+    claim = queue.Claimed("acc_1", "em_1", "rcp_0", "example.net acc_1", recipient, recipient, 100, 0, 0, 0)
+    transaction = values.MailTransaction("shop@example.com", (recipient,), (b"Subject: Hello\r\n\r\nHello\r\n",))
+    return attempter.Job(claim, parts.route_to(*there), 1, transaction)
 
 
 def waiving(there: routing.Host, field: bytes = b"TLS-Required: No") -> attempter.Job:
@@ -74,8 +71,8 @@ def waiving(there: routing.Host, field: bytes = b"TLS-Required: No") -> attempte
     return job
 
 
-def verdicts(job_result: attempter.JobResult) -> list[str]:
-    return [disposition.verdict for disposition in job_result.dispositions]
+def verdict(job_result: attempter.JobResult) -> str:
+    return job_result.disposition.verdict
 
 
 async def test_what_was_said_is_kept_of_failures_only() -> None:
@@ -83,9 +80,7 @@ async def test_what_was_said_is_kept_of_failures_only() -> None:
     async with trying_out() as harness, smtp_peers.serving(script) as peer:
         delivered = await harness.outcome(job_for(parts.host_at(peer.port)))
         assert delivered.conversation == ""
-        refused = (
-            await harness.outcome(job_for(parts.host_at(peer.port), recipients=["bob@example.net"]))
-        ).conversation
+        refused = (await harness.outcome(job_for(parts.host_at(peer.port), recipient="bob@example.net"))).conversation
         assert (peer.connections, "ada@example.net" in refused) == (1, False)
         assert refused.startswith("S: 220 ")
         assert "\nC: RCPT TO:<bob@example.net>\n" in refused
@@ -94,14 +89,14 @@ async def test_what_was_said_is_kept_of_failures_only() -> None:
         assert (await harness.outcome(job_for(parts.host_at(peer.port)))).conversation == "S: 554 5.3.2 not here"
 
 
-async def test_each_recipient_has_its_own_result() -> None:
+async def test_each_job_has_its_own_result() -> None:
     script = {"RCPT": lambda line: "550 5.1.1 nobody" if "bob" in line else "250 ok"}
     async with trying_out() as harness, smtp_peers.serving(script) as peer:
-        job = job_for(parts.host_at(peer.port), recipients=["ada@example.net", "bob@example.net"])
-        job_result = await harness.outcome(job)
-        assert verdicts(job_result) == [Verdict.DELIVERED, Verdict.BOUNCED]
-        assert not job_result.wants_next_host
-        assert not job_result.had_no_effect
+        accepted = await harness.outcome(job_for(parts.host_at(peer.port)))
+        refused = await harness.outcome(job_for(parts.host_at(peer.port), recipient="bob@example.net"))
+        assert (verdict(accepted), verdict(refused)) == (Verdict.DELIVERED, Verdict.BOUNCED)
+        assert (accepted.wants_next_host, refused.wants_next_host) == (False, False)
+        assert (accepted.had_no_effect, refused.had_no_effect) == (False, False)
 
 
 async def test_a_host_that_cannot_be_reached_or_refuses_everybody_is_followed_by_the_next() -> None:
@@ -113,7 +108,7 @@ async def test_a_host_that_cannot_be_reached_or_refuses_everybody_is_followed_by
     ):
         there = [parts.host_at(good.port, address=address) for address in (first, second, third)]
         job_result = await harness.outcome(job_for(*there))
-        assert verdicts(job_result) == [Verdict.DELIVERED]
+        assert verdict(job_result) == Verdict.DELIVERED
         assert job_result.address == third
         assert harness.opened == [first, second, third]
 
@@ -125,11 +120,11 @@ async def test_a_refusal_is_final_only_when_all_hosts_refuse_for_good() -> None:
         hosts_there = [parts.host_at(refusing.port, address=address) for address in (first, second)]
         async with smtp_peers.serving(busy, host=first, port=refusing.port):
             job_result = await harness.outcome(job_for(*hosts_there))
-            assert verdicts(job_result) == [Verdict.RETRY]
+            assert verdict(job_result) == Verdict.RETRY
             assert job_result.address == first
         async with smtp_peers.serving(REFUSES_ALL, host=first, port=refusing.port):
             job_result = await harness.outcome(job_for(*hosts_there))
-            assert verdicts(job_result) == [Verdict.BOUNCED]
+            assert verdict(job_result) == Verdict.BOUNCED
             assert job_result.address == second
 
 
@@ -140,8 +135,8 @@ async def test_a_refusal_for_good_is_not_final_while_another_host_is_left_alone_
         parts.break_down(harness.hosts, dead)
         job_result = await harness.outcome(job_for(dead, backup))
         assert harness.opened == [second]
-        assert verdicts(job_result) == [Verdict.RETRY]
-        assert job_result.results[0].reply == values.Reply(554, "not here", "5.3.2")
+        assert verdict(job_result) == Verdict.RETRY
+        assert job_result.result.reply == values.Reply(554, "not here", "5.3.2")
 
 
 async def test_nothing_is_done_when_no_host_may_be_tried() -> None:
@@ -177,16 +172,16 @@ async def test_encryption_that_one_domain_asks_for_in_vain_closes_the_host_to_no
         strict = routing.Host(plain.name, plain.address, plain.port, tls_policy.TlsPolicy(tls_policy.Mode.VERIFIED))
         for _ in range(adaptive_rate.FAILURES_TO_OPEN):
             job_result = await harness.outcome(job_for(strict))
-            assert verdicts(job_result) == [Verdict.RETRY]
-            assert job_result.results[0].stage is values.Stage.STARTTLS
-        assert verdicts(await harness.outcome(job_for(plain))) == [Verdict.DELIVERED]
+            assert verdict(job_result) == Verdict.RETRY
+            assert job_result.result.stage is values.Stage.STARTTLS
+        assert verdict(await harness.outcome(job_for(plain))) == Verdict.DELIVERED
 
 
 async def test_a_host_that_hangs_up_without_a_word_is_silent() -> None:
     async with trying_out() as harness, smtp_peers.serving({"BANNER": smtp_peers.CLOSE}) as peer:
         job_result = await harness.outcome(job_for(parts.host_at(peer.port)))
         assert job_result.is_unresponsive
-        assert verdicts(job_result) == [Verdict.RETRY]
+        assert verdict(job_result) == Verdict.RETRY
 
 
 async def test_an_open_connection_is_used_until_it_has_carried_enough() -> None:
@@ -219,7 +214,7 @@ async def test_a_kept_connection_that_was_closed_says_nothing_about_the_message(
         job = job_for(parts.host_at(peer.port))
         await harness.attempt(job)
         job_result = await harness.outcome(job)
-        assert verdicts(job_result) == [Verdict.DELIVERED]
+        assert verdict(job_result) == Verdict.DELIVERED
         assert (peer.connections, len(peer.transactions)) == (2, 2)
 
 
@@ -281,10 +276,10 @@ STRICT = tls_policy.TlsPolicy(tls_policy.Mode.VERIFIED, names=("mx.example.net",
 async def test_a_message_that_tls_not_required_arrives_where_tls_fails(field: bytes) -> None:
     async with trying_out() as harness, smtp_peers.serving() as peer:
         strict = dataclasses.replace(parts.host_at(peer.port), tls=STRICT)
-        assert verdicts(await harness.outcome(job_for(strict))) == [Verdict.RETRY]
-        assert verdicts(await harness.outcome(waiving(strict, field))) == [Verdict.DELIVERED]
+        assert verdict(await harness.outcome(job_for(strict))) == Verdict.RETRY
+        assert verdict(await harness.outcome(waiving(strict, field))) == Verdict.DELIVERED
         # Its connection is none for the next message.
-        assert verdicts(await harness.outcome(job_for(strict))) == [Verdict.RETRY]
+        assert verdict(await harness.outcome(job_for(strict))) == Verdict.RETRY
         assert len(peer.transactions) == 1
 
 
@@ -292,7 +287,7 @@ async def test_a_message_that_tls_not_required_arrives_where_tls_fails(field: by
 async def test_any_other_message_keeps_to_the_policy(field: bytes) -> None:
     async with trying_out() as harness, smtp_peers.serving() as peer:
         strict = dataclasses.replace(parts.host_at(peer.port), tls=STRICT)
-        assert verdicts(await harness.outcome(waiving(strict, field))) == [Verdict.RETRY]
+        assert verdict(await harness.outcome(waiving(strict, field))) == Verdict.RETRY
         assert peer.transactions == []
 
 

@@ -116,7 +116,7 @@ async def test_a_job_gets_its_content_an_envelope_and_a_return_path_of_its_own(d
             named = return_path.read(made.ctx.keys.return_path, transaction.sender)
             assert named is not None
             assert named.message_id == job.message[1]
-            assert named.recipient(claim.recipient_id for claim in claims) == job.claims[0].recipient_id
+            assert named.recipient(claim.recipient_id for claim in claims) == job.claim.recipient_id
             assert b"It is on its way." in transaction.content[0]
             assert not transaction.needs_smtputf8
 

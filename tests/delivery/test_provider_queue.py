@@ -298,7 +298,7 @@ async def test_a_cut_ends_what_hangs_and_hands_it_back_uncounted(url: str, verb:
         await peer.wait_for(verb)
         assert await parts.cut(one) == []
         assert await made.statuses(job.message[1]) == ["queued"]
-        assert await made.ready() == [job.claims[0].recipient_id]
+        assert await made.ready() == [job.claim.recipient_id]
         assert peer.connections == 1
 
 
@@ -387,7 +387,7 @@ async def test_while_others_keep_all_places_for_large_messages_small_ones_are_se
         parts.give(one, [*large, *small])
         await all_delivered(made, small)
         await parts.until(lambda: not one._large_tasks)
-        assert await made.ready() == [large[0].claims[0].recipient_id]
+        assert await made.ready() == [large[0].claim.recipient_id]
         assert await made.statuses(large[0].message[1]) == ["queued"]
         await finish(one)
 
@@ -408,7 +408,7 @@ async def test_a_large_message_that_the_store_does_not_give_is_handed_back(
         monkeypatch.setattr(made.services.message_loader, "prepare", fail)
         parts.give(one, [job])
         await parts.until(lambda: one.is_idle)
-        assert await made.ready() == [job.claims[0].recipient_id]
+        assert await made.ready() == [job.claim.recipient_id]
         assert len(made.held) == 0
         assert made.events() == ["message_load_deferred"]
         assert peer.connections == 0
@@ -434,4 +434,4 @@ async def test_what_no_host_may_be_tried_for_is_handed_back(url: str) -> None:
         (job,) = await made.jobs(route=parts.route_to(host))
         parts.give(one, [job])
         await parts.until(lambda: one.is_idle)
-        assert await made.ready() == [job.claims[0].recipient_id]
+        assert await made.ready() == [job.claim.recipient_id]

@@ -28,16 +28,15 @@ IN_DOUBT = values.RecipientResult(
 )
 
 
-def attempted(*results: values.RecipientResult) -> attempter.JobResult:
-    dispositions = tuple(map(bounces_disposition.classify, results))
-    return attempter.JobResult(results, dispositions, "mx.example.net", "192.0.2.1", "TLSv1.3")
+def attempted(result: values.RecipientResult) -> attempter.JobResult:
+    return attempter.JobResult(result, bounces_disposition.classify(result), "mx.example.net", "192.0.2.1", "TLSv1.3")
 
 
-async def record(made: parts.Parts, job: attempter.Job, *results: values.RecipientResult) -> None:
+async def record(made: parts.Parts, job: attempter.Job, result: values.RecipientResult) -> None:
     started_at = made.clock()
     made.clock.pass_seconds(2)
     await made.services.recorder.record_attempt(
-        job, attempted(*results), provider_queue="mx.example.net", started_at=started_at
+        job, attempted(result), provider_queue="mx.example.net", started_at=started_at
     )
     await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)
 
@@ -119,7 +118,7 @@ async def test_a_temporary_refusal_waits_by_the_schedule_and_fails_at_its_end(ur
         async with made.ctx.store.transaction() as tx:
             await queue.promote(tx, now=made.clock() + 111 * SECOND, limit=10)
         (again,) = attempter.jobs_of(await made.claim(), ROUTE)
-        assert again.claims[0].attempt_count == 1
+        assert again.claim.attempt_count == 1
         await record(made, again, IN_DOUBT)
         assert await made.statuses(job.message[1]) == ["failed"]
         assert [attempt.in_doubt for attempt in await log_of(made, job.message[1])] == [0, 1]
@@ -136,8 +135,8 @@ async def test_an_address_that_does_not_exist_is_left_alone_later_when_the_setti
         await record(made, gone, NOBODY)
         await record(made, good, ACCEPTED)
         assert sorted(await made.statuses(gone.message[1])) == ["bounced", "delivered"]
-        assert await suppressed(made, gone.claims[0].email_key) is suppress
-        assert not await suppressed(made, good.claims[0].email_key)
+        assert await suppressed(made, gone.claim.email_key) is suppress
+        assert not await suppressed(made, good.claim.email_key)
 
 
 async def test_of_all_faults_only_that_of_the_address_puts_it_onto_the_list(url: str) -> None:
@@ -163,7 +162,7 @@ async def test_of_all_faults_only_that_of_the_address_puts_it_onto_the_list(url:
         jobs = await made.jobs(*(f"{number}@example.net" for number in range(len(kinds))), route=ROUTE)
         for job, result in zip(jobs, kinds.values(), strict=True):
             await record(made, job, result)
-        found = [await suppressed(made, job.claims[0].email_key) for job in jobs]
+        found = [await suppressed(made, job.claim.email_key) for job in jobs]
     expected = (bounces_disposition.Verdict.BOUNCED, bounces_disposition.Fault.ADDRESS)
     assert found == [kind == expected for kind in kinds]
 
@@ -171,9 +170,9 @@ async def test_of_all_faults_only_that_of_the_address_puts_it_onto_the_list(url:
 async def test_an_attempt_that_got_nowhere_is_logged_without_a_host(url: str) -> None:
     async with parts.opened(url) as made:
         (missing,) = await made.jobs(route=ROUTE)
-        await made.services.recorder.record_unroutable(missing.claims, attempter.CONTENT_MISSING)
+        await made.services.recorder.record_unroutable([missing.claim], attempter.CONTENT_MISSING)
         (broken,) = await made.jobs(route=ROUTE)
-        await made.services.recorder.record_unroutable(broken.claims, attempter.INTERNAL_ERROR)
+        await made.services.recorder.record_unroutable([broken.claim], attempter.INTERNAL_ERROR)
         await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)
         assert await made.statuses(missing.message[1]) == ["bounced"]
         assert await made.statuses(broken.message[1]) == ["deferred"]
@@ -189,7 +188,7 @@ async def test_the_sentence_of_a_failure_does_not_change_what_the_bounce_guard_c
         for detail in ("the domain example.net does not exist", "example.net: NXDOMAIN", ""):
             (job,) = await made.jobs(route=ROUTE)
             result = values.RecipientResult(values.Stage.ROUTE, cause=values.Cause.DOMAIN_NOT_FOUND, detail=detail)
-            await made.services.recorder.record_unroutable(job.claims, result)
+            await made.services.recorder.record_unroutable([job.claim], result)
         await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)
         async with made.ctx.store.reading() as tx:
             (counts,) = (await mail_counts.guard_sums(tx, [made.account_id], after_day=0)).values()
@@ -200,7 +199,7 @@ async def test_what_is_decided_here_is_no_attempt(url: str) -> None:
     async with parts.opened(url) as made:
         (job,) = await made.jobs(route=ROUTE)
         await made.services.recorder.record_without_attempt(
-            job.claims, bounces_disposition.Verdict.BOUNCED, ["not tried"]
+            [job.claim], bounces_disposition.Verdict.BOUNCED, ["not tried"]
         )
         await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)
         (recipient,) = await made.recipients(job.message[1])
@@ -239,7 +238,7 @@ async def test_a_transaction_has_as_many_recipients_as_it_would_have_of_single_o
 ) -> None:
     """Whoever sends to many at once must not make everybody wait for one long transaction."""
     async with parts.opened(url) as made:
-        claims = [job.claims[0] for job in await made.jobs(*(f"{n}@example.net" for n in range(40)), route=ROUTE)]
+        claims = [job.claim for job in await made.jobs(*(f"{n}@example.net" for n in range(40)), route=ROUTE)]
         operation, together = made.ctx.outcome_commits._operation, list[int]()
 
         async def counted(

@@ -75,7 +75,7 @@ class Job:
     `fallbacks` are the routes for when no host of the route can be reached.
     """
 
-    claims: tuple[queue.Claimed, ...]
+    claim: queue.Claimed
     route: routing.Route
     recipient_count: int = 0
     transaction: values.MailTransaction | None = None
@@ -88,23 +88,23 @@ class Job:
     @property
     def is_large(self) -> bool:
         """Whether only a few of this size are loaded at a time."""
-        return self.claims[0].size > LARGE_MESSAGE_BYTES
+        return self.claim.size > LARGE_MESSAGE_BYTES
 
     @property
     def is_urgent(self) -> bool:
         """Whether it goes before others."""
-        return self.claims[0].is_urgent
+        return self.claim.is_urgent
 
     @property
     def expires_at(self) -> int | None:
-        return self.claims[0].expires_at
+        return self.claim.expires_at
 
     def has_expired(self, now: int) -> bool:
         return self.expires_at is not None and self.expires_at <= now
 
     @property
     def account_id(self) -> str:
-        return self.claims[0].account_id
+        return self.claim.account_id
 
     @property
     def tls_not_required(self) -> bool:
@@ -114,12 +114,12 @@ class Job:
 
     @property
     def message(self) -> tuple[str, str]:
-        return self.claims[0].account_id, self.claims[0].message_id
+        return self.claim.account_id, self.claim.message_id
 
     @property
-    def keys(self) -> list[queue.Key]:
-        """The recipients' rows in the queue."""
-        return [claim.key for claim in self.claims]
+    def key(self) -> queue.Key:
+        """The recipient's row in the queue."""
+        return self.claim.key
 
 
 class _Content(msgspec.Struct, frozen=True):
@@ -135,7 +135,7 @@ def jobs_of(
     claims: Sequence[queue.Claimed], route: routing.Route, fallbacks: tuple[routing.Route, ...] = ()
 ) -> list[Job]:
     """The claims as jobs."""
-    return [Job((claim,), route, fallbacks=fallbacks) for claim in claims]
+    return [Job(claim, route, fallbacks=fallbacks) for claim in claims]
 
 
 class MessageLoader:
@@ -162,9 +162,9 @@ class MessageLoader:
         chosen: list[Job] = []
         for job in jobs:
             # The recipients of a message share its content.
-            size = 0 if job.message in self._prefetched_jobs else job.claims[0].size
+            size = 0 if job.message in self._prefetched_jobs else job.claim.size
             # What has to stay free for small ones.
-            reserve = 0 if job.claims[0].size <= SMALL_MESSAGE_BYTES else PREFETCH_BYTES - MEDIUM_PREFETCH_BYTES
+            reserve = 0 if job.claim.size <= SMALL_MESSAGE_BYTES else PREFETCH_BYTES - MEDIUM_PREFETCH_BYTES
             if job.is_large or self._prefetch.free - size < reserve:
                 continue
             if not size or self._prefetch.take((fair_shares.Party(job.account_id),), size):
@@ -181,7 +181,7 @@ class MessageLoader:
             self._prefetched_jobs[job.message] -= 1
             if not self._prefetched_jobs[job.message]:
                 del self._prefetched_jobs[job.message]
-                self._prefetch.give_back((fair_shares.Party(job.account_id),), job.claims[0].size)
+                self._prefetch.give_back((fair_shares.Party(job.account_id),), job.claim.size)
 
     async def prepare(self, jobs: Sequence[Job], ready: Callable[[Job], None]) -> None:
         """Prepare jobs, and call `ready` with each. Those without a call wait for the database."""
@@ -218,7 +218,7 @@ class MessageLoader:
                     job.failure = CONTENT_MISSING
                 else:
                     job.source, job.recipient_count = message, message.recipient_count
-                    job.transaction = self._transaction(job.claims[0], message, content)
+                    job.transaction = self._transaction(job.claim, message, content)
         except store.UNAVAILABLE as error:
             self._log.warning("message_load_deferred", message_id=jobs[0].message[1], error=error.message)
             return
@@ -356,49 +356,46 @@ class ConnectionSlot(msgspec.Struct, eq=False):
 
 
 class JobResult(msgspec.Struct, frozen=True):
-    """The result of a job: a result and a disposition for each recipient, and the host."""
+    """The result of a job, what it means, and the host."""
 
-    results: tuple[values.RecipientResult, ...]
-    dispositions: tuple[bounces_disposition.Disposition, ...]
+    result: values.RecipientResult
+    disposition: bounces_disposition.Disposition
     host: str
     address: str
     tls: str
-    # What was said, unless all recipients were accepted.
+    # What was said, unless the recipient was accepted.
     conversation: str = ""
 
     @property
     def wants_next_host(self) -> bool:
         """Whether another host should be tried first."""
-        return all(disposition.next_host for disposition in self.dispositions)
+        return self.disposition.next_host
 
     @property
     def is_transient(self) -> bool:
         """Whether it is a temporary failure without a request for less, or for time, and nothing was sent."""
-        return all(
-            disposition.verdict is bounces_disposition.Verdict.RETRY
-            and not disposition.slow_down
-            and disposition.retry_after is None
-            for disposition in self.dispositions
-        ) and not any(result.in_doubt for result in self.results)
+        disposition = self.disposition
+        is_retried = disposition.verdict is bounces_disposition.Verdict.RETRY and not self.result.in_doubt
+        return is_retried and not disposition.slow_down and disposition.retry_after is None
 
     @property
     def had_no_effect(self) -> bool:
-        return all(result.reply is None and not result.in_doubt and not result.permanent for result in self.results)
+        return self.result.reply is None and not self.result.in_doubt and not self.result.permanent
 
     @property
     def error(self) -> str:
         """What the server replied, or what happened instead."""
-        return self.results[0].response_text
+        return self.result.response_text
 
     @property
     def has_no_session(self) -> bool:
         """Whether no host got as far as a mail transaction."""
-        return self.results[0].stage in SESSION_STAGES
+        return self.result.stage in SESSION_STAGES
 
     @property
     def is_unresponsive(self) -> bool:
         """Whether no host could be reached, or none sent a banner."""
-        return self.results[0].reply is None and self.results[0].stage in UNRESPONSIVE_STAGES
+        return self.result.reply is None and self.result.stage in UNRESPONSIVE_STAGES
 
 
 class Attempter:
@@ -456,13 +453,13 @@ class Attempter:
         except asyncio.CancelledError:
             if not slot.is_ended:
                 raise
-            return _job_result(job, (ABORTED,) * len(job.claims), host.name, host.address)
+            return _job_result(job, ABORTED, host.name, host.address)
         except smtp_connection.ConnectFailed as failure:
             result = failure.result
             if host.upstream and failure.tls_failure is not None:
                 result = msgspec.structs.replace(result, cause=values.Cause.CONFIGURATION)
             self._count_failure(host, result)
-            refused = _job_result(job, (result,) * len(job.claims), host.name, host.address)
+            refused = _job_result(job, result, host.name, host.address)
             return msgspec.structs.replace(refused, conversation=failure.conversation)
         finally:
             slot.opening = None
@@ -486,20 +483,17 @@ class Attempter:
         connection, transaction = slot.connection, job.transaction
         assert connection is not None  # noqa: S101 - the callers have checked
         assert transaction is not None  # noqa: S101 - a job is prepared before it is attempted
-        results = await connection.deliver(transaction)
+        (result,) = await connection.deliver(transaction)
         there = connection.destination
-        job_result = _job_result(job, results, there.host, there.address, connection.tls)
-        if all(disposition.verdict is bounces_disposition.Verdict.DELIVERED for disposition in job_result.dispositions):
+        job_result = _job_result(job, result, there.host, there.address, connection.tls)
+        if job_result.disposition.verdict is bounces_disposition.Verdict.DELIVERED:
             return job_result
         return msgspec.structs.replace(job_result, conversation=connection.conversation)
 
 
-def _job_result(
-    job: Job, results: tuple[values.RecipientResult, ...], host: str, address: str, tls: str = ""
-) -> JobResult:
-    is_upstream = job.route.is_upstream
-    dispositions = tuple([bounces_disposition.classify(result, is_upstream=is_upstream) for result in results])
-    return JobResult(results, dispositions, host, address, tls)
+def _job_result(job: Job, result: values.RecipientResult, host: str, address: str, tls: str = "") -> JobResult:
+    disposition = bounces_disposition.classify(result, is_upstream=job.route.is_upstream)
+    return JobResult(result, disposition, host, address, tls)
 
 
 def _wants_next_host(job: Job, job_result: JobResult) -> bool:
@@ -509,9 +503,9 @@ def _wants_next_host(job: Job, job_result: JobResult) -> bool:
 
 def _is_connection_failure(job_result: JobResult) -> bool:
     """Whether a reused connection was closed or exhausted before the server accepted anything of this message."""
-    if all(disposition.reason == SESSION_LIMIT for disposition in job_result.dispositions):
+    if job_result.disposition.reason == SESSION_LIMIT:
         return True
-    result = job_result.results[0]
+    result = job_result.result
     if result.permanent or result.in_doubt or not job_result.wants_next_host:
         return False
     return result.reply is None or result.reply.code == CLOSING
@@ -520,16 +514,13 @@ def _is_connection_failure(job_result: JobResult) -> bool:
 def _final_result(refusals: Sequence[JobResult], *, is_complete: bool) -> JobResult | None:
     """The result when every host refused: permanent only if all of them were tried and refused permanently."""
     for refusal in reversed(refusals):
-        if any(disposition.verdict is bounces_disposition.Verdict.RETRY for disposition in refusal.dispositions):
+        if refusal.disposition.verdict is bounces_disposition.Verdict.RETRY:
             return refusal
     if not refusals or is_complete:
         return refusals[-1] if refusals else None
     # A host that its breaker skipped may accept what the others refuse.
-    open_ended = [
-        msgspec.structs.replace(disposition, verdict=bounces_disposition.Verdict.RETRY)
-        for disposition in refusals[-1].dispositions
-    ]
-    return msgspec.structs.replace(refusals[-1], dispositions=tuple(open_ended))
+    open_ended = msgspec.structs.replace(refusals[-1].disposition, verdict=bounces_disposition.Verdict.RETRY)
+    return msgspec.structs.replace(refusals[-1], disposition=open_ended)
 
 
 class Connector:

@@ -298,7 +298,7 @@ class Dispatcher:
         if self._preparations:
             await asyncio.wait(self._preparations)
         await self._simulated_delivery.finish()
-        left = [key for one in self.provider_queues.by_name.values() for job in one.close() for key in job.keys]
+        left = [job.key for one in self.provider_queues.by_name.values() for job in one.close()]
         if left:
             await self._held.release(left)
         await asyncio.gather(*(one.finish() for one in self.provider_queues.by_name.values()))
@@ -384,7 +384,7 @@ class Dispatcher:
         for job in expired:
             self._services.message_loader.release(job)
         if expired:
-            await self._held.release([key for job in expired for key in job.keys])
+            await self._held.release([job.key for job in expired])
 
     def _fall_back(self, job: attempter.Job, error: str) -> bool:
         """Assign a job to the next of its upstreams that can take it; False when there is none."""
@@ -398,7 +398,7 @@ class Dispatcher:
                     fallback=route.provider_queue,
                     error=error,
                 )
-                next_job = attempter.Job(job.claims, route, fallbacks=job.fallbacks[place + 1 :])
+                next_job = attempter.Job(job.claim, route, fallbacks=job.fallbacks[place + 1 :])
                 one.capacity.reserve(next_job)
                 one.add(next_job)
                 return True
@@ -542,4 +542,4 @@ class Dispatcher:
         for job in jobs:
             self.provider_queues.of(job.route).capacity.cancel_reserved(job)
             self._services.message_loader.release(job)
-        await self._held.release([key for job in jobs for key in job.keys])
+        await self._held.release([job.key for job in jobs])

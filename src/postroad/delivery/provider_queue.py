@@ -221,7 +221,7 @@ class ProviderQueue:
             except TimeoutError:
                 if self._waiting.pop(job, None) is not None:
                     self.capacity.end(job)
-                    await self._services.held.release(job.keys)
+                    await self._services.held.release([job.key])
                     self._wake()
                 return
             if self._waiting.pop(job, None) is not None:
@@ -397,7 +397,7 @@ class ProviderQueue:
             await self._release_later(job)
         except Exception:
             self._services.log.exception("delivery_failed", message_id=job.message[1])
-            await self._services.recorder.record_unroutable(job.claims, delivery_attempter.INTERNAL_ERROR)
+            await self._services.recorder.record_unroutable([job.claim], delivery_attempter.INTERNAL_ERROR)
         finally:
             self._services.message_loader.release(job)
             self.capacity.end(job)
@@ -417,15 +417,15 @@ class ProviderQueue:
         if not job.is_prepared and not await self._prepare(job):
             return
         if job.transaction is None:
-            await self._services.recorder.record_unroutable(job.claims, job.failure)
+            await self._services.recorder.record_unroutable([job.claim], job.failure)
             return
-        may_begin = await self._wait_for_rate() and self._services.held.are_safe(job.keys)
+        may_begin = await self._wait_for_rate() and self._services.held.is_safe(job.key)
         now = self._services.trusted_clock()
         known, sources = self._services.holds, self._services.sources
-        is_held = known.covers(job.claims[0].queue_key) or known.is_paused(self.name)
+        is_held = known.covers(job.claim.queue_key) or known.is_paused(self.name)
         is_held = is_held or sources.is_paused(self.source, self.name)
         if not may_begin or job.has_expired(now) or is_held:
-            await self._services.held.release(job.keys)
+            await self._services.held.release([job.key])
             return
         started_at = self._services.ctx.clock()
         with contextlib.ExitStack() as limits:
@@ -436,7 +436,7 @@ class ProviderQueue:
                 job, worker.slot, max_deliveries=self.adaptive_rate.limits.messages_per_connection
             )
         if job_result is None or (self._is_stopping and job_result.had_no_effect):
-            await self._services.held.release(job.keys)
+            await self._services.held.release([job.key])
             return
         if job_result.has_no_session and not self._is_stopping and self._fall_back(job, job_result.error):
             self.last_error = job_result.error
@@ -454,7 +454,7 @@ class ProviderQueue:
 
     async def _release_later(self, job: delivery_attempter.Job) -> None:
         await asyncio.sleep(ERROR_BACKOFF_SECONDS)
-        await self._services.held.release(job.keys)
+        await self._services.held.release([job.key])
 
     async def _wait_for_rate(self) -> bool:
         """Wait for the rate; False when that takes so long that the job is better released."""
@@ -467,16 +467,15 @@ class ProviderQueue:
     def _apply_feedback(self, job_result: delivery_attempter.JobResult, *, is_responsive: bool) -> None:
         now = self._services.clock()
         self._is_responsive = is_responsive and not job_result.is_unresponsive
-        for result, disposition in zip(job_result.results, job_result.dispositions, strict=True):
-            if disposition.verdict is bounces_disposition.Verdict.DELIVERED:
-                self.adaptive_rate.succeeded(now)
-                self._spawn_worker()
-                return
-            self.last_error = result.response_text
-            if disposition.slow_down:
-                self.adaptive_rate.slow_down(now, disposition.retry_after)
-                return
-        if job_result.is_unresponsive:
+        disposition = job_result.disposition
+        if disposition.verdict is bounces_disposition.Verdict.DELIVERED:
+            self.adaptive_rate.succeeded(now)
+            self._spawn_worker()
+            return
+        self.last_error = job_result.error
+        if disposition.slow_down:
+            self.adaptive_rate.slow_down(now, disposition.retry_after)
+        elif job_result.is_unresponsive:
             self.adaptive_rate.connection_failed(now)
 
 

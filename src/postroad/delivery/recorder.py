@@ -98,10 +98,9 @@ class Leases:
         self._held.update((claim.key, until) for claim in taken)
         return new
 
-    def are_safe(self, keys: Iterable[queue.Key]) -> bool:
-        """Whether delivery may begin: no renewal is overdue, so no other worker has claimed these."""
-        soon = self._clock() + self._seconds * times.SECOND // RENEWALS_PER_LEASE
-        return all(self._held.get(key, 0) > soon for key in keys)
+    def is_safe(self, key: queue.Key) -> bool:
+        """Whether delivery may begin: its renewal is not overdue, so no other worker has claimed it."""
+        return self._held.get(key, 0) > self._clock() + self._seconds * times.SECOND // RENEWALS_PER_LEASE
 
     def drop(self, keys: Iterable[queue.Key]) -> None:
         for key in keys:
@@ -236,7 +235,7 @@ class Recorder:
     ) -> None:
         """Record the result of a job; returns when it is submitted."""
         attempt_info = AttemptInfo(
-            providers.attributed_queue(provider_queue, queue.domain_of(job.claims[0].queue_key)),
+            providers.attributed_queue(provider_queue, queue.domain_of(job.claim.queue_key)),
             started_at,
             self._ctx.clock(),
             job_result.host,
@@ -246,14 +245,8 @@ class Recorder:
             job_result.conversation,
             job.route.source,
         )
-        await self.record(
-            [
-                self._outcome(claim, result, self._for_source(claim, disposition, job.route), attempt_info)
-                for claim, result, disposition in zip(
-                    job.claims, job_result.results, job_result.dispositions, strict=True
-                )
-            ]
-        )
+        disposition = self._for_source(job.claim, job_result.disposition, job.route)
+        await self.record([self._outcome(job.claim, job_result.result, disposition, attempt_info)])
 
     async def record_simulated(self, attempted: Sequence[Simulated], *, started_at: int) -> None:
         now = self._ctx.clock()
@@ -341,7 +334,8 @@ class Recorder:
     def _settled(self, ended: Sequence[outcomes.Outcome], outcome: outcomes.RecordResult | Exception) -> None:
         if isinstance(outcome, Exception):
             # A bug. The lease expires, and the recipients are attempted again.
-            self._log.error("results_recording_failed", message_id=ended[0].key[1], exc_info=outcome)
+            message_ids = sorted({one.key[1] for one in ended})
+            self._log.error("results_recording_failed", message_ids=message_ids, exc_info=outcome)
         else:
             if outcome.events:
                 self._ctx.webhook_wakeup.set()
