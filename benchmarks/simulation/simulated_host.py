@@ -117,16 +117,16 @@ class Host(engine.Engine):
         self._guard = outcomes.rules_of(settings.bounce_guard)
         self._log = Log(lambda text: world.checks.violated(loop.time(), f"{self.worker} logs {text}"))
         self._ctx = self._context(settings)
-        self._held = recorder.Leases(
+        self._leases = recorder.Leases(
             self.store, worker=self.worker, seconds=settings.testing.lease_seconds, clock=self.clock, log=self._log
         )
-        sources = controls.SourceTable(self._ctx, self._held, loop.time)
-        self._recorder = recorder.Recorder(self._ctx, self._held, sources, self._log)
+        sources = controls.SourceTable(self._ctx, self._leases, loop.time)
+        self._recorder = recorder.Recorder(self._ctx, self._leases, sources, self._log)
         self._hosts = routing.Hosts(loop.time)
         trusted = times.LeaseClock(settings.testing.lease_seconds * times.SECOND)
         services = delivery_provider_queue.DeliveryServices(
             ctx=self._ctx,
-            held=self._held,
+            leases=self._leases,
             holds=controls.HoldCache(self._ctx, loop.time),
             sources=sources,
             message_loader=Loader(self._ctx, None, self._log),
@@ -140,7 +140,7 @@ class Host(engine.Engine):
         )
         self._dispatcher = dispatcher.Dispatcher(self._ctx, Router(world), self._hosts, services)
         self._is_stopping = False
-        self._tasks = [loop.create_task(self._run()), loop.create_task(self._held.renew_forever())]
+        self._tasks = [loop.create_task(self._run()), loop.create_task(self._leases.renew_forever())]
 
     def _context(self, settings: config.Settings) -> context.Context:
         return context.Context(

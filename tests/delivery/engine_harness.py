@@ -129,7 +129,7 @@ class EngineHarness:
         """Until the engine holds no recipient of the message: a result is on disk a moment before that."""
 
         async def is_free() -> bool:
-            return all(key[1] != message_id for key in self.engine._held._held)
+            return all(key[1] != message_id for key in self.engine._leases._held)
 
         await parts.until(is_free)
 

@@ -230,7 +230,7 @@ async def opened(
         sources = controls.SourceTable(ctx, held, tick)
         services = provider_queue.DeliveryServices(
             ctx=ctx,
-            held=held,
+            leases=held,
             holds=controls.HoldCache(ctx, tick),
             sources=sources,
             message_loader=attempter.MessageLoader(ctx, signer, log),

@@ -65,7 +65,7 @@ async def test_a_bug_in_the_walk_ends_the_engine_loudly_and_in_order(url: str, m
         monkeypatch.setattr(made._dispatcher, "step", step_until_something_is_sent)
         with pytest.raises(RuntimeError, match="a bug"):
             await made.run(asyncio.Event())
-        assert len(made._held) == 0
+        assert len(made._leases) == 0
         assert await engine_recipients(ctx, account_id, message_id) == ["delivered"]
 
 
@@ -96,7 +96,7 @@ async def test_a_stop_lets_the_claim_under_way_end_and_hands_it_back(url: str, m
 
         monkeypatch.setattr(made._dispatcher, "_claim", claim_and_stop)
         await made.run(stopping)
-        assert len(made._held) == 0
+        assert len(made._leases) == 0
         report = await operator_jobs.check_consistency(ctx)
         assert report.findings == []
         async with ctx.store.transaction() as tx:
@@ -119,7 +119,7 @@ async def test_a_cancelled_engine_ends_in_order_too(url: str) -> None:
         task.cancel()
         await asyncio.wait([task])
         assert task.cancelled()
-        assert len(made._held) == 0
+        assert len(made._leases) == 0
 
 
 async def test_nothing_is_reported_provider_queues_after_the_end(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

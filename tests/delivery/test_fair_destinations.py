@@ -99,7 +99,7 @@ async def test_bad_destinations_hold_up_nobody_however_many_recipients_they_have
                 assert set(around.sink.recipients[-HEALTHY:]) == set(addresses)
                 assert await around.tried(DEAD) <= PROBES * EACH
                 assert await around.tried(SLOW) == 0
-                assert len(running._held) <= FIRST_MESSAGES * EACH * 2 + HEALTHY
+                assert len(running._leases) <= FIRST_MESSAGES * EACH * 2 + HEALTHY
             assert around.tarpit.connections <= adaptive_rate.FIRST_CONNECTIONS
             assert await around.tried(DEAD) > 0
         # After a stop everything is there for whoever comes next.
@@ -125,7 +125,7 @@ async def test_recipients_of_a_dead_destination_fail_with_a_reason_when_their_ti
         await around.pile(DEAD, 1_000)
 
         async def is_left_alone() -> bool:
-            return len(running._held) == 0 and await around.tried(DEAD) >= adaptive_rate.FAILURES_TO_OPEN
+            return len(running._leases) == 0 and await around.tried(DEAD) >= adaptive_rate.FAILURES_TO_OPEN
 
         await service_process.until(is_left_alone)
         # Their time is not over yet, whatever else is delivered.

@@ -106,14 +106,14 @@ class SourceTable:
     def __init__(
         self,
         ctx: context.Context,
-        held: Container[queue.Key],
+        leases: Container[queue.Key],
         clock: Callable[[], float],
         *,
         can_bind: Callable[[str], bool] = probe.can_bind,
     ) -> None:
         self.configured: Final = ctx.settings.sources
         self._ctx = ctx
-        self._held = held
+        self._leases = leases
         self._clock = clock
         self._can_bind = can_bind
         self._seconds = ctx.settings.testing.poll_milliseconds / 1000
@@ -136,7 +136,7 @@ class SourceTable:
             self._looked_at = now
             self._here = tuple(one for one in self.configured if self._can_bind(one.address))
         # Before the counts are read: what is stored in between counts twice until the next read, and never not at all.
-        self._pending = {key: pair for key, pair in self._pending.items() if key in self._held}
+        self._pending = {key: pair for key, pair in self._pending.items() if key in self._leases}
         states = delivery_controls.source_states_in_force(
             await delivery_controls.listed_source_states(tx), now=self._ctx.clock()
         )

@@ -235,7 +235,7 @@ class Dispatcher:
         )
         self._services, self._log = services, services.log
         self._warnings = logs.LimitedWarnings(services.log, ctx.clock)
-        self._held: recorder.Leases = services.held
+        self._leases: recorder.Leases = services.leases
         self._recorder: recorder.Recorder = services.recorder
         self._simulated_delivery = simulated_delivery.SimulatedDelivery(ctx, services.recorder, services.log)
         self._lifetime = retry.lifetime(ctx.settings.delivery.retry_seconds)
@@ -269,7 +269,7 @@ class Dispatcher:
             await self._release_expired(leases_until)
         # An account that may hold no more must not take the turns of others.
         plan = self._plan(
-            [key for key in queue_keys if not self._holds.covers(key) and self._held.room(queue.account_of(key)) > 0]
+            [key for key in queue_keys if not self._holds.covers(key) and self._leases.room(queue.account_of(key)) > 0]
         )
         self._plan_urgent(plan, [queue_key for queue_key in urgent_keys if not self._holds.covers(queue_key)])
         claimed = Claims()
@@ -277,7 +277,7 @@ class Dispatcher:
             if plan.wanted or work.is_due or work.is_expired:
                 claimed = await self._claim(plan, work, now=now, leases_until=leases_until)
         finally:
-            self._held.end_reservations()
+            self._leases.end_reservations()
         # Those that cannot be sent now, however many, must not hide the others.
         self._urgent_cursor = "" if len(urgent_keys) < MAX_QUEUES_PER_STEP else urgent_keys[-1]
         self._cursor = "" if len(queue_keys) < MAX_QUEUES_PER_STEP else queue_keys[-1]
@@ -300,7 +300,7 @@ class Dispatcher:
         await self._simulated_delivery.finish()
         left = [job.key for one in self.provider_queues.by_name.values() for job in one.close()]
         if left:
-            await self._held.release(left)
+            await self._leases.release(left)
         await asyncio.gather(*(one.finish() for one in self.provider_queues.by_name.values()))
 
     def _plan(self, queue_keys: Sequence[str]) -> Plan:
@@ -362,7 +362,7 @@ class Dispatcher:
 
     def _want(self, plan: Plan, request: queue.ClaimRequest, alpha: float) -> None:
         """Claim from a scheduled queue, no more than its account may hold."""
-        if limit := self._held.reserve(queue.account_of(request.queue_key), request.limit, alpha):
+        if limit := self._leases.reserve(queue.account_of(request.queue_key), request.limit, alpha):
             plan.wanted.append(msgspec.structs.replace(request, limit=limit))
 
     def _may_hold_expired(self, queue_key: str) -> bool:
@@ -384,7 +384,7 @@ class Dispatcher:
         for job in expired:
             self._services.message_loader.release(job)
         if expired:
-            await self._held.release([job.key for job in expired])
+            await self._leases.release([job.key for job in expired])
 
     def _fall_back(self, job: attempter.Job, error: str) -> bool:
         """Assign a job to the next of its upstreams that can take it; False when there is none."""
@@ -426,19 +426,19 @@ class Dispatcher:
             self._services.wake()
 
     async def _claim(self, plan: Plan, work: queue.Work, *, now: int, leases_until: int) -> Claims:
-        worker, rows, expired = self._held.worker, list[queue.Claimed](), list[queue.Expired]()
+        worker, rows, expired = self._leases.worker, list[queue.Claimed](), list[queue.Expired]()
         async with self._ctx.store.leasing() as tx:
             if work.is_due:
                 await queue.promote(tx, now=now, limit=MAX_PROMOTIONS_PER_STEP, leases_until=leases_until)
             if work.is_expired:
                 expired = await queue.claim_expired(
-                    tx, now=leases_until, limit=MAX_CLAIMS_PER_STEP, lease_until=self._held.until(), worker=worker
+                    tx, now=leases_until, limit=MAX_CLAIMS_PER_STEP, lease_until=self._leases.until(), worker=worker
                 )
             if plan.wanted:
-                rows = await queue.claim(tx, plan.wanted, lease_until=self._held.until(), worker=worker)
+                rows = await queue.claim(tx, plan.wanted, lease_until=self._leases.until(), worker=worker)
             suppressed = await suppressions.find(tx, [(row.account_id, row.email_key) for row in rows])
-        self._held.take(one.claim for one in expired)
-        return Claims(self._held.take(rows), suppressed, expired)
+        self._leases.take(one.claim for one in expired)
+        return Claims(self._leases.take(rows), suppressed, expired)
 
     async def _assign(self, claimed: Claims, plan: Plan) -> None:
         for claim in claimed.rows:
@@ -447,11 +447,11 @@ class Dispatcher:
                 self._log.warning(
                     "previous_attempt_unrecorded", message_id=claim.message_id, recipient_id=claim.recipient_id
                 )
-        queue_keys: dict[str, list[queue.Claimed]] = collections.defaultdict(list)
+        by_queue_key: dict[str, list[queue.Claimed]] = collections.defaultdict(list)
         for claim in await self._defer_crashing(await self._bounce_suppressed(claimed)):
-            queue_keys[claim.queue_key].append(claim)
+            by_queue_key[claim.queue_key].append(claim)
         jobs: list[attempter.Job] = []
-        for queue_key, claims in queue_keys.items():
+        for queue_key, claims in by_queue_key.items():
             if queue.simulation_of(queue_key) is not None:
                 self._simulated_delivery.begin(claims)
             elif queue_key in plan.expired:
@@ -510,7 +510,7 @@ class Dispatcher:
             jobs = attempter.jobs_of(begun, route, choice.fallbacks)
             return jobs + (await self._jobs(queue_key, rest) if rest else [])
         if not isinstance(route, routing.NoRoute):  # dropped from the cache between plan and claim
-            await self._held.release([claim.key for claim in claims])
+            await self._leases.release([claim.key for claim in claims])
         else:
             result = values.RecipientResult(values.Stage.ROUTE, cause=route.cause, detail=route.detail)
             await self._recorder.record_unroutable(claims, result)
@@ -542,4 +542,4 @@ class Dispatcher:
         for job in jobs:
             self.provider_queues.of(job.route).capacity.cancel_reserved(job)
             self._services.message_loader.release(job)
-        await self._held.release([job.key for job in jobs])
+        await self._leases.release([job.key for job in jobs])

@@ -62,13 +62,13 @@ class Engine:
         )
         self._signing = signer_pool.DkimSigner(ctx) if ctx.settings.testing.sign else None
         worker = f"{hostname.process_name()}:{secrets.token_hex(4)}"
-        self._held = recorder.Leases(ctx.store, worker=worker, seconds=lease_seconds, clock=ctx.clock, log=log)
-        sources = controls.SourceTable(ctx, self._held, loop.time)
-        self._recorder = recorder.Recorder(ctx, self._held, sources, log)
+        self._leases = recorder.Leases(ctx.store, worker=worker, seconds=lease_seconds, clock=ctx.clock, log=log)
+        sources = controls.SourceTable(ctx, self._leases, loop.time)
+        self._recorder = recorder.Recorder(ctx, self._leases, sources, log)
         trusted = times.LeaseClock(lease_seconds * times.SECOND)
         services = provider_queue.DeliveryServices(
             ctx=ctx,
-            held=self._held,
+            leases=self._leases,
             holds=controls.HoldCache(ctx, loop.time),
             sources=sources,
             message_loader=attempter.MessageLoader(ctx, self._signing, log),
@@ -82,14 +82,14 @@ class Engine:
         )
         self._dispatcher = dispatcher.Dispatcher(ctx, self._router, self._hosts, services)
         self._status_reporter = provider_queue.StatusReporter(
-            ctx, self._dispatcher.provider_queues, self._hosts, self._held, log
+            ctx, self._dispatcher.provider_queues, self._hosts, self._leases, log
         )
         self._is_stopping = False
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Deliver until stopped; then finish in order."""
         walk = asyncio.create_task(self._run())
-        renewals = asyncio.create_task(self._held.renew_forever())
+        renewals = asyncio.create_task(self._leases.renew_forever())
         reports = asyncio.create_task(self._status_reporter.run_forever())
         counts = asyncio.create_task(self._tls_results.run_forever())
         stop = asyncio.create_task(stopping.wait())
@@ -136,7 +136,7 @@ class Engine:
         stop = asyncio.create_task(self._dispatcher.stop())
         await asyncio.wait([stop], timeout=grace.remaining)
         if not stop.done():
-            self._log.warning("grace_period_exceeded", recipients=len(self._held))
+            self._log.warning("grace_period_exceeded", recipients=len(self._leases))
             for one in self._dispatcher.provider_queues.by_name.values():
                 one.abort()
             self._recorder.lift_limit()

@@ -16,7 +16,7 @@ import msgspec
 from postroad import context, errors
 from postroad.delivery import attempter, controls, routing
 from postroad.mail.results import outcomes
-from postroad.model.bounces import disposition as model_disposition
+from postroad.model.bounces import disposition as bounces_disposition
 from postroad.model.bounces import reasons
 from postroad.model.delivery import fair_shares, providers, retry
 from postroad.model.mail import limits, simulated_outcomes, statuses
@@ -164,7 +164,7 @@ class SourceGuard:
         pair = (attempt.source, providers.label_of(attempt.provider_queue))
         if pair[1] not in providers.NAMES:
             return
-        if attempt.verdict == model_disposition.Verdict.DELIVERED:
+        if attempt.verdict == bounces_disposition.Verdict.DELIVERED:
             self._refused.pop(pair, None)
         elif attempt.reason == reasons.IP_BLOCKED and attempt.smtp_code is not None:
             domain = email_key.rpartition("@")[2]
@@ -215,9 +215,9 @@ class AttemptInfo(msgspec.Struct, frozen=True):
 class Recorder:
     """Records outcomes, and retries until it succeeds."""
 
-    def __init__(self, ctx: context.Context, held: Leases, sources: controls.SourceTable, log: logs.Logger) -> None:
+    def __init__(self, ctx: context.Context, leases: Leases, sources: controls.SourceTable, log: logs.Logger) -> None:
         self._ctx = ctx
-        self._held = held
+        self._leases = leases
         self._sources = sources
         self._log = log
         self._warnings = logs.LimitedWarnings(log, ctx.clock)
@@ -255,7 +255,7 @@ class Recorder:
                 self._outcome(
                     claim,
                     attempt.result,
-                    model_disposition.classify(attempt.result),
+                    bounces_disposition.classify(attempt.result),
                     AttemptInfo(providers.SIMULATOR, started_at, now, attempt.host),
                 )
                 for claim, attempt in attempted
@@ -264,13 +264,13 @@ class Recorder:
 
     async def record_unroutable(self, claims: Sequence[queue.Claimed], result: values.RecipientResult) -> None:
         """Record a failure before any connection: no route, no content or an internal error."""
-        disposition = model_disposition.classify(result)
+        disposition = bounces_disposition.classify(result)
         now = self._ctx.clock()
         attempt_info = AttemptInfo("", now, now)
         await self.record([self._outcome(claim, result, disposition, attempt_info) for claim in claims])
 
     async def record_without_attempt(
-        self, claims: Sequence[queue.Claimed], verdict: model_disposition.Verdict, responses: Sequence[str]
+        self, claims: Sequence[queue.Claimed], verdict: bounces_disposition.Verdict, responses: Sequence[str]
     ) -> None:
         """Record a result that was decided without an attempt."""
         now = self._ctx.clock()
@@ -285,7 +285,7 @@ class Recorder:
                     response=response,
                     at=now,
                     ledger_id=self._ctx.new_id(identifiers.LEDGER, now=now),
-                    worker=self._held.worker,
+                    worker=self._leases.worker,
                 )
                 for claim, response in zip(claims, responses, strict=True)
             ]
@@ -300,12 +300,12 @@ class Recorder:
                     key=one.claim.key,
                     email_key=one.claim.email_key,
                     recipient_count=0,
-                    verdict=model_disposition.Verdict.FAILED,
+                    verdict=bounces_disposition.Verdict.FAILED,
                     smtp_code=one.smtp_code,
                     response=one.response or EXPIRED,
                     at=now,
                     ledger_id=self._ctx.new_id(identifiers.LEDGER, now=now),
-                    worker=self._held.worker,
+                    worker=self._leases.worker,
                     ended_as=statuses.RecipientStatus.EXPIRED,
                 )
                 for one in expired
@@ -341,7 +341,7 @@ class Recorder:
                 self._ctx.webhook_wakeup.set()
             self._log_outcomes(ended)
             outcomes.report_notices(outcome.notices, log=self._log, counted=self._ctx.metrics)
-        self._held.drop(one.key for one in ended)
+        self._leases.drop(one.key for one in ended)
         self._ctx.metrics.unrecorded.change(-1)
         self._room.release()
 
@@ -349,25 +349,25 @@ class Recorder:
         self._log.warning("results_recording_deferred", results=waiting, error=error.code)
 
     def _for_source(
-        self, claim: queue.Claimed, disposition: model_disposition.Disposition, route: routing.Route
-    ) -> model_disposition.Disposition:
+        self, claim: queue.Claimed, disposition: bounces_disposition.Disposition, route: routing.Route
+    ) -> bounces_disposition.Disposition:
         """A refusal of the source address does not end a message that may leave from another one."""
         pair = (route.source, route.provider_queue)
         if not route.source or disposition.reason != reasons.IP_BLOCKED:
-            if disposition.verdict is model_disposition.Verdict.DELIVERED:
+            if disposition.verdict is bounces_disposition.Verdict.DELIVERED:
                 self._sources.note_delivery(*pair)
             return disposition
         self._sources.note_refusal(*pair)
-        is_final = disposition.verdict is model_disposition.Verdict.BOUNCED
+        is_final = disposition.verdict is bounces_disposition.Verdict.BOUNCED
         if not is_final or not self._sources.has_other(*pair) or self._delay(claim, disposition) is None:
             return disposition
-        return msgspec.structs.replace(disposition, verdict=model_disposition.Verdict.RETRY)
+        return msgspec.structs.replace(disposition, verdict=bounces_disposition.Verdict.RETRY)
 
     def _outcome(
         self,
         claim: queue.Claimed,
         result: values.RecipientResult,
-        disposition: model_disposition.Disposition,
+        disposition: bounces_disposition.Disposition,
         attempt_info: AttemptInfo,
     ) -> outcomes.Outcome:
         now = attempt_info.ended_at
@@ -381,7 +381,7 @@ class Recorder:
                 provider_queue=attempt_info.provider_queue,
                 error=f"{result.reply.code} {result.response_text}" if result.reply else result.response_text,
             )
-        is_delivered = verdict is model_disposition.Verdict.DELIVERED
+        is_delivered = verdict is bounces_disposition.Verdict.DELIVERED
         code = result.reply.code if result.reply else None
         response = result.response_text
         return outcomes.Outcome(
@@ -393,7 +393,7 @@ class Recorder:
             response=response,
             at=now,
             ledger_id=self._ctx.new_id(identifiers.LEDGER, now=now),
-            worker=self._held.worker,
+            worker=self._leases.worker,
             next_attempt_at=next_attempt_at,
             keeps_schedule=disposition.is_configuration,
             suppress=result.reply is not None and self._suppresses(verdict, disposition),
@@ -421,18 +421,18 @@ class Recorder:
         )
 
     def _verdict(
-        self, claim: queue.Claimed, disposition: model_disposition.Disposition, now: int
-    ) -> tuple[model_disposition.Verdict, int | None]:
-        if disposition.verdict is not model_disposition.Verdict.RETRY:
+        self, claim: queue.Claimed, disposition: bounces_disposition.Disposition, now: int
+    ) -> tuple[bounces_disposition.Verdict, int | None]:
+        if disposition.verdict is not bounces_disposition.Verdict.RETRY:
             return disposition.verdict, None
         wait = self._delay(claim, disposition)
         if wait is None:
-            return model_disposition.Verdict.FAILED, None
+            return bounces_disposition.Verdict.FAILED, None
         if claim.expires_at is not None:
             wait = retry.before_expiry(wait, left=claim.expires_at - now, retry_after=disposition.retry_after)
-        return model_disposition.Verdict.RETRY, now + wait
+        return bounces_disposition.Verdict.RETRY, now + wait
 
-    def _delay(self, claim: queue.Claimed, disposition: model_disposition.Disposition) -> int | None:
+    def _delay(self, claim: queue.Claimed, disposition: bounces_disposition.Disposition) -> int | None:
         random_fraction = random.random()  # noqa: S311 - jitter
         if disposition.is_configuration:
             return retry.configuration_delay(self._schedule, random_fraction=random_fraction)
@@ -443,10 +443,10 @@ class Recorder:
             return retry.urgent_delay(attempts, random_fraction=random_fraction, retry_after=retry_after)
         return retry.delay(self._schedule, attempts, random_fraction=random_fraction, retry_after=retry_after)
 
-    def _suppresses(self, verdict: model_disposition.Verdict, disposition: model_disposition.Disposition) -> bool:
+    def _suppresses(self, verdict: bounces_disposition.Verdict, disposition: bounces_disposition.Disposition) -> bool:
         """Only the receiving server's reply counts: a domain that is missing in DNS today may be back tomorrow."""
         addressed = (
-            verdict is model_disposition.Verdict.BOUNCED and disposition.fault is model_disposition.Fault.ADDRESS
+            verdict is bounces_disposition.Verdict.BOUNCED and disposition.fault is bounces_disposition.Fault.ADDRESS
         )
         return addressed and self._ctx.settings.testing.suppress
 
@@ -469,7 +469,7 @@ class Recorder:
         if attempt and attempt.provider_queue == providers.SIMULATOR:
             return
         provider = providers.label_of(attempt.provider_queue if attempt else "")
-        if outcome.verdict is not model_disposition.Verdict.RETRY:
+        if outcome.verdict is not bounces_disposition.Verdict.RETRY:
             counted.recipients.add(provider, outcome.status.value)
         if attempt:
             counted.attempts.add(outcome.verdict.value, attempt.fault or "", attempt.reason)

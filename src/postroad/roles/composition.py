@@ -8,16 +8,14 @@ from collections.abc import AsyncIterator, Callable
 from postroad import config, context, extensions
 from postroad.keys import installation_keys, key_check
 from postroad.mail import outbox as webhook_outbox
-from postroad.mail.accept import queue_limit as acceptance_queue_limit
-from postroad.mail.accept import send_limits, transaction
+from postroad.mail.accept import queue_limit, send_limits, transaction
 from postroad.mail.results import outcomes
 from postroad.model.delivery import throttle
 from postroad.model.events import event_formats
 from postroad.model.people import callers
-from postroad.network.http import guarded_client as webhooks_client
+from postroad.network.http import guarded_client
 from postroad.services.domains import domain_dns
-from postroad.services.people import access_cache as auth_access_cache
-from postroad.services.people import passwords, sso_providers
+from postroad.services.people import access_cache, passwords, sso_providers
 from postroad.storage.engine import group_commit, open_store
 from postroad.telemetry import logs
 
@@ -75,18 +73,18 @@ async def open_context(
         wait_seconds=settings.testing.accept_seconds,
     )
     hasher = passwords.Passwords(threads=password_threads)
-    remembered = auth_access_cache.AccessCache(database)
-    mark = acceptance_queue_limit.QueueLimit(database, settings, clock, log)
-    client = webhooks_client.WebhookClient(settings)
+    cache = access_cache.AccessCache(database)
+    queue_limiter = queue_limit.QueueLimit(database, settings, clock, log)
+    client = guarded_client.WebhookClient(settings)
     providers = sso_providers.Providers(settings, client)
     ctx = context.Context(
         settings=settings,
         store=database,
         keys=keys,
         passwords=hasher,
-        access_cache=remembered,
+        access_cache=cache,
         rate_limiter=limiter,
-        queue_limit=mark,
+        queue_limit=queue_limiter,
         accept_commits=accept,
         outcome_commits=record,
         outbox=outbox,
@@ -105,8 +103,8 @@ async def open_context(
         ctx.key_threads.close()
         await accept.close()
         await record.close()
-        await remembered.close()
-        await mark.close()
+        await cache.close()
+        await queue_limiter.close()
         await providers.close()
         await client.close()
         await hasher.close()

@@ -22,9 +22,8 @@ from postroad.concurrency import poll_loop
 from postroad.model.events import event_formats, webhook_schedule
 from postroad.model.units import times
 from postroad.network import hostname
-from postroad.network.http import guarded_client as webhook_client
-from postroad.services.webhooks import endpoints, listeners
-from postroad.services.webhooks import signed_requests as webhook_attempt
+from postroad.network.http import guarded_client
+from postroad.services.webhooks import endpoints, listeners, signed_requests
 from postroad.storage.engine import group_commit, store
 from postroad.storage.mail import webhooks
 from postroad.telemetry import logs
@@ -119,7 +118,7 @@ class Recorder:
         return self._retrying_commits.waiting >= MAX_UNRECORDED or self._retrying_commits.is_retrying
 
     def record_attempt(
-        self, claimed: webhooks.Claimed, webhook: webhooks.Webhook, attempted: webhook_attempt.AttemptResult
+        self, claimed: webhooks.Claimed, webhook: webhooks.Webhook, attempted: signed_requests.AttemptResult
     ) -> None:
         now = self._ctx.clock()
         state, wait = self._next_state(claimed, attempted)
@@ -132,7 +131,7 @@ class Recorder:
             due_at=now + wait,
             ended_at=None if state is webhooks.State.WAITING else now,
         )
-        attempt = webhook_attempt.attempt_row(claimed.key, claimed.attempt_count, attempted)
+        attempt = signed_requests.attempt_row(claimed.key, claimed.attempt_count, attempted)
         self._retrying_commits.submit(CompletedAttempt(claimed, webhook, result, attempt))
 
     async def close(self, *, seconds: float) -> None:
@@ -143,7 +142,7 @@ class Recorder:
         await self._health.close(seconds=seconds)
 
     def _next_state(
-        self, claimed: webhooks.Claimed, attempted: webhook_attempt.AttemptResult
+        self, claimed: webhooks.Claimed, attempted: signed_requests.AttemptResult
     ) -> tuple[webhooks.State, int]:
         """The state of the delivery after this attempt, and the delay before the next one."""
         if attempted.response.succeeded:
@@ -168,7 +167,7 @@ class Recorder:
 
     def _observe(self, ended: CompletedAttempt) -> None:
         # What we interrupted says nothing about the endpoint.
-        if not (ended.attempt.error or "").startswith(webhook_client.FailureCode.INTERRUPTED):
+        if not (ended.attempt.error or "").startswith(guarded_client.FailureCode.INTERRUPTED):
             succeeded = ended.result.state is webhooks.State.SUCCEEDED
             self._health.observe(ended.webhook, succeeded=succeeded, at=ended.attempt.started_at)
 
@@ -190,8 +189,8 @@ class Recorder:
         )
 
 
-STOPPED: Final = f"{webhook_client.FailureCode.INTERRUPTED}: the service stopped before the endpoint responded"
-INTERNAL_ERROR: Final = f"{webhook_client.FailureCode.INTERRUPTED}: internal error; the service log has the details"
+STOPPED: Final = f"{guarded_client.FailureCode.INTERRUPTED}: the service stopped before the endpoint responded"
+INTERNAL_ERROR: Final = f"{guarded_client.FailureCode.INTERRUPTED}: internal error; the service log has the details"
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -208,16 +207,16 @@ class Attempter:
     def __init__(
         self,
         ctx: context.Context,
-        slots: webhook_schedule.ConcurrencyBudget,
-        results: Recorder,
+        budget: webhook_schedule.ConcurrencyBudget,
+        recorder: Recorder,
         *,
         clock: Callable[[], float],
         wake: Callable[[], None],
         log: logs.Logger,
     ) -> None:
         self._ctx = ctx
-        self._budget = slots
-        self._recorder = results
+        self._budget = budget
+        self._recorder = recorder
         self._clock = clock
         self._wake = wake
         self._log = log
@@ -263,16 +262,16 @@ class Attempter:
                 self.has_waiting = False
                 self._wake()
 
-    async def _send(self, claim: Claim) -> webhook_attempt.AttemptResult:
-        secrets = [webhook_attempt.decrypt_secret(self._ctx, secret) for secret in claim.secrets]
+    async def _send(self, claim: Claim) -> signed_requests.AttemptResult:
+        secrets = [signed_requests.decrypt_secret(self._ctx, secret) for secret in claim.secrets]
         claimed = claim.claimed
-        return await webhook_attempt.attempt(
+        return await signed_requests.attempt(
             self._ctx, claim.webhook, event_id=claimed.event_id, secrets=secrets, body=claimed.body
         )
 
-    def _interrupted(self, started_at: int, error: str) -> webhook_attempt.AttemptResult:
-        return webhook_attempt.AttemptResult(
-            started_at, self._ctx.clock() - started_at, webhook_client.WebhookResponse(error=error)
+    def _interrupted(self, started_at: int, error: str) -> signed_requests.AttemptResult:
+        return signed_requests.AttemptResult(
+            started_at, self._ctx.clock() - started_at, guarded_client.WebhookResponse(error=error)
         )
 
 
@@ -286,7 +285,7 @@ IDLE_SECONDS_PER_ENDPOINT: Final = 0.000_02
 # Rows promoted in one step: the transaction stays short.
 MAX_PROMOTIONS_PER_STEP: Final = 1_000
 WORKER_LOST: Final = (
-    f"{webhook_client.FailureCode.INTERRUPTED}: the worker was lost before it could record the response"
+    f"{guarded_client.FailureCode.INTERRUPTED}: the worker was lost before it could record the response"
 )
 
 Plan = Mapping[str, Sequence[webhook_schedule.Slot]]  # by endpoint
@@ -335,22 +334,22 @@ class Dispatcher:
     def __init__(
         self,
         ctx: context.Context,
-        slots: webhook_schedule.ConcurrencyBudget,
-        attempts: Attempter,
-        results: Recorder,
+        budget: webhook_schedule.ConcurrencyBudget,
+        attempter: Attempter,
+        recorder: Recorder,
         *,
         worker: str,
         clock: Callable[[], float],
         log: logs.Logger,
     ) -> None:
         self._ctx = ctx
-        self._budget = slots
-        self._attempter = attempts
-        self._recorder = results
+        self._budget = budget
+        self._attempter = attempter
+        self._recorder = recorder
         self._worker = worker
         self._clock = clock
         self._log = log
-        self._attempts = webhook_schedule.attempts(ctx.settings.webhooks.retry_seconds)
+        self._max_attempts = webhook_schedule.attempts(ctx.settings.webhooks.retry_seconds)
         self._lease = ctx.settings.testing.lease_seconds * times.SECOND // 2  # an attempt takes at most 5 s
         self._lease_clock = times.LeaseClock(self._lease)
         self._cursor = EndpointCursor()
@@ -454,7 +453,11 @@ class Dispatcher:
     async def _promote(self, tx: store.Transaction, *, now: int) -> list[webhooks.Promoted]:
         """Make due deliveries ready. An attempt of a lost worker is recorded: it counts."""
         promoted = await webhooks.promote(
-            tx, now=now, attempts=self._attempts, limit=MAX_PROMOTIONS_PER_STEP, leases_until=self._leases_until(now)
+            tx,
+            now=now,
+            attempts=self._max_attempts,
+            limit=MAX_PROMOTIONS_PER_STEP,
+            leases_until=self._leases_until(now),
         )
         await webhooks.insert_attempts(tx, [self._lost_attempt(row) for row in promoted if row.worker is not None])
         return promoted
@@ -524,10 +527,10 @@ class Dispatcher:
 
     def _lost_attempt(self, row: webhooks.Promoted) -> webhooks.Attempt:
         # Its duration is unknown.
-        attempted = webhook_attempt.AttemptResult(
-            row.due_at - self._lease, duration=0, response=webhook_client.WebhookResponse(error=WORKER_LOST)
+        attempted = signed_requests.AttemptResult(
+            row.due_at - self._lease, duration=0, response=guarded_client.WebhookResponse(error=WORKER_LOST)
         )
-        return webhook_attempt.attempt_row((row.account_id, row.webhook_id, row.id), row.attempt_count, attempted)
+        return signed_requests.attempt_row((row.account_id, row.webhook_id, row.id), row.attempt_count, attempted)
 
     def _log_lost(self, promoted: Sequence[webhooks.Promoted]) -> None:
         for row in promoted:
@@ -549,14 +552,14 @@ class Engine:
         settings = ctx.settings.webhooks
         clock = asyncio.get_running_loop().time
         worker = f"{hostname.process_name()}:{secrets.token_hex(4)}"
-        slots = webhook_schedule.ConcurrencyBudget(
+        budget = webhook_schedule.ConcurrencyBudget(
             slots=settings.connections, per_account=settings.connections_per_account
         )
         self._ctx = ctx
         self._log = log
         self._recorder = Recorder(ctx, worker=worker, wake=ctx.webhook_wakeup.set, log=log)
-        self._attempter = Attempter(ctx, slots, self._recorder, clock=clock, wake=ctx.webhook_wakeup.set, log=log)
-        self._dispatcher = Dispatcher(ctx, slots, self._attempter, self._recorder, worker=worker, clock=clock, log=log)
+        self._attempter = Attempter(ctx, budget, self._recorder, clock=clock, wake=ctx.webhook_wakeup.set, log=log)
+        self._dispatcher = Dispatcher(ctx, budget, self._attempter, self._recorder, worker=worker, clock=clock, log=log)
         self._is_stopping = False
 
     async def run(self, stopping: asyncio.Event) -> None:

@@ -10,11 +10,10 @@ from postroad import errors
 from postroad.dashboard.framework import forms, requests, snippets
 from postroad.model.events import event_formats, events
 from postroad.model.units import times
-from postroad.network.http import guarded_client as webhook_client
+from postroad.network.http import guarded_client
 from postroad.protocol.signatures import webhook_signature
 from postroad.services.messages import dev_inbox
-from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints
-from postroad.services.webhooks import signed_requests as webhook_attempt
+from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints, signed_requests
 from postroad.storage.mail import webhooks
 from postroad.web import routing
 
@@ -22,7 +21,7 @@ from postroad.web import routing
 #
 # The response of an endpoint is untrusted: it is shown as text, truncated by the log to 2 KB.
 
-FailureCode = webhook_client.FailureCode
+FailureCode = guarded_client.FailureCode
 # Why an attempt failed, and what to do; as in docs/webhooks.md.
 ERROR_EXPLANATIONS: Final[Mapping[str, str]] = {
     FailureCode.BLOCKED_DESTINATION: "The URL resolves to an address that is not allowed. Use a public address.",
@@ -92,7 +91,7 @@ async def show_delivery(request: requests.PageRequest) -> routing.Response:
     entry = await delivery_log.find(request.ctx, request.account_id, request.path["id"], webhook_id=webhook_id)
     headers = (
         ("Content-Type", "application/json"),
-        ("User-Agent", webhook_attempt.USER_AGENT),
+        ("User-Agent", signed_requests.USER_AGENT),
         (webhook_signature.HEADER, "t=<seconds since 1970>,v1=<64 hex digits>"),
     )
     return request.page(

@@ -13,8 +13,7 @@ import msgspec
 from postroad import context, errors
 from postroad.model.bounces import disposition, failure_causes, reasons
 from postroad.model.delivery import providers
-from postroad.model.mail import limits, statuses
-from postroad.model.mail import send_request as model_receipt
+from postroad.model.mail import limits, send_request, statuses
 from postroad.model.people import callers
 from postroad.model.search import search_query, search_values
 from postroad.model.units import identifiers, labels
@@ -109,7 +108,7 @@ MATCHES_PER_STEP: Final = 500
 MAX_RESENDS: Final = 20
 # The latest ones: 4 KiB each, and a message may have hundreds of attempts.
 MAX_CONVERSATIONS: Final = 50
-_RECEIPT: Final = msgspec.json.Decoder(model_receipt.Receipt)
+_RECEIPT: Final = msgspec.json.Decoder(send_request.Receipt)
 
 
 class Filters(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,7 +175,7 @@ class Details:
 
     message: stored_messages.Message
     recipients: list[stored_messages.Recipient]
-    receipt: model_receipt.Receipt
+    receipt: send_request.Receipt
     attempts: list[stored_async_bounces.Attempt]
     async_bounces: list[stored_async_bounces.AsyncBounce]
     # As which messages it was sent again, newest first.
@@ -234,7 +233,7 @@ async def details(ctx: context.Context, account_id: str, message_id: str) -> Det
 
 async def receipts(
     ctx: context.Context, account_id: str, listed: Sequence[stored_messages.Message]
-) -> dict[str, model_receipt.Receipt]:
+) -> dict[str, send_request.Receipt]:
     """The receipts of messages of an account, by message id."""
     async with ctx.store.scanning(account_id) as tx:
         stored = {message.id: await stored_messages.response(tx, account_id, message.id) for message in listed}
@@ -446,7 +445,7 @@ def message_without_content(row: stored_messages.Message) -> stored_messages.Mes
     return dataclasses.replace(row, subject=HIDDEN_SUBJECT, metadata=None)
 
 
-def receipt_without_content(given: model_receipt.Receipt) -> model_receipt.Receipt:
+def receipt_without_content(given: send_request.Receipt) -> send_request.Receipt:
     """What was accepted, without subject, metadata, header fields and attachments."""
     return msgspec.structs.replace(given, subject=HIDDEN_SUBJECT, metadata=msgspec.UNSET, headers={}, attachments=())
 

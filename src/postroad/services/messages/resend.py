@@ -17,8 +17,7 @@ import msgspec
 
 from postroad import context, errors
 from postroad.mail.accept import compose, submit, transaction, validation
-from postroad.model.mail import send_request as model_receipt
-from postroad.model.mail import statuses
+from postroad.model.mail import send_request, statuses
 from postroad.model.people import callers
 from postroad.model.units import times
 from postroad.protocol.mime import address, builder, message_parser
@@ -30,7 +29,7 @@ FAILED: Final = (*statuses.FAILURES, statuses.RecipientStatus.CANCELED)
 # How many addresses an error names.
 MAX_NAMED: Final = 3
 _RENEWED: Final = frozenset({"message-id", "date"})
-_RECEIPT: Final = msgspec.json.Decoder(model_receipt.Receipt)
+_RECEIPT: Final = msgspec.json.Decoder(send_request.Receipt)
 _encoder: Final = msgspec.json.Encoder()
 
 
@@ -66,7 +65,7 @@ class CheckedResend(validation.CheckedMessage, frozen=True, kw_only=True):
 
 class Original(msgspec.Struct, frozen=True):
     message: messages.Message
-    receipt: model_receipt.Receipt
+    receipt: send_request.Receipt
     chosen: tuple[address.Mailbox, ...]
     content: bytes
 

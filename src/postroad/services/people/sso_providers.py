@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from postroad import config, errors
 from postroad.concurrency import caches
 from postroad.model.people import login_rules
-from postroad.network.http import guarded_client as webhook_client
+from postroad.network.http import guarded_client
 
 # ID tokens (OpenID Connect Core 1.0 section 3.1.3.7): what one must prove before anybody is logged in by it.
 #
@@ -233,13 +233,13 @@ class Providers:
     def __init__(
         self,
         settings: config.Settings,
-        guarded: webhook_client.WebhookClient,
+        guarded: guarded_client.WebhookClient,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._guarded = guarded
         opened = msgspec.structs.replace(settings.webhooks, allow_insecure=True)
-        self._trusted = webhook_client.WebhookClient(msgspec.structs.replace(settings, webhooks=opened))
+        self._trusted = guarded_client.WebhookClient(msgspec.structs.replace(settings, webhooks=opened))
         self._clock = clock
         self._metadata: caches.TtlCache[_Kept] = caches.TtlCache(max_entries=MAX_PROVIDERS, clock=clock)
         self._keys: caches.TtlCache[_Kept] = caches.TtlCache(max_entries=MAX_PROVIDERS, clock=clock)
@@ -355,7 +355,7 @@ class Providers:
             return _Kept(None, self._clock() + FAILURE_SECONDS, str(problem))
         return _Kept(found, self._clock() + DOCUMENT_SECONDS)
 
-    def _client(self, registration: login_rules.Registration) -> webhook_client.WebhookClient:
+    def _client(self, registration: login_rules.Registration) -> guarded_client.WebhookClient:
         return self._trusted if registration.is_trusted else self._guarded
 
     def _is_web_url(self, registration: login_rules.Registration, url: str) -> bool:

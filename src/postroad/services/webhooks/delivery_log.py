@@ -11,8 +11,7 @@ from postroad import context, errors
 from postroad.model.events import event_formats, events
 from postroad.model.units import identifiers, times
 from postroad.services import audit_log, throttled_batches, usage_limits
-from postroad.services.webhooks import endpoint_settings, endpoints
-from postroad.services.webhooks import signed_requests as webhook_attempt
+from postroad.services.webhooks import endpoint_settings, endpoints, signed_requests
 from postroad.storage.engine import store
 from postroad.storage.mail import webhooks
 
@@ -347,7 +346,7 @@ async def ping(ctx: context.Context, account_id: str, webhook_id: str | None = N
         body = events.ping(event_id, created_at=now)
     else:
         body = endpoint_settings.find_format(ctx.event_formats, webhook.format).ping(now)
-    attempted = await webhook_attempt.attempt(ctx, webhook, event_id=event_id, secrets=secrets, body=body)
+    attempted = await signed_requests.attempt(ctx, webhook, event_id=event_id, secrets=secrets, body=body)
     delivery = webhooks.Delivery(
         account_id=account_id,
         webhook_id=webhook.id,
@@ -364,7 +363,7 @@ async def ping(ctx: context.Context, account_id: str, webhook_id: str | None = N
         created_at=now,
         ended_at=ctx.clock(),
     )
-    attempt = webhook_attempt.attempt_row(delivery.key, 1, attempted)
+    attempt = signed_requests.attempt_row(delivery.key, 1, attempted)
     await _store_ping(ctx, delivery, attempt)
     return Entry(delivery, [attempt], next_attempt_at=None)
 
@@ -388,7 +387,7 @@ async def _begin_ping(
             )
         sealed = await webhooks.secrets(tx, [webhook.id], now=now)
         await audit_log.write(ctx, tx, account_id, "webhook.pinged", endpoints.host(webhook.url))
-    return webhook, [webhook_attempt.decrypt_secret(ctx, secret) for secret in sealed], now
+    return webhook, [signed_requests.decrypt_secret(ctx, secret) for secret in sealed], now
 
 
 async def _store_ping(ctx: context.Context, delivery: webhooks.Delivery, attempt: webhooks.Attempt) -> None:

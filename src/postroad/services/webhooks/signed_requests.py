@@ -11,7 +11,7 @@ import msgspec
 from postroad import context, errors
 from postroad.keys import encryption, installation_keys
 from postroad.model.units import times
-from postroad.network.http import guarded_client as webhook_client
+from postroad.network.http import guarded_client
 from postroad.protocol.signatures import webhook_signature
 from postroad.storage.mail import webhooks
 
@@ -83,7 +83,7 @@ class AttemptResult(msgspec.Struct, frozen=True):
 
     started_at: int
     duration: int
-    response: webhook_client.WebhookResponse
+    response: guarded_client.WebhookResponse
 
 
 async def attempt(

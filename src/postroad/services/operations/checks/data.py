@@ -12,7 +12,7 @@ from postroad.keys import installation_keys, key_check
 from postroad.mail.accept import queue_limit
 from postroad.model.events import event_formats as formats
 from postroad.model.units import identifiers, times
-from postroad.network.http import guarded_client as webhook_client
+from postroad.network.http import guarded_client
 from postroad.services.operations import partitions as maintained
 from postroad.services.operations.checks import findings
 from postroad.services.people import sso_connections, sso_providers
@@ -242,7 +242,7 @@ async def single_sign_on(given: findings.Subject) -> Sequence[findings.Finding]:
 
 
 async def _provider(settings: config.Settings) -> findings.Finding | None:
-    guarded = webhook_client.WebhookClient(settings)
+    guarded = guarded_client.WebhookClient(settings)
     asked = sso_providers.Providers(settings, guarded)
     try:
         await asked.check(sso_connections.installation(settings))
