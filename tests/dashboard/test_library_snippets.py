@@ -49,7 +49,7 @@ EMAIL: Final[literals.Members] = {
 }
 TOKEN: Final = f'{AWKWARD}"\\u0022'
 ROOT: Final = pathlib.Path(__file__).parents[2]
-SOURCES: Final = {source.title: source for source in snippets.HTTP_SOURCES}
+SOURCES: Final = {source.title: source for source in snippets.sources().http}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -54,8 +54,8 @@ async def test_without_a_webhook_the_page_teaches(browser: Browser, reader: Brow
 
 def test_the_code_is_that_of_the_documentation() -> None:
     documented = re.findall(r"<!-- verify: \w+ -->\n```\w+\n(.*?)\n```", DOCUMENTATION, re.DOTALL)
-    assert len(snippets.VERIFICATION) == 3
-    for snippet in snippets.VERIFICATION:
+    assert len(snippets.sources().verification) == 3
+    for snippet in snippets.sources().verification:
         assert snippet.text in documented
     assert set(webhooks.EVENTS) == set(events.SUBSCRIBABLE)
 

@@ -85,52 +85,21 @@ class MemberStyle(msgspec.Struct, frozen=True, kw_only=True):
         return literal(value) if isinstance(value, str) else str(value)
 
 
-class Source(msgspec.Struct, frozen=True):
-    """A snippet before its values are filled in; `literal` quotes a value, `install` installs the library.
-
-    `members` writes the members of the email where the text has `@members`.
-    """
-
-    title: str
-    note: str
-    literal: Callable[[str], str]
-    text: str
-    install: str = ""
-    members: MemberStyle | None = None
-
-    def filled(self, values: Mapping[str, str], pieces: Mapping[str, str]) -> str:
-        """The code with `values` as literals and `pieces` inserted as they are."""
-        written = {name: self.literal(value) for name, value in values.items()}
-        return _Text(self.text).substitute(written, **pieces)
-
-
-def shell(value: str) -> str:
-    return shlex.quote(value)
-
-
-def double(value: str) -> str:
+def _double(value: str) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def single(value: str) -> str:
+def _single(value: str) -> str:
     """A PHP or Ruby string; in double quotes both would interpolate `$x` and `#{x}`."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def go(value: str) -> str:
+def _go(value: str) -> str:
     """A Go string. Go rejects literal byte order marks, and escaped surrogates."""
     return '"' + "".join(_go_character(one) for one in value) + '"'
 
 
-def java(value: str) -> str:
-    """A Java string in ASCII: up to version 17, compilers read files in the system's encoding.
-
-    Java expands Unicode escapes before it parses strings, so an escaped line break would end the line. JSON has none.
-    """
-    return json.dumps(value)
-
-
-def dotenv(value: str) -> str:
+def _dotenv(value: str) -> str:
     if _BARE.fullmatch(value):
         return value
     return '"' + re.sub(r'([\\"$])', r"\\\1", value) + '"'
@@ -140,3 +109,37 @@ def _go_character(one: str) -> str:
     if one in '\\"':
         return f"\\{one}"
     return one if one.isprintable() else f"\\U{ord(one):08x}"
+
+
+QUOTING: Final[Mapping[str, Callable[[str], str]]] = {
+    "shell": shlex.quote,
+    "double": _double,
+    "single": _single,
+    "go": _go,
+    # In ASCII: up to version 17, Java's compilers read files in the system's encoding. Java expands Unicode escapes
+    # before it parses strings, so an escaped line break would end the line. JSON has none.
+    "java": json.dumps,
+    "dotenv": _dotenv,
+}
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A snippet before its values are filled in; `quoting` is a name of `QUOTING`, `install` installs the library.
+
+    `members` writes the members of the email where the text has `@members`.
+    """
+
+    title: str
+    quoting: str
+    text: str
+    note: str = ""
+    install: str = ""
+    members: MemberStyle | None = None
+
+    def literal(self, value: str) -> str:
+        return QUOTING[self.quoting](value)
+
+    def filled(self, values: Mapping[str, str], pieces: Mapping[str, str]) -> str:
+        """The code with `values` as literals and `pieces` inserted as they are."""
+        written = {name: self.literal(value) for name, value in values.items()}
+        return _Text(self.text).substitute(written, **pieces)

@@ -345,7 +345,7 @@ async def _values(request: requests.PageRequest, webhook: webhooks.Webhook | Non
         "secret": None,
         "secret_title": "",
         "example": EXAMPLE,
-        "verification_snippets": snippets.VERIFICATION,
+        "verification_snippets": snippets.sources().verification,
         "retries": request.ctx.settings.webhooks.retry_seconds,
         "max_overlap_hours": endpoints.MAX_OVERLAP_HOURS,
         "builtin_endpoint_url": f"{request.base_url}{dev_inbox.WEBHOOK_PATH}"
