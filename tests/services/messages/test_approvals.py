@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import msgspec
@@ -151,6 +152,37 @@ async def test_another_body_is_not_what_was_approved(ctx: context.Context, who: 
     with pytest.raises(errors.IdempotencyConflict):
         await ask(ctx, who, "eve", "mallory")
     assert await sent(ctx, who.account_id) == 2
+
+
+async def refusals_at_once(
+    requests: Sequence[Coroutine[Any, Any, object]], ctx: context.Context, who: callers.Caller
+) -> Sequence[object]:
+    """What becomes of requests that all look for an earlier one before the first of them is stored."""
+    async with ctx.store.transaction() as tx:
+        await accounts.lock(tx, [who.account_id])
+        asked = asyncio.gather(*requests, return_exceptions=True)
+        await asyncio.sleep(0.05)
+    return await asked
+
+
+async def test_requests_at_once_with_one_key_wait_as_one(
+    ctx: context.Context, other_process: context.Context, who: callers.Caller
+) -> None:
+    refusals = await refusals_at_once([ask(each, who, "ada", "grace") for each in (ctx, other_process) * 3], ctx, who)
+    (one,) = await approvals.latest(ctx, who.account_id)
+    assert {type(refusal) for refusal in refusals} == {approval_limit.ApprovalRequired}
+    assert all(one.id in str(refusal) for refusal in refusals), refusals
+
+
+async def test_of_requests_at_once_with_one_key_and_other_bodies_the_first_waits(
+    ctx: context.Context, other_process: context.Context, who: callers.Caller
+) -> None:
+    each = zip((ctx, other_process) * 3, ("ada", "bob", "eve", "joe", "kim", "liz"), strict=True)
+    refusals = await refusals_at_once([ask(at, who, name, "grace") for at, name in each], ctx, who)
+    (one,) = await approvals.latest(ctx, who.account_id)
+    (waits,) = [refusal for refusal in refusals if not isinstance(refusal, errors.IdempotencyConflict)]
+    assert isinstance(waits, approval_limit.ApprovalRequired)
+    assert one.id in waits.message
 
 
 async def test_approving_checks_what_holds_then(ctx: context.Context, who: callers.Caller) -> None:

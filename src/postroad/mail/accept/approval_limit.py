@@ -15,6 +15,7 @@ from postroad.mail.accept import send_limits, transaction, validation
 from postroad.model.mail import send_request
 from postroad.model.people import callers
 from postroad.model.units import identifiers, times
+from postroad.storage.engine import store
 from postroad.storage.mail import messages as idempotency
 from postroad.storage.people import accounts, approvals
 
@@ -50,16 +51,13 @@ async def check(
         return  # refused next, with the reason: nobody is asked about what the key may not send at all
     if key is None:
         raise errors.Forbidden("this API key needs approval for this request; send it with an Idempotency-Key")
+    now = ctx.clock()
     async with ctx.store.reading() as tx:
-        found = await approvals.by_key(tx, *key.pair)
-        used = await idempotency.idempotency_keys(tx, [key.pair], now=ctx.clock())
-    if used:
-        return  # it was sent: the response, or the conflict with another body, is the usual one
-    if found is None:
-        now = ctx.clock()
+        used, found = await _earlier(tx, key, now=now)
+    if not used and found is None:
         # The rate of sends comes later; each of these locks the account.
         ctx.rate_limiter.take(f"approvals {who.account_id}", now=now)
-        found = approvals.Approval(
+        new = approvals.Approval(
             id=ctx.new_id(identifiers.APPROVAL, now=now),
             account_id=who.account_id,
             key_id=who.key.id,
@@ -74,10 +72,12 @@ async def check(
             state=approvals.State.PENDING,
             created_at=now,
         )
-        await _store(ctx, found)
-    elif found.body_hash != key.body_hash:
+        used, found = await _store(ctx, new, key)
+    if used or found is None:
+        return  # it was sent: the response, or the conflict with another body, is the usual one
+    if found.body_hash != key.body_hash:
         raise errors.IdempotencyConflict("Idempotency-Key: this key was used with a different body; use a new key")
-    raise refusal(found, now=ctx.clock())
+    raise refusal(found, now=now)
 
 
 def is_expired(approval: approvals.Approval, *, now: int) -> bool:
@@ -117,9 +117,21 @@ def _encoded(request: msgspec.Struct) -> bytes:
     return body
 
 
-async def _store(ctx: context.Context, approval: approvals.Approval) -> None:
+async def _earlier(tx: store.Transaction, key: transaction.Key, *, now: int) -> tuple[bool, approvals.Approval | None]:
+    """Whether a request with the key was sent, and the one that waits, or waited, with it."""
+    used = await idempotency.idempotency_keys(tx, [key.pair], now=now)
+    return bool(used), await approvals.by_key(tx, *key.pair)
+
+
+async def _store(
+    ctx: context.Context, approval: approvals.Approval, key: transaction.Key
+) -> tuple[bool, approvals.Approval | None]:
+    """Store it, unless another request with its key was first; returns what `_earlier` returns from now on."""
     async with ctx.store.transaction() as tx:
         await accounts.lock(tx, [approval.account_id])
+        used, found = await _earlier(tx, key, now=approval.created_at)
+        if used or found is not None:
+            return used, found
         of_account, of_key = await approvals.count_pending(
             tx, approval.account_id, approval.key_id, after=approval.created_at - LIFETIME
         )
@@ -128,3 +140,4 @@ async def _store(ctx: context.Context, approval: approvals.Approval) -> None:
         if of_key >= MAX_PENDING_OF_KEY:
             raise errors.Conflict(f"{MAX_PENDING_OF_KEY} requests of this key wait for approval; decide on them first")
         await approvals.insert(tx, approval)
+    return False, approval
