@@ -38,7 +38,7 @@ async def fill(
     size = max(1, BATCH // each)
     for start in range(0, len(submissions), size):
         async with ctx.store.transaction() as tx:
-            await transaction.accept(tx, submissions[start : start + size], policies=POLICIES, outbox=ctx.outbox)
+            await transaction.store_entries(tx, submissions[start : start + size], policies=POLICIES, outbox=ctx.outbox)
     ctx.mail_wakeup.set()
     return emails
 

@@ -250,7 +250,7 @@ class FrontendConnection:
         else:
             answer.add_done_callback(functools.partial(self._answer, number))
 
-    def _answer(self, number: int, answer: asyncio.Future[transaction.Accepted]) -> None:
+    def _answer(self, number: int, answer: asyncio.Future[transaction.Accepted | transaction.Counted]) -> None:
         problem = answer.exception()
         if problem is None:
             self.send(writer_protocol.SubmitOk(number, answer.result()))

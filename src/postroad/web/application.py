@@ -21,6 +21,7 @@ import msgspec
 
 from postroad import errors
 from postroad.concurrency import fairness
+from postroad.model.mail import send_request
 from postroad.model.people import callers, login_rules
 from postroad.model.units import identifiers
 from postroad.network.http import http_server
@@ -342,7 +343,7 @@ class Application(Generic[routing.ContextT]):
         status, fields, content = routing.success(answer, request_id=exchange.id)
         # An accepted message has a rate of its own.
         is_accepted = status == ACCEPTED or answer.is_accepted
-        exchange.is_counted = exchange.is_counted or (is_accepted and routing.REPLAYED not in answer.headers)
+        exchange.is_counted = exchange.is_counted or (is_accepted and send_request.REPLAYED not in answer.headers)
         if isinstance(answer.body, AsyncGenerator):
             # An error before the first part can still be answered.
             content, exchange.rest = await anext(answer.body, b""), answer.body

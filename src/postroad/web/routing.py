@@ -27,8 +27,6 @@ MAX_SEGMENTS: Final = 12
 JSON: Final = "application/json"
 FORM: Final = "application/x-www-form-urlencoded"
 Parts = AsyncGenerator[bytes, None]
-# The field of a stored response to an earlier request with the same key.
-REPLAYED: Final = ("Idempotent-Replayed", "true")
 UNKNOWN_PATH: Final = "no such path; see /docs for the list of endpoints"
 
 

@@ -329,11 +329,11 @@ async def test_metadata_counts_as_often_as_it_is_stored(shop: Shop) -> None:
 async def test_the_largest_batch_fits_into_a_frame(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[transaction.Batch] = []
 
-    async def accept(_: object, made: transaction.Batch, **__: object) -> transaction.Accepted:
+    async def commit(_: object, made: transaction.Batch, **__: object) -> transaction.Accepted:
         sent.append(made)
         return transaction.Accepted("em_1", "req_1", b"{}", replayed=False)
 
-    monkeypatch.setattr(submit, "accept", accept)
+    monkeypatch.setattr(submit, "commit", commit)
     shop.ctx.rate_limiter.policy = throttle.RateLimit(rate=100, burst=500)
     metadata = {f"k{number}": "\x01" * 500 for number in range(20)}
     people = [{"to": f"p{number}@example.net", "variables": {"name": "x"}} for number in range(250)]
@@ -354,12 +354,12 @@ async def test_batches_of_a_group_lock_their_accounts_as_others_do(
     )[::-1]
     made: list[transaction.Batch] = []
 
-    async def accept(_: object, entry: transaction.Batch, **__: object) -> transaction.Accepted:
+    async def commit(_: object, entry: transaction.Batch, **__: object) -> transaction.Accepted:
         made.append(entry)
         return transaction.Accepted("em_1", "req_1", b"{}", replayed=False)
 
     with monkeypatch.context() as patched:
-        patched.setattr(submit, "accept", accept)
+        patched.setattr(submit, "commit", commit)
         for one in (last, first):
             await one.batch(emails=[{**EMAIL, "from": "shop@example.com" if one is shop else "shop@example.org"}])
     begun, find = asyncio.Event(), idempotency.idempotency_keys

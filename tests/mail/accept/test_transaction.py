@@ -70,7 +70,7 @@ def decide(
     used: dict[Any, messages.StoredIdempotencyKey] | None = None,
 ) -> list[transaction.Decision]:
     """The decisions for a batch, where neither rates nor warm-up apply."""
-    books = transaction.BatchState({account.id: account for account in known}, used or {}, {}, {})
+    books = transaction.GroupState({account.id: account for account in known}, used or {}, {}, {})
     return transaction.decide(submissions, books, policies=POLICIES)
 
 
@@ -244,7 +244,7 @@ def warming(number: int, **changes: Any) -> transaction.Submission:
 
 
 def test_the_rate_is_checked_after_key_and_suspension_and_before_all_else() -> None:
-    books = transaction.BatchState(
+    books = transaction.GroupState(
         {
             "acc_1": POOR,
             "acc_2": stored_account("acc_2", status=accounts.SUSPENDED),
@@ -286,7 +286,7 @@ def test_the_rate_is_checked_after_key_and_suspension_and_before_all_else() -> N
 
 
 def test_only_what_is_accepted_counts_for_the_warm_up() -> None:
-    books = transaction.BatchState({"acc_1": stored_account(available=49)}, {}, {}, {})
+    books = transaction.GroupState({"acc_1": stored_account(available=49)}, {}, {}, {})
     batch = [warming(1, count=50), warming(2, count=30), warming(3, count=21), warming(4, count=19), submission(5)]
     decisions = transaction.decide(batch, books, policies=POLICIES_OF_A_YOUNG_DOMAIN)
     assert words(decisions) == ["insufficient_credits", "accept", "warmup_limited", "accept", "insufficient_credits"]
@@ -300,7 +300,8 @@ async def accept(
     ctx: context.Context, *submissions: transaction.Submission
 ) -> list[transaction.Accepted | errors.PostroadError]:
     async with ctx.store.transaction() as tx:
-        return list(await transaction.accept(tx, submissions, policies=POLICIES, outbox=ctx.outbox))
+        answers = await transaction.store_entries(tx, submissions, policies=POLICIES, outbox=ctx.outbox)
+    return [answer for answer in answers if not isinstance(answer, transaction.Counted)]
 
 
 async def balance(ctx: context.Context, account_id: str) -> tuple[int, int]:

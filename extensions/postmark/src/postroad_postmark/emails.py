@@ -151,7 +151,7 @@ async def _send_all(ctx: context.Context, request: routing.Request, read: Sequen
             results[place] = _result(ctx, to, result)
     return extension_api.respond(
         results,
-        headers=(routing.REPLAYED,) if is_replay else (),
+        headers=(send_request.REPLAYED,) if is_replay else (),
         is_accepted=any(isinstance(one, Sent) for one in results),
     )
 

@@ -7,7 +7,7 @@ replay, while a success needs no lookup before its transaction.
 
 import contextlib
 import functools
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 
@@ -72,7 +72,7 @@ async def submit(
                 submission = await compose_fields(ctx, checked, identity, is_large=large)
             except errors.PostroadError as refusal:
                 return await replay_or_refuse(ctx, who, info, refusal)
-            return await accept_one(ctx, submission)
+            return await commit_message(ctx, submission)
 
 
 def _check(request: send_request.SendRequest, *, is_keyed: bool) -> tuple[validation.CheckedSend, bytes]:
@@ -140,25 +140,28 @@ async def compose_fields(
     return compose.compose(rendered, identity)
 
 
-async def accept_one(ctx: context.Context, submission: transaction.Submission) -> transaction.Accepted:
-    accepted = await accept(ctx, submission)
+async def commit_message(ctx: context.Context, submission: transaction.Submission) -> transaction.Accepted:
+    accepted = await commit(ctx, submission)
     counter = ctx.metrics.replayed if accepted.replayed else ctx.metrics.accepted
     counter.add(submission.message.source)
     return accepted
 
 
-async def accept(ctx: context.Context, entry: transaction.Entry) -> transaction.Accepted:
+async def commit(ctx: context.Context, entry: transaction.Submission | transaction.Batch) -> transaction.Accepted:
     """Run the transaction, and update this process's rate bucket from its result."""
+    accepted: transaction.Accepted = await _commit(ctx, entry)
+    return accepted
+
+
+async def _commit(ctx: context.Context, entry: transaction.Entry) -> Any:  # noqa: ANN401 - decided by the entry
     try:
-        accepted: transaction.Accepted = await ctx.accept_commits.submit(
-            entry, party=entry.account_id, size=entry.size, count=entry.work
-        )
+        result = await ctx.accept_commits.submit(entry, party=entry.account_id, size=entry.size, count=entry.work)
     except send_limits.Exceeded as refusal:
         ctx.rate_limiter.learn(entry.account_id, refusal.full_at)
         raise
-    if accepted.full_at is not None:
-        ctx.rate_limiter.learn(entry.account_id, accepted.full_at)
-    return accepted
+    if result.full_at is not None:
+        ctx.rate_limiter.learn(entry.account_id, result.full_at)
+    return result
 
 
 async def replay_or_refuse(
@@ -191,7 +194,7 @@ class RateFields:
             refusal.headers = self._left()
 
     def of(self, accepted: transaction.Accepted) -> tuple[tuple[str, str], ...]:
-        return (*self._left(), ("Idempotent-Replayed", "true")) if accepted.replayed else self._left()
+        return (*self._left(), send_request.REPLAYED) if accepted.replayed else self._left()
 
     def _left(self) -> tuple[tuple[str, str], ...]:
         return self._ctx.rate_limiter.headers(self._who.account_id, now=self._ctx.clock(), rate=self._who.request_rate)
@@ -308,7 +311,7 @@ async def count_refused(ctx: context.Context, who: callers.Caller, *, count: int
     """
     refused = transaction.RefusedSend(who.account_id, ctx.clock(), count)
     with contextlib.suppress(errors.ServiceUnavailable, errors.TemporaryFailure):
-        await accept(ctx, refused)
+        await _commit(ctx, refused)
 
 
 async def refuse_suspended(tx: store.Transaction, account_id: str) -> None:

@@ -77,7 +77,7 @@ async def submit_batch(
                         await submit.count_refused(ctx, who, count=max(1, items))
                     raise refusal from None
             else:
-                accepted = await _accept(ctx, who, made, request_id=request_id)
+                accepted = await _commit(ctx, who, made, request_id=request_id)
     _count(ctx, accepted, len(expanded.requests))
     return accepted
 
@@ -229,12 +229,12 @@ def _too_large(total: int) -> errors.PayloadTooLarge:
     )
 
 
-async def _accept(
+async def _commit(
     ctx: context.Context, who: callers.Caller, made: transaction.Batch, *, request_id: str
 ) -> transaction.Accepted:
     """Run the transaction, unless there is nothing to store."""
     if made.submissions:
-        return await submit.accept(ctx, made)
+        return await submit.commit(ctx, made)
     replayed = await _replay(ctx, who, made.key)
     if replayed is not None:
         return replayed

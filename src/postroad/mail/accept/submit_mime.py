@@ -203,7 +203,7 @@ async def submit_mime(
                 submission = await _compose(ctx, checked, send, identity, is_slow=slow)
             except errors.PostroadError as refusal:
                 return await submit.replay_or_refuse(ctx, who, info, refusal)
-            return await submit.accept_one(ctx, submission)
+            return await submit.commit_message(ctx, submission)
 
 
 def _is_slow(content: bytes) -> bool:

@@ -155,7 +155,13 @@ class Accepted:
     refused: tuple[str, ...] = field(default=(), compare=False)
 
 
-AcceptCommits = group_commit.Commits[Entry, Accepted]
+class Counted(msgspec.Struct, frozen=True, array_like=True):
+    """The result of a refused send: it has counted, and this is when the account's bucket is full again."""
+
+    full_at: int
+
+
+AcceptCommits = group_commit.Commits[Entry, Accepted | Counted]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +175,8 @@ class Policies:
 
 
 @dataclass(slots=True)
-class BatchState:
-    """The stored state for a batch, under the locks of its accounts; `decide` updates it."""
+class GroupState:
+    """The stored state for a group of submissions, under the locks of its accounts; `decide` updates it."""
 
     accounts: Mapping[str, stored_accounts.Account]
     keys: Mapping[messages.IdempotencyPair, messages.StoredIdempotencyKey]
@@ -180,7 +186,7 @@ class BatchState:
     budgets: dict[str, callers.KeyBudget] = field(default_factory=dict)
     # What accounts with a daily limit have sent today.
     recipients_today: dict[str, int] = field(default_factory=dict)
-    # Credits left after the batch so far, and the batch's own keys.
+    # Credits left after the group so far, and the group's own keys.
     credits_left: dict[str, int] = field(init=False)
     claimed: set[messages.IdempotencyPair] = field(default_factory=set)
 
@@ -202,58 +208,75 @@ class ItemRefusedError(Exception):
 
 def accepting(
     settings: config.Settings, rate_limiter: context.RateLimiter, clock: Callable[[], int], outbox: context.Outbox
-) -> group_commit.Operation[Entry, Accepted]:
+) -> group_commit.Operation[Entry, Accepted | Counted]:
     conditions = providers.route_conditions(settings.routes)
     routed_by = conditions if conditions.are_any else None
 
-    async def accept_group(
+    async def store_group(
         tx: store.Transaction, entries: Sequence[Entry]
-    ) -> Sequence[Accepted | errors.PostroadError]:
+    ) -> Sequence[Accepted | Counted | errors.PostroadError]:
         # For each group: settings can be reloaded.
         caps = settings.warmup.recipients_per_day
         policies = Policies(rate_limiter.policy, warmup_caps=caps, clock=clock, routed_by=routed_by)
-        return await accept_entries(tx, entries, policies=policies, outbox=outbox)
+        return await store_entries(tx, entries, policies=policies, outbox=outbox)
 
-    return accept_group
+    return store_group
 
 
-async def accept_entries(
+async def store_entries(
     tx: store.Transaction,
     entries: Sequence[Entry],
     *,
     policies: Policies,
     outbox: context.Outbox,
-) -> Sequence[Accepted | errors.PostroadError]:
-    single = [entry for entry in entries if isinstance(entry, Submission)]
-    if len(single) == len(entries):
-        return await accept(tx, single, policies=policies, outbox=outbox)
+) -> Sequence[Accepted | Counted | errors.PostroadError]:
+    """Store what is accepted of a group of the group commit; each entry gets its result or its error."""
     # All at once and in order: whoever has the lock of a later account may wait for that of an earlier one.
     locked = await stored_accounts.lock(tx, [entry.account_id for entry in entries])
-    of_single = iter(await accept(tx, single, policies=policies, outbox=outbox) if single else ())
+    single = [entry for entry in entries if isinstance(entry, Submission)]
+    if len(single) == len(entries):
+        return await store_submissions(tx, single, locked=locked, policies=policies, outbox=outbox)
+    charged = {entry.account_id for entry in single}
+    known = _of_accounts(locked, charged)
+    of_single = iter(
+        await store_submissions(tx, single, locked=known, policies=policies, outbox=outbox) if single else ()
+    )
     refused = [entry for entry in entries if isinstance(entry, RefusedSend)]
     of_refused = iter(await count_refused_sends(tx, refused, locked=locked, policies=policies) if refused else ())
-    return [
-        await _accept_batch(tx, entry, locked=locked, policies=policies, outbox=outbox)
-        if isinstance(entry, Batch)
-        else next(of_single if isinstance(entry, Submission) else of_refused)
-        for entry in entries
-    ]
+    results: list[Accepted | Counted | errors.PostroadError] = []
+    for entry in entries:
+        if isinstance(entry, Batch):
+            # What was stored of an account before has changed its credits.
+            again = entry.account_id in charged
+            ids = [entry.account_id]
+            known = await stored_accounts.lock(tx, ids) if again else _of_accounts(locked, ids)
+            results.append(await _store_batch(tx, entry, locked=known, policies=policies, outbox=outbox))
+            charged.add(entry.account_id)
+        else:
+            results.append(next(of_single if isinstance(entry, Submission) else of_refused))
+    return results
 
 
-async def accept(
+def _of_accounts(
+    locked: Mapping[str, stored_accounts.Account], account_ids: Iterable[str]
+) -> Mapping[str, stored_accounts.Account]:
+    return {account_id: locked[account_id] for account_id in account_ids if account_id in locked}
+
+
+async def store_submissions(
     tx: store.Transaction,
     submissions: Sequence[Submission],
     *,
+    locked: Mapping[str, stored_accounts.Account],
     policies: Policies,
     outbox: context.Outbox,
     all_or_nothing: bool = False,
 ) -> Sequence[Accepted | errors.PostroadError]:
-    """Store a batch; each submission gets its response or its error.
+    """Store what is accepted of submissions of locked accounts; each gets its response or its error.
 
     With `all_or_nothing`, the first error is raised as ItemRefusedError instead.
     """
     now = max(submission.message.created_at for submission in submissions)
-    locked = await stored_accounts.lock(tx, [submission.message.account_id for submission in submissions])
     used = await messages.idempotency_keys(tx, [s.key.pair for s in submissions if s.key], now=now)
     buckets = await rates.find(tx, locked)
     warming = {s.warmup_key for s in submissions if s.warmup_key}
@@ -262,7 +285,7 @@ async def accept(
     budgets = await credentials.key_budgets(tx, counted) if counted else {}
     limited = [account for account in locked.values() if account.recipients_per_day is not None]
     today = await send_limits.recipients_today(tx, limited, now=now) if limited else {}
-    state = BatchState(locked, used, dict(buckets), dict(warmups), dict(budgets), today)
+    state = GroupState(locked, used, dict(buckets), dict(warmups), dict(budgets), today)
     decisions = decide(submissions, state, policies=policies)
     for index, decision in enumerate(decisions if all_or_nothing else ()):
         if isinstance(decision, errors.PostroadError):
@@ -306,7 +329,7 @@ async def replay(tx: store.Transaction, account_id: str, stored: messages.Stored
     return Accepted(stored.message_id, request_id, response, replayed=True)
 
 
-def decide(submissions: Sequence[Submission], state: BatchState, *, policies: Policies) -> list[Decision]:
+def decide(submissions: Sequence[Submission], state: GroupState, *, policies: Policies) -> list[Decision]:
     """For each submission: the key it replays, the error, or None when it is accepted."""
     decisions: list[Decision] = []
     for submission in submissions:
@@ -325,7 +348,7 @@ def decide(submissions: Sequence[Submission], state: BatchState, *, policies: Po
     return decisions
 
 
-def _check_key(key: Key | None, state: BatchState) -> Decision:
+def _check_key(key: Key | None, state: GroupState) -> Decision:
     if key is None:
         return None
     if key.pair in state.claimed:
@@ -358,7 +381,7 @@ def _check_account(account: stored_accounts.Account | None) -> Decision:
     return None
 
 
-def _check_rate(submission: Submission, state: BatchState, policies: Policies) -> Decision:
+def _check_rate(submission: Submission, state: GroupState, policies: Policies) -> Decision:
     """Take from the rate bucket. It stays taken even if a later check fails: the rate limits requests."""
     message = submission.message
     policy = throttle.at_rate(policies.rate, state.accounts[message.account_id].request_rate)
@@ -367,7 +390,7 @@ def _check_rate(submission: Submission, state: BatchState, policies: Policies) -
     return send_limits.take_shared(state.buckets, message.account_id, policy, now=now, clock=policies.clock())
 
 
-def _check_warmup(submission: Submission, state: BatchState, caps: Sequence[int]) -> Decision:
+def _check_warmup(submission: Submission, state: GroupState, caps: Sequence[int]) -> Decision:
     key = submission.warmup_key
     if key is None:
         return None
@@ -386,13 +409,13 @@ def _check_warmup(submission: Submission, state: BatchState, caps: Sequence[int]
     return errors.WarmupLimited(msg, retry_after=max(1, seconds))
 
 
-def _check_api_key(submission: Submission, state: BatchState) -> Decision:
+def _check_api_key(submission: Submission, state: GroupState) -> Decision:
     if submission.api_key_id is None:
         return None
     return send_limits.key_refusal(state.budgets.get(submission.api_key_id), submission.message)
 
 
-def _check_credits(submission: Submission, state: BatchState) -> Decision:
+def _check_credits(submission: Submission, state: GroupState) -> Decision:
     needed, left = submission.message.credits_reserved, state.credits_left[submission.message.account_id]
     if needed <= left:
         return None
@@ -402,7 +425,7 @@ def _check_credits(submission: Submission, state: BatchState) -> Decision:
     )
 
 
-def _count(submission: Submission, state: BatchState, caps: Sequence[int]) -> None:
+def _count(submission: Submission, state: GroupState, caps: Sequence[int]) -> None:
     """Subtract an accepted submission from what is left for the next ones."""
     message, key = submission.message, submission.warmup_key
     state.credits_left[message.account_id] -= message.credits_reserved
@@ -499,7 +522,7 @@ def _reservation(submission: Submission) -> stored_accounts.LedgerEntry:
 
 
 def _count_increments(accepted: Sequence[messages.NewMessage]) -> list[mail_counts.CountIncrement]:
-    """The increments of the hourly counts. A batch mostly has few accounts and one hour."""
+    """The increments of the hourly counts. A group mostly has few accounts and one hour."""
     by_hour: dict[tuple[str, int], list[messages.NewMessage]] = {}
     for message in accepted:
         by_hour.setdefault((message.account_id, mail_counts.hour_of(message.created_at)), []).append(message)
@@ -538,10 +561,10 @@ async def _write_events(
     credits_left: Mapping[str, int],
     outbox: context.Outbox,
 ) -> None:
-    """Write `email.accepted`, and `credits.low` when the batch makes credits scarce, after its messages.
+    """Write `email.accepted`, and `credits.low` when the group makes credits scarce, after its messages.
 
     Only for accounts with an endpoint that names the type, which the locked account says: mail of all others costs
-    nothing more. `locked` is how the accounts were before the batch.
+    nothing more. `locked` is how the accounts were before the group.
     """
     naming = [account for account in locked.values() if account.subscribed_events]
     if not naming:
@@ -572,14 +595,14 @@ async def count_refused_sends(
     *,
     locked: Mapping[str, stored_accounts.Account],
     policies: Policies,
-) -> list[Accepted | errors.PostroadError]:
-    """Count them, in order; those over the limit get that error. The others get the state of their bucket.
+) -> list[Counted | errors.PostroadError]:
+    """Count them, in order; those over the limit get that error.
 
     Several items take what is left; they are over the limit if nothing is.
     """
     before = await rates.find(tx, {send.account_id for send in refused})
     buckets = dict(before)
-    answers: list[Accepted | errors.PostroadError] = []
+    answers: list[Counted | errors.PostroadError] = []
     for send in refused:
         policy = throttle.at_rate(
             policies.rate, locked[send.account_id].request_rate if send.account_id in locked else None
@@ -589,12 +612,12 @@ async def count_refused_sends(
         for _ in range(1, send.count):
             send_limits.take_shared(buckets, send.account_id, policy, now=send.created_at, clock=clock)
         full_at = throttle.full_at(buckets[send.account_id], now=send.created_at)
-        answers.append(refusal or Accepted("", "", b"", replayed=False, full_at=full_at))
+        answers.append(refusal or Counted(full_at))
     await send_limits.write_rates(tx, locked, before=before, after=buckets)
     return answers
 
 
-async def _accept_batch(
+async def _store_batch(
     tx: store.Transaction,
     batch: Batch,
     *,
@@ -613,8 +636,13 @@ async def _accept_batch(
             replayed = dataclasses.replace(replayed, full_at=throttle.full_at(bucket, now=message.created_at))
         return replayed
     try:
-        answers = await accept(
-            tx, batch.submissions, policies=policies, outbox=outbox, all_or_nothing=batch.all_or_nothing
+        answers = await store_submissions(
+            tx,
+            batch.submissions,
+            locked=locked,
+            policies=policies,
+            outbox=outbox,
+            all_or_nothing=batch.all_or_nothing,
         )
     except ItemRefusedError as item:
         return name_item(item.refusal, batch.member, batch.indexes[item.index])
@@ -622,7 +650,7 @@ async def _accept_batch(
     if count := counted(batch.refused.values()):
         refused = RefusedSend(message.account_id, message.created_at, count)
         (answer,) = await count_refused_sends(tx, [refused], locked=locked, policies=policies)
-        if isinstance(answer, Accepted):
+        if isinstance(answer, Counted):
             accepted = dataclasses.replace(accepted, full_at=answer.full_at)
     if not accepted.message_id and isinstance(answers[0], OF_THE_ACCOUNT):
         return answers[0]

@@ -83,7 +83,7 @@ class Stop(WireMessage, frozen=True):
 
 class SubmitOk(WireMessage, frozen=True):
     number: int
-    answer: transaction.Accepted
+    answer: transaction.Accepted | transaction.Counted
 
 
 class ProbeOk(WireMessage, frozen=True):
@@ -174,10 +174,11 @@ MAX_BYTES_WAITING: Final = group_commit.MAX_BYTES * group_commit.WAITING_BATCHES
 # A writer refuses what its database does not accept in time. One that is silent for this much longer hangs.
 WRITER_TIMEOUT_SECONDS: Final = 20.0
 
-_Call = group_commit.Call[transaction.Entry, transaction.Accepted]
+_Result = transaction.Accepted | transaction.Counted
+_Call = group_commit.Call[transaction.Entry, _Result]
 
 
-class RemoteCommits(group_commit.Commits[transaction.Entry, transaction.Accepted]):
+class RemoteCommits(group_commit.Commits[transaction.Entry, _Result]):
     """The accept path of a frontend: the writer commits what is submitted here."""
 
     def __init__(self, channel: Channel, *, max_waiting: int, wait_seconds: float) -> None:
@@ -250,7 +251,7 @@ class RemoteCommits(group_commit.Commits[transaction.Entry, transaction.Accepted
         if self._reply_timer is not None:
             self._reply_timer.cancel()
 
-    def _settle(self, number: int, result: transaction.Accepted | errors.PostroadError) -> None:
+    def _settle(self, number: int, result: _Result | errors.PostroadError) -> None:
         call = self._in_flight.pop(number, None)
         if call is not None:  # else it was refused before
             left = self._bytes_in_flight.pop(call.party, 0) - call.size

@@ -420,6 +420,10 @@ class AttachmentReceipt(msgspec.Struct, frozen=True):
     content_id: str | msgspec.UnsetType = msgspec.UNSET
 
 
+# The header field of a stored response to an earlier request with the same key.
+REPLAYED: Final = ("Idempotent-Replayed", "true")
+
+
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """An accepted message. Addresses are returned as written."""
 

@@ -111,7 +111,7 @@ async def resend(
                 except errors.PostroadError as refusal:
                     accepted = await submit.replay_or_refuse(ctx, who, info, refusal)
                 else:
-                    accepted = await submit.accept_one(ctx, submission)
+                    accepted = await submit.commit_message(ctx, submission)
     # Mail is in the message log: only what a user does is in the audit log too.
     if ctx.actor.user_id is not None and not accepted.replayed:
         async with ctx.store.transaction() as tx:
