@@ -116,7 +116,7 @@ async def test_a_key_has_the_limits_of_the_form_and_shows_their_use(
         "recipients_per_day": "1000",
         "credit_budget": "5000",
         "approval_above": "50",
-        "last_day": "2027-01-15",
+        "expires_on": "2027-01-15",
     }
     assert (await browser.post("/keys", fields)).status_code == 201
     (key,) = await api_keys.of_account(ctx, browser.account_id)
@@ -183,8 +183,8 @@ async def test_bad_input_is_refused_and_makes_nothing(
         ({"name": "shop", "templates": "A"}, 400),
         ({"name": "shop", "recipients_per_day": "many"}, 400),
         ({"name": "shop", "credit_budget": "0"}, 400),
-        ({"name": "shop", "last_day": "2027-01-14"}, 400),
-        ({"name": "shop", "last_day": "tomorrow"}, 400),
+        ({"name": "shop", "expires_on": "2027-01-14"}, 400),
+        ({"name": "shop", "expires_on": "tomorrow"}, 400),
         ({"name": "shop", "credential_id": theirs.id}, 404),
         ({"name": "shop", "credential_id": "nonsense"}, 404),
     ):

@@ -190,7 +190,7 @@ async def test_a_final_message_is_not_live_and_says_what_the_destination_said(
     assert "Delivered: ada@example.net" in text
     assert "Bounced: bob@example.net" in text
     assert "no such user" in text
-    assert "Cause: address" in text
+    assert "Category: address" in text
     assert "status-partial" in text
     assert "data-live>" not in text.partition('id="content"')[2]
     assert "Retry now" not in text

@@ -56,7 +56,7 @@ async def test_the_profile_offers_what_one_may_get(ctx: context.Context, browser
     page = (await browser.get("/profile")).text
     assert "Credits are low" in page
     assert "A check of the installation fails" not in page
-    assert "Mail from this service</h2>" not in (await reader.get("/profile")).text
+    assert "Notifications</h2>" not in (await reader.get("/profile")).text
     await users.add_operator(ctx, browser.user.email)
     assert "A check of the installation fails" in (await browser.get("/profile")).text
     changed = await browser.post("/profile/notices", {"kind": notice_kinds.CREDITS_LOW, "choice": "digest"})

@@ -52,7 +52,7 @@ async def test_whoever_ends_the_session_in_use_is_logged_out(browser: Browser) -
     "fields, text",
     [
         ({"name": "nightly"}, "name: a token that outlives"),
-        ({"name": "x", "last_day": "2001-01-01"}, "last_day: must be"),
+        ({"name": "x", "expires_on": "2001-01-01"}, "expires_on: must be"),
     ],
 )
 async def test_a_token_needs_a_name_and_a_day_or_neither(browser: Browser, fields: dict[str, str], text: str) -> None:

@@ -202,8 +202,8 @@ async def test_a_token_that_stays_needs_a_name_and_a_date_within_a_year(
     for name, days, problem in (
         ("", 1, "name: a token that outlives"),
         ("nightly", None, "name: a token that outlives"),
-        ("nightly", 0, "last_day: must be in the future"),
-        ("nightly", 367, "last_day: must be in the future"),
+        ("nightly", 0, "expires_on: must be in the future"),
+        ("nightly", 367, "expires_on: must be in the future"),
         ("two\nlines", 1, "name: must be"),
     ):
         expires_at = None if days is None else clock.now + days * DAY

@@ -102,7 +102,7 @@ SETTINGS: Final = (
         "Two-factor authentication",
         "settings totp passkeys authenticator recovery codes 2fa mfa",
     ),
-    Entry("mail", "/profile#mail", "Mail from this service", "settings notices notifications digest unsubscribe"),
+    Entry("mail", "/profile#mail", "Notifications", "settings mail notices digest unsubscribe"),
     Entry("token", "/profile#token", "API token", "settings personal access"),
 )
 

@@ -1,4 +1,4 @@
-"""`/confirm`: people prove again who they are, before a dangerous action (services/people/step_up.py).
+"""`/confirm`: people prove again who they are, before a sensitive action (services/people/step_up.py).
 
 A page that was refused for this leads here, and from here back to it. A form was not sent: with scripts its page stays
 open with what was typed, and this one opens beside it.

@@ -26,10 +26,10 @@ class NoticeChoice(forms.Form, frozen=True, kw_only=True):
 
 
 class NewToken(forms.Form, frozen=True, kw_only=True):
-    """The name and the last day of a token that outlives the session; none for one that ends with it."""
+    """The name and the expiry date of a token that outlives the session; none for one that ends with it."""
 
     name: str | None = None
-    last_day: str | None = None
+    expires_on: str | None = None
 
 
 class TimeZone(forms.Form, frozen=True, kw_only=True):
@@ -49,9 +49,9 @@ async def show(request: requests.PageRequest) -> routing.Response:
 
 
 async def make_token(request: requests.PageRequest) -> routing.Response:
-    """Create a token for `/v1` and show it once: it ends with this session, or has a name and an end date."""
+    """Create a token for `/v1` and show it once: it ends with this session, or has a name and an expiry date."""
     form: NewToken = request.form
-    expires_at = forms.end_of_day("last_day", form.last_day, request.zone) if form.last_day else None
+    expires_at = forms.end_of_day("expires_on", form.expires_on, request.zone) if form.expires_on else None
     issued = await sessions.make_token(
         request.ctx, request.user, request.session, name=form.name or "", expires_at=expires_at
     )

@@ -46,10 +46,10 @@ class NewKey(forms.Form, frozen=True, kw_only=True):
     recipients_per_day: int | None = None
     credit_budget: int | None = None
     approval_above: int | None = None
-    last_day: str | None = None
+    expires_on: str | None = None
 
     def limits(self, zone: zoneinfo.ZoneInfo) -> callers.KeyLimits:
-        """The limits of the key; it ends with its last day, in this zone."""
+        """The limits of the key; it expires at the end of the day, in this zone."""
         return callers.KeyLimits(
             domains=_credential_names(self.domains),
             networks=_credential_names(self.networks),
@@ -57,7 +57,7 @@ class NewKey(forms.Form, frozen=True, kw_only=True):
             recipients_per_day=self.recipients_per_day,
             credit_budget=self.credit_budget,
             approval_above=self.approval_above,
-            expires_at=None if self.last_day is None else forms.end_of_day("last_day", self.last_day, zone),
+            expires_at=None if self.expires_on is None else forms.end_of_day("expires_on", self.expires_on, zone),
         )
 
 

@@ -23,7 +23,7 @@ class Fault(StrEnum):
     OURS = "ours"  # this installation or the sender's configuration
 
 
-# The same for people, after "Cause:".
+# The same for people, after "Category:".
 FAULT_LABELS: Final = {
     Fault.ADDRESS: "address",
     Fault.CONTENT: "message content",

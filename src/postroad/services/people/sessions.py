@@ -61,7 +61,7 @@ async def begin(
     that, and ends with it unless it outlives it.
     """
     if user.login_id is None:
-        raise errors.Conflict(f"{user.email} has not joined yet")
+        raise errors.Conflict(f"{user.email} has not accepted the invitation yet")
     now = ctx.clock()
     is_browser = kind is sessions.Kind.BROWSER
     if seconds is None:
@@ -265,11 +265,11 @@ async def make_token(
     """An API token of a user, which ends with the session that it is made in, or has a name and ends on a date."""
     now = ctx.clock()
     if bool(name) != (expires_at is not None):
-        raise errors.InvalidRequest("name: a token that outlives this session has both a name and a last day")
+        raise errors.InvalidRequest("name: a token that outlives this session has both a name and an expiry date")
     if expires_at is not None:
         labels.check_label("name", name)
         if not now < expires_at <= now + MAX_TOKEN_DAYS * times.DAY:
-            raise errors.InvalidRequest("last_day: must be in the future, at most a year from now")
+            raise errors.InvalidRequest("expires_on: must be in the future, at most a year from now")
     # The session may be renewed, or not: until its present end it lives in any case, unless somebody ends it.
     ending = min(session.expires_at, now + TOKEN_SECONDS * times.SECOND)
     async with ctx.store.transaction() as tx:
