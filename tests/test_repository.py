@@ -40,6 +40,9 @@ PIN = re.compile(r"([a-z0-9-]+)==(\S+)")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 MAKE_RULE = re.compile(r"^([a-z][a-z-]*):(.*)$", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
+SOURCE_FILE = re.compile(r"(?<![\w*{}.])(?:[\w.-]+/)*[\w-]+\.py\b")
+# A file of another program, in an example.
+FOREIGN_FILES = frozenset({"settings.py"})
 
 
 def repository_files(under: str = "") -> Iterator[Path]:
@@ -169,6 +172,17 @@ def test_every_link_inside_the_documentation_leads_somewhere() -> None:
         if not (ROOT / name).parent.joinpath(link).exists()
     ]
     assert broken == []
+
+
+def test_the_source_names_only_files_that_exist() -> None:
+    existing = "".join(f"/{path.relative_to(ROOT)}\n" for path in repository_files() if path.suffix == ".py")
+    missing = {
+        f"{name}: {file}"
+        for name, text in python_files("src", "extensions")
+        for file in SOURCE_FILE.findall(text)
+        if f"/{file}\n" not in existing and file not in FOREIGN_FILES
+    }
+    assert missing == set()
 
 
 def test_every_make_target_has_help() -> None:

@@ -1,7 +1,7 @@
 """One attempt, from claimed recipients to a result: content, signature, envelope, and host after host.
 
 Every recipient makes one job, and so one transaction, with an envelope sender of its own (`mail/return_path.py`).
-interface.md, "Recipient results"; RFC 5321 section 5.1.
+tests/conformance/interface.md, "Recipient results"; RFC 5321 section 5.1.
 """
 
 import asyncio

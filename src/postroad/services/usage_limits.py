@@ -114,7 +114,7 @@ async def take_repeat(ctx: context.Context, tx: store.Transaction, account_id: s
 #
 # What exceeds a limit is refused at once with a retry time, so that no account's work queues up behind another's. The
 # slots of the process are shared fairly: however many accounts use all that one may have, something is left for the
-# next. How many objects an account may have is another matter (`account_quotas.py`).
+# next. How many objects an account may have is another matter (`check_quota`).
 
 # The limit of one account is far below half of the whole, so this bounds accounts only where many are busy.
 ALPHA: Final = 1.0

@@ -21,7 +21,7 @@ WINDOW: Final = 4 * signer_worker.BATCH_SIZE
 MAX_KEYS: Final = 1_000
 # A key or digest whose worker exits this often is not tried again.
 MAX_TRIES: Final = 3
-# The queue in front (`signing.py`) is processed in less; after that the message has to be retried later.
+# A full window is signed in far less; after that the message has to be retried later.
 ANSWER_SECONDS: Final = 60.0
 # A window of signatures takes 70 ms. A worker that is silent for this long hangs, however busy the machine is.
 SILENT_SECONDS: Final = 20.0

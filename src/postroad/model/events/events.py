@@ -2,7 +2,7 @@
 
 The bytes of an event are made once, here; retries and replays send the same ones, and the signature covers them. Empty
 members are omitted. Foreign text is truncated. The Structs are also the source of the JSON schemas
-(`event_schemas.py`): their descriptions are public.
+(`schema_of_type`): their descriptions are public.
 """
 
 from enum import StrEnum
@@ -43,7 +43,7 @@ class EventType(StrEnum):
     TEST = "webhook.test"
 
 
-# What an endpoint gets that names no types: those of interface.md.
+# What an endpoint gets that names no types: those of tests/conformance/interface.md.
 DEFAULT: Final = (EventType.DELIVERED, EventType.BOUNCED, EventType.FAILED)
 # What an endpoint can subscribe to. A test event is sent on request.
 SUBSCRIBABLE: Final = tuple(kind for kind in EventType if kind is not EventType.TEST)
@@ -159,7 +159,8 @@ AccountData = DomainData | FailingDomainData | WarnedAccountData | SuspendedAcco
 V1: Final = 1
 V2: Final = 2
 VERSIONS: Final = (V1, V2)
-# In version 1 the types of interface.md have the members of that page. All other data is the same in both.
+# In version 1 the types of tests/conformance/interface.md have the members of that page. All other data is the same in
+# both.
 _V1_TYPES: Final = frozenset({*DEFAULT, EventType.TEST})
 _OWN_DATA: Final[dict[EventType, type[msgspec.Struct]]] = {
     EventType.DEFERRED: DeferredData,

@@ -1,8 +1,8 @@
 """Display names of accounts, credentials and keys: one plain line that cannot deceive its reader.
 
 JSON Schema and `check_label` share one pattern, so that no name is valid in one place and refused in another. Refused
-are control characters, Unicode line breaks and bidirectional marks. It is apart from `mail/limits.py` because short
-commands use that one, and msgspec would take them longer than everything else they do.
+are control characters, Unicode line breaks and bidirectional marks. It is apart from `model/mail/limits.py` because
+short commands use that one, and msgspec would take them longer than everything else they do.
 """
 
 import re

@@ -263,7 +263,7 @@ def _record_status(
 # be cancelled at any moment. Only improvements take effect at once: see `model/domains/domain_records.py`.
 
 # Each has five lookups or a few more, and waits for name servers, not for this host. Callers have lookups of their own:
-# see `dns.py`.
+# see `domain_dns.py`.
 BATCH_SIZE: Final = 10
 # For one round; the rest is due in the next one. A batch that has begun takes seconds.
 ROUND_SECONDS: Final = 30.0

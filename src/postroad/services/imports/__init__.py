@@ -1,1 +1,1 @@
-"""What an account has at another service, read over its API (`resend.py`, `postmark.py`) and created here."""
+"""What an account has at another service: extensions read it over its API, and it is created here."""
