@@ -71,7 +71,7 @@ def test_a_rule_names_a_pool_that_exists() -> None:
 
 def test_mail_that_no_rule_assigns_needs_a_pool() -> None:
     news = {**OUT, "pool": "news"}
-    with pytest.raises(config.ConfigError, match="sources: none is in the pool 'default'"):
+    with pytest.raises(config.ConfigError, match="sources: the pool 'default' is empty"):
         load(news, routes=({"tags": ["news"], "pool": "news"},))
     assert load(news, routes=({"pool": "news"},)).route_rules[0].upstreams == ("direct",)
 
@@ -95,5 +95,5 @@ def test_the_example_in_the_documentation_is_valid(tmp_path: Path) -> None:
     assert [(one.name, one.pool) for one in settings.sources] == [
         ("out_1", "default"),
         ("out_2", "default"),
-        ("news_1", "news"),
+        ("notify_1", "notifications"),
     ]

@@ -60,7 +60,7 @@ def test_a_password_may_be_in_a_file_of_its_own(tmp_path: Path) -> None:
     assert found is not None
     assert (found.username, found.password) == ("AKIA", "hunter2")
     file.write_text("")
-    with pytest.raises(config.ConfigError, match=r"upstreams\.ses\.password_file: .* has to contain the password"):
+    with pytest.raises(config.ConfigError, match=r"upstreams\.ses\.password_file: the password must be on one line"):
         config.upstream_credentials(upstream)
     file.unlink()
     with pytest.raises(config.ConfigError, match=r"upstreams\.ses\.password_file: .* cannot be read: No such file"):
@@ -82,10 +82,10 @@ def test_a_file_of_authorities_has_to_be_there(tmp_path: Path) -> None:
     [
         ({"name": "Amazon SES"}, "upstreams: 'Amazon SES' is not a name"),
         ({"name": "a__b"}, "upstreams: 'a__b' is not a name"),
-        ({"name": "direct"}, "upstreams.direct: this name stands for delivery without an upstream"),
+        ({"name": "direct"}, "upstreams.direct: is reserved for direct delivery"),
         (
             {"name": "dev_simulator"},
-            "upstreams.dev_simulator: this name is reserved for the simulator of 'postroad dev'",
+            "upstreams.dev_simulator: is reserved for the simulator of 'postroad dev'",
         ),
         ({"host": "relay example"}, "upstreams.ses.host: 'relay example' is neither a host name nor an IP address"),
         ({"port": 0}, "upstreams.ses.port: must be 1 or more"),
@@ -114,7 +114,7 @@ def test_a_password_may_be_sent_unencrypted_to_this_host_only() -> None:
     [
         ({"upstreams": ["sess"]}, "routes[0]: there is no upstream 'sess'; known: direct, ses"),
         ({"upstreams": []}, "routes[0]: upstreams is empty; name at least one, or 'direct', or a pool"),
-        ({"upstreams": ["ses", "ses"]}, "routes[0]: upstreams names one twice"),
+        ({"upstreams": ["ses", "ses"]}, "routes[0]: lists an upstream twice"),
         (
             {"upstreams": ["ses"], "providers": ["gmail"]},
             "routes[0]: there is no provider 'gmail'; known: goog",

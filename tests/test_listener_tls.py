@@ -75,7 +75,7 @@ def test_the_url_has_the_first_name_of_the_certificate(http: dict[str, Any], url
         ),
         (
             {"http": {"trusted_proxies": ["127.0.0.1"]}, "acme": ACME},
-            "http.tls: the names of acme.names lead to the proxies of http.trusted_proxies",
+            "http.tls: must be false when acme.names and http.trusted_proxies are both set",
         ),
         ({"acme": {"names": ["mail"]}}, "acme.names: 'mail' is not a public host name"),
         ({"acme": {"names": ["192.0.2.1"]}}, "acme.names: '192.0.2.1' is not a public host name"),

@@ -192,7 +192,7 @@ def test_another_user_is_told_whose_file_it_is(tmp_path: Path, monkeypatch: pyte
     for result in results:
         assert cli_runner.sentence(result) == (
             f"{folder}/postroad.toml: cannot be read by this user. "
-            f"Run the command as the user of the service: sudo -u {owner} postroad …"
+            f"Run the command as the user of the service: runuser -u {owner} -- postroad …"
         )
     assert "No server given." in cli_runner.usage_error(remote)
 

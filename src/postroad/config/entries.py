@@ -63,8 +63,8 @@ def check_sources(sources: Sequence[Source], routes: Sequence[providers.RouteRul
     is_needed = not any(rule.matches_everything and rule.pool for rule in routes)
     if sources and is_needed and providers.DEFAULT_POOL not in pools:
         raise ConfigError(
-            f"sources: none is in the pool {providers.DEFAULT_POOL!r}, which mail that no rule of [[routes]] assigns "
-            "is sent from; add one, or a rule without conditions at the end of [[routes]]"
+            f"sources: the pool {providers.DEFAULT_POOL!r} is empty, but mail that matches no rule of [[routes]] uses "
+            "it; add a source to it, or a rule without conditions at the end of [[routes]]"
         )
 
 
@@ -138,12 +138,12 @@ def upstream_credentials(upstream: Upstream) -> authentication.Credentials | Non
     """What to log in with, if anything. Raises ConfigError if the password cannot be read."""
     if not upstream.username:
         return None
-    password, place, source = upstream.password, f"upstreams.{upstream.name}", ""
+    password, place = upstream.password, f"upstreams.{upstream.name}.password"
     if upstream.password_file:
-        place, source = f"{place}.password_file", f"{upstream.password_file} has to contain"
+        place = f"upstreams.{upstream.name}.password_file"
         password = sources.read_file(upstream.password_file, name=place).rstrip("\r\n")
     if not _SECRET.fullmatch(password):
-        raise ConfigError(f"{place}: {source} the password, in one line")
+        raise ConfigError(f"{place}: the password must be on one line")
     return authentication.Credentials(upstream.username, password)
 
 
@@ -172,11 +172,9 @@ def _check_upstream(upstream: Upstream) -> None:
             "for example amazon_ses"
         )
     if name == providers.DIRECT:
-        raise ConfigError(f"upstreams.{name}: this name stands for delivery without an upstream; choose another")
+        raise ConfigError(f"upstreams.{name}: is reserved for direct delivery; choose another name")
     if name == providers.DEV_SIMULATOR:
-        raise ConfigError(
-            f"upstreams.{name}: this name is reserved for the simulator of 'postroad dev'; choose another"
-        )
+        raise ConfigError(f"upstreams.{name}: is reserved for the simulator of 'postroad dev'; choose another name")
     if not (addresses.is_address(upstream.host) or addresses.is_host_name(upstream.host)):
         raise ConfigError(f"upstreams.{name}.host: {upstream.host!r} is neither a host name nor an IP address")
     _check_login(upstream)
@@ -211,7 +209,7 @@ def _check_route(rule: providers.RouteRule, names: Sequence[str], *, place: str)
         if name not in known:
             raise ConfigError(f"{place}: there is no upstream {name!r}; known: {', '.join(sorted(known))}")
     if len(set(rule.upstreams)) < len(rule.upstreams):
-        raise ConfigError(f"{place}: upstreams names one twice")
+        raise ConfigError(f"{place}: lists an upstream twice")
     for provider in rule.providers:
         if provider not in providers.PROVIDERS:
             known_providers = ", ".join(providers.PROVIDERS)

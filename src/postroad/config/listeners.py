@@ -98,8 +98,8 @@ def _check_http(settings: Settings) -> None:
         raise ConfigError("http.redirect_listen: set http.base_url, to which it redirects")
     if settings.acme.names and settings.http.tls and settings.http.trusted_proxies:
         raise ConfigError(
-            "http.tls: the names of acme.names lead to the proxies of http.trusted_proxies, which terminate TLS; "
-            "set it to false, and the certificate is for SMTP"
+            "http.tls: must be false when acme.names and http.trusted_proxies are both set, because the proxy "
+            "terminates TLS; the certificate is then used for SMTP only"
         )
 
 

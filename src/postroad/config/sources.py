@@ -32,7 +32,7 @@ def read(file: Path) -> dict[str, Any]:
     except PermissionError:
         raise ConfigError(
             f"{file}: cannot be read by this user. "
-            f"Run the command as the user of the service: sudo -u {_owner(file)} postroad …"
+            f"Run the command as the user of the service: runuser -u {_owner(file)} -- postroad …"
         ) from None
     except OSError as problem:
         raise ConfigError(f"{file}: cannot be read: {problem.strerror}") from None
