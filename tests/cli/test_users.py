@@ -69,7 +69,7 @@ def test_links_of_invitations_and_for_new_passwords_work(installation: Installat
     invited = installation.json("user", "invite", "jo@example.com", "--role", "read_only")
     assert (invited["user"]["role"], invited["user"]["joined_at"]) == ("read_only", None)
     assert invited["link"].startswith("http://127.0.0.1:")
-    assert "has not joined yet" in installation.refusal("token", "jo@example.com")
+    assert "has not accepted the invitation yet" in installation.refusal("token", "jo@example.com")
     assert use_link(installation, invited["link"], PASSWORD).id == invited["user"]["id"]
     assert log_in(installation, "jo@example.com", PASSWORD).user.role == "read_only"
     (listed,) = installation.json("user", "list")["users"]

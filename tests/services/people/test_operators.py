@@ -104,7 +104,9 @@ async def test_a_password_link_from_before_does_not_make_its_holder_an_operator(
     with pytest.raises(errors.NotFound, match="invalid or has expired"):
         await password_links.redeem(ctx, link.token, password=PASSWORD)
     invited = await users.invite(owner, account_id, email="sam@example.org", role=callers.Role.DEVELOPER)
-    with pytest.raises(errors.Conflict, match="has not joined yet, and whoever invited this user has the link"):
+    with pytest.raises(
+        errors.Conflict, match="has not accepted the invitation yet, and whoever invited this user has the link"
+    ):
         await users.add_operator(ctx, "sam@example.org")
     await password_links.redeem(ctx, invited.link_token, password=PASSWORD)
     assert (await users.add_operator(ctx, "sam@example.org")).operator_since is not None

@@ -203,7 +203,7 @@ async def test_the_password_or_a_code_proves_who_somebody_is_and_guesses_are_thr
     with pytest.raises(errors.SecondFactorRequired):
         await second_factors.prove(here, found, code)
     for wrong in ("wrong password", "", codes[0]):
-        with pytest.raises(errors.InvalidRequest, match="proof: neither"):
+        with pytest.raises(errors.InvalidRequest, match="proof: incorrect"):
             await second_factors.prove(here, found, wrong)
     for _ in range(8):
         with pytest.raises((errors.InvalidRequest, errors.RateLimited)):

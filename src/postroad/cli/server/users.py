@@ -161,7 +161,7 @@ async def token(context: services_context.Context, email: str | None, account: s
     if user.disabled_at:
         raise errors.Conflict(f"{user.email} is disabled and cannot have a token")
     if user.joined_at is None:
-        raise errors.Conflict(f"{user.email} has not joined yet and cannot have a token")
+        raise errors.Conflict(f"{user.email} has not accepted the invitation yet and cannot have a token")
     session = await logins.issue_token(context, user)
     data = {"token": session.token, "expires_at": times.to_wire(session.expires_at), "user": _view(user)}
     return output.Report(data=data, text=session.token)
@@ -292,7 +292,7 @@ async def remove_operator(context: services_context.Context, email: str) -> outp
 
 @click.command("show", cls=server_command.AccountCommand)
 def show_sso(server: local_server.LocalServer) -> output.Report:
-    """Show the single sign-on of an account."""
+    """Show the single sign-on settings of an account."""
     found = server.get(SSO)["sso"]
     passwords = "on" if found["allows_passwords"] else "off"
     text = f"{found['issuer']} for {', '.join(found['domains'])}; passwords are {passwords}."
@@ -301,7 +301,7 @@ def show_sso(server: local_server.LocalServer) -> output.Report:
 
 @click.command("remove", cls=server_command.AccountCommand)
 def remove_sso(server: local_server.LocalServer) -> output.Report:
-    """Remove the single sign-on of an account.
+    """Remove the single sign-on settings of an account.
 
     People who have no password need a link to set one: 'postroad user link'.
     """

@@ -240,7 +240,7 @@ async def authenticate(ctx: context.Context, authorization_field: str | None, *,
         try:
             known = await _look_up(ctx, _parse(authorization_field), fact=fact, client_address=client_address)
         except errors.RateLimited:
-            # The contract has no other answer for `GET /emails/{id}`.
+            # The interface has no other answer for `GET /emails/{id}`.
             raise wrong_password() from None
     return _admit(ctx, known)
 
@@ -338,7 +338,7 @@ def require(
     A key with networks is refused elsewhere.
     """
     if who.key is not None and not callers.permits_address(who.key.limits, client_address):
-        # Reading a message has no other refusal in the contract.
+        # Reading a message has no other refusal in the interface.
         refusal = errors.Unauthorized if permission is callers.Permission.READ else errors.Forbidden
         raise refusal(f"Authorization: this API key may not be used from {client_address or 'an unknown address'}")
     if permission in who.permissions or (who.key is not None and scope in who.key.scopes):

@@ -149,7 +149,7 @@ async def prove(ctx: context.Context, login: users.Login, proof: str) -> None:
     matched = await passwords.check_user_password(ctx, proof, [own], client_address=ctx.actor.client_address)
     if matched is None:
         _audit_failure(ctx, login, "user.login_failed")
-        raise errors.InvalidRequest("proof: neither your password nor a code from your authenticator app")
+        raise errors.InvalidRequest("proof: incorrect; enter your password or a code from your authenticator app")
 
 
 async def confirm_totp(ctx: context.Context, login: users.Login, code: str) -> list[str]:

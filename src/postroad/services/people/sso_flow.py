@@ -76,7 +76,7 @@ def mailbox(plan: Plan, person: login_rules.Person) -> address.Mailbox:
     except address.AddressError:
         raise errors.Forbidden("the provider sent an email that is not an address") from None
     if found.display_name is not None or (plan.domains and found.domain not in plan.domains):
-        raise errors.Forbidden("your email is not in a domain that this single sign-on is for")
+        raise errors.Forbidden("your email is not in a domain of this identity provider")
     return found
 
 

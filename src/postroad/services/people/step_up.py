@@ -1,8 +1,8 @@
-"""Confirmation before dangerous actions: the person of a session must have proved recently who they are.
+"""Confirmation before sensitive actions: the person of a session must have proved recently who they are.
 
 A login counts as a proof; later ones are the password, a code from the authenticator app or a passkey. So whoever finds
 an open browser or takes a token can look around, but not make keys, move people or take the data along. API keys are
-limited by their scopes and need no confirmation. The dangerous routes are listed in
+limited by their scopes and need no confirmation. The sensitive routes are listed in
 `dashboard/application.py` and `api/authentication.py`; APIs of extensions need a confirmation as a whole
 (`api/extension_api.py`).
 """
@@ -70,7 +70,7 @@ async def person(ctx: context.Context, who: callers.Caller) -> tuple[users.User,
         user = await users.by_id(tx, who.user_id) if who.user_id is not None else None
         login = await users.login_by_id(tx, user.login_id) if user is not None and user.login_id is not None else None
     if user is None or login is None:
-        raise errors.Unauthorized("Authorization: only a session of a person can be confirmed")
+        raise errors.Unauthorized("Authorization: only a user's session can be confirmed; API keys cannot")
     return user, login
 
 

@@ -3,7 +3,7 @@
 A user is the member of one account; what they log in with is their login, which they may also use for other accounts
 (docs/decisions/0025-logins.md). Disabling and removal end every session of the user in every process within one second,
 and a changed password those of the login in all its accounts. What becomes of the API keys and SMTP credentials that
-they created: `creators.py`.
+they created: `credentials.py`.
 
 Changes to users lock the account's row, so that two owners who remove each other cannot both succeed: an account keeps
 an owner who can log in. Only an operator can disable that one.
@@ -411,13 +411,13 @@ async def add_operator(ctx: context.Context, email: str, *, account_id: str | No
             raise errors.NotFound(f"user {email!r} does not exist; create or invite the user first")
         if user.operator_since is None and user.joined_at is None:
             raise errors.Conflict(
-                f"user {email!r} has not joined yet, and whoever invited this user has the link; wait until they have "
-                "set a password"
+                f"user {email!r} has not accepted the invitation yet, and whoever invited this user has the link; wait "
+                "until they have set a password"
             )
         if user.login_id is not None and await sso.is_of_account(tx, user.login_id):
             raise errors.Conflict(
-                f"user {email!r} comes by the single sign-on of their account, whose owners could log in as this user; "
-                "use another user"
+                f"user {email!r} logs in through the single sign-on of their account, whose owners could log in as "
+                "this user; use another user"
             )
         since = user.operator_since or ctx.clock()
         await _set_operator(ctx, tx, user, since=since)
