@@ -104,7 +104,7 @@ class SecondFactorMissing(Forbidden):
 
 
 class ConfirmationRequired(Forbidden):
-    """The action is dangerous, and the person's last proof of who they are is too old."""
+    """The action is sensitive, and the person's last proof of who they are is too old."""
 
 
 class AccountSuspended(PostroadError):
@@ -169,7 +169,7 @@ class PayloadTooLarge(PostroadError):
 
 
 class RateLimited(PostroadError):
-    """Too many requests, or a cool-down is still active."""
+    """Too many requests, a daily limit or a storage quota is reached, or a cool-down is still active."""
 
     code = "rate_limited"
     advice = "Wait for `Retry-After` seconds, then retry with the same key."
@@ -196,7 +196,7 @@ class InternalError(PostroadError):
 
 
 class ServiceUnavailable(PostroadError):
-    """The service is stopping, or its database is unreachable or full."""
+    """The service is stopping or overloaded, its queue or disk is full, or its database is unreachable."""
 
     code = "service_unavailable"
     advice = "Wait for `Retry-After` seconds, then retry with the same key."

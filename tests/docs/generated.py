@@ -71,10 +71,11 @@ def _command(path: str, command: click.Command, common: set[tuple[str, str | Non
 
 def reference() -> str:
     """All settings, section by section, as in defaults.toml."""
+    notes = {section: note for note, section in re.findall(r"(?m)^(# .*)\n\[(\w+)\]$", DEFAULTS.read_text())}
     sections: dict[str, list[str]] = {}
     for name, default, comment in settings():
         section, _, key = name.rpartition(".")
-        head = [f"[{section}]"] if section else []
+        head = [*filter(None, [notes.get(section)]), f"[{section}]"] if section else []
         sections.setdefault(section, head).extend([f"# {comment}", f"{key} = {default}"])
     return "\n".join(
         "\n".join([f"### {_title(section)}", "", "```toml", *lines, "```", ""]) for section, lines in sections.items()

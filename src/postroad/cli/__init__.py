@@ -15,7 +15,7 @@ GROUPS: Final[Mapping[str, str]] = {
     "account": "Manage accounts.",
     "user": "Manage users.",
     "operator": "Manage operators of the installation.",
-    "sso": "Show and remove the single sign-on of an account.",
+    "sso": "Show and remove the single sign-on settings of an account.",
     "credits": "Manage credits.",
     "domain": "Manage sender domains.",
     "credential": "Manage SMTP credentials.",
@@ -81,8 +81,8 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "operator add": ("postroad.cli.server.users.add_operator", "Make a user an operator of the installation."),
     "operator list": ("postroad.cli.server.users.list_operators", "List the operators of the installation."),
     "operator remove": ("postroad.cli.server.users.remove_operator", "End the operator role of a user."),
-    "sso show": ("postroad.cli.server.users.show_sso", "Show the single sign-on of an account."),
-    "sso remove": ("postroad.cli.server.users.remove_sso", "Remove the single sign-on of an account."),
+    "sso show": ("postroad.cli.server.users.show_sso", "Show the single sign-on settings of an account."),
+    "sso remove": ("postroad.cli.server.users.remove_sso", "Remove the single sign-on settings of an account."),
     "token": (
         "postroad.cli.server.users.token",
         "Issue a login token (JWT) for a user; default: the first owner of the account.",
@@ -100,7 +100,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "domain rotate-key": ("postroad.cli.server.domains.rotate_key", "Create a new DKIM key for a domain."),
     "domain records": (
         "postroad.cli.server.domains.zone_records",
-        "Print the DKIM keys of all domains as lines of the operator's zone.",
+        "Print the DKIM records of all domains in zone-file format, for domains.key_zone.",
     ),
     "domain warm": ("postroad.cli.server.domains.warm", "Exempt a domain with an established reputation from warm-up."),
     "domain remove": ("postroad.cli.server.domains.remove", "Remove a domain and its DKIM key from an account."),
@@ -117,7 +117,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "template list": ("postroad.cli.server.templates.show_list", "List an account's templates by alias."),
     "template push": (
         "postroad.cli.server.templates.push",
-        "Make the templates of a server those of a folder, after showing the difference.",
+        "Upload the templates of a folder to a server, after showing the differences.",
     ),
     "template pull": ("postroad.cli.server.templates.pull", "Write the templates of a server to a folder."),
     "template diff": (
@@ -129,7 +129,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "postroad.cli.server.queue.show",
         "Show a message or one recipient: its state, the reason, and every attempt.",
     ),
-    "queue retry": ("postroad.cli.server.queue.retry", "Schedule the next attempt of waiting recipients now."),
+    "queue retry": ("postroad.cli.server.queue.retry", "Retry waiting recipients now."),
     "queue cancel": ("postroad.cli.server.queue.cancel", "Cancel recipients: they fail without further attempts."),
     "queue hold": (
         "postroad.cli.server.queue.hold",

@@ -227,8 +227,8 @@ def listen(
 ) -> None:
     """Receive webhooks on this machine, and print one line for each, until Ctrl-C.
 
-    They come from a server over a connection that this machine opens, or to an endpoint that it runs: with one of
-    --port, --host, --secret, --data and --status, and when there is no server.
+    By default, it fetches them from a server. With --port, --host, --secret, --data or --status, or without a server,
+    it runs a local endpoint that receives them.
     """
     if not _is_of_server(ctx):
         from postroad.cli.dev import webhook_endpoint  # noqa: PLC0415 - the service, which a connection to a server does not need

@@ -181,7 +181,7 @@ def rotate_key(server: "LocalServer", name: str) -> output.Report:
 
 @click.command("records", cls=server_command.HostCommand)
 def zone_records(server: "LocalServer") -> output.Report:
-    """Print the DKIM keys of all domains as lines of the operator's zone."""
+    """Print the DKIM records of all domains in zone-file format, for domains.key_zone."""
     from postroad.services.domains import key_rotation  # noqa: PLC0415
 
     records = server.ask(key_rotation.zone_records)

@@ -67,7 +67,7 @@ def show(server: local_server.LocalServer, name: str) -> output.Report:
 async def retry(
     context: services_context.Context, *, ids: tuple[str, ...], everything: bool, **filters: str | None
 ) -> output.Report:
-    """Schedule the next attempt of waiting recipients now. It does not advance the retry schedule."""
+    """Retry waiting recipients now. This does not use up a step of the retry schedule."""
     done = await queue_inspection.retry(context, await _selection(context, ids, filters, everything=everything))
     text = f"{output.recipients(done.changed)} scheduled for an attempt now."
     return output.Report(data={"retried": done.changed, "being_sent": done.held}, text=text + _skipped_note(done))
@@ -157,7 +157,7 @@ async def release(
 ) -> output.Report:
     """Release what 'postroad queue hold' or a restore holds.
 
-    After a restore, what may be a duplicate is counted first, and --yes confirms the release.
+    After a restore, it only counts possible duplicates; run it again with --yes to release.
     """
     account_id, domain = await _scope(context, account, domain)
     held = await holds.find(context, account_id=account_id, domain=domain)

@@ -106,7 +106,7 @@ def diff(server: api_client.Client, folder: Path) -> output.Report:
 @click.option("--delete", is_flag=True, help="Also delete templates of the server that are not in the folder.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def push(server: api_client.Client, *, folder: Path, delete: bool, yes: bool) -> output.Report:
-    """Make the templates of a server those of a folder, after showing the difference.
+    """Upload the templates of a folder to a server, after showing the differences.
 
     Each template is a folder named after its alias, with subject.txt, body.txt or body.html, and optionally layout.txt.
     """
