@@ -35,7 +35,7 @@ def test_every_alert_has_an_entry_in_the_runbook_in_the_same_order_and_no_other(
 def test_every_entry_says_what_it_means_where_to_look_and_what_to_do() -> None:
     for entry in RUNBOOK.split("\n### ")[1:]:
         name, _, text = entry.partition("\n")
-        assert re.findall(r"^- \*\*([\w ]+):\*\*", text, re.MULTILINE) == ["Meaning", "First look", "What to do"], name
+        assert re.findall(r"^- \*\*([\w ]+):\*\*", text, re.MULTILINE) == ["Meaning", "Check first", "What to do"], name
 
 
 def test_every_alert_names_its_entry() -> None:

@@ -15,7 +15,9 @@ from tests.services.operations.checks import setups
 
 MEBIBYTE = 1024 * 1024
 DAY = 86_400 * contexts.SECOND
-ADVICE = "enlarge the disk, cancel or release waiting mail, or shorten retention.body_days and retention.message_days"
+ADVICE = (
+    "enlarge the disk, cancel queued mail, release held mail, or shorten retention.body_days and retention.message_days"
+)
 
 
 async def test_a_key_that_does_not_open_the_database_is_an_error(ctx: context.Context) -> None:

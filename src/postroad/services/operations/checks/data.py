@@ -137,7 +137,8 @@ async def _folder(given: findings.Subject, folder: str) -> findings.Finding:
     if days is not None:
         shown += f" and will be full in {days:.0f} days at the growth rate of the last week"
     advice = (
-        "enlarge the disk, cancel or release waiting mail, or shorten retention.body_days and retention.message_days"
+        "enlarge the disk, cancel queued mail, release held mail, or shorten retention.body_days and "
+        "retention.message_days"
     )
     known = await _near_floor(given, folder)
     if known is not None:
