@@ -142,7 +142,7 @@ class Context:
     access_cache: AccessCache
     rate_limiter: RateLimiter
     queue_limit: QueueLimit
-    # Of entries that mail/accept/submit_batch.py makes, and of outcomes that mail/results/outcomes.py records.
+    # Of what is accepted (`transaction.Entry` in mail/accept), and of outcomes that mail/results/outcomes.py records.
     accept_commits: group_commit.Commits[Any, Any]
     outcome_commits: group_commit.GroupCommit[Any, Any]
     outbox: Outbox

@@ -189,7 +189,7 @@ class SourceGuard:
             self._log.warning("source_paused", source=source, provider=provider, error=reply)
 
 
-# Deliveries whose record is not durable yet: the most that a crash can leave in doubt.
+# Deliveries whose record is not durable yet: with those under way, the most that a crash can leave in doubt.
 MAX_UNRECORDED: Final = 256
 # What a recipient shows that expired before a destination has said anything.
 EXPIRED: Final = "not attempted before it expired"

@@ -1,8 +1,11 @@
 """The entry point for all mail, over HTTP and SMTP.
 
-Checks run in a fixed order: fields, idempotency key, account state, rate, sender domain, warm-up, credits. A key that
-was used before gets its stored response, whatever the later checks would say now. Therefore an error first looks for a
-replay, while a success needs no lookup before its transaction.
+Checks run in a fixed order. Before the transaction: fields, approval, a request with the same key under way, rate, the
+limits of the API key on the content, sender domain, room in the queue and on the disk, template, size. In it, under the
+account's lock (`transaction.decide`): idempotency key, account state, rate, daily limit, warm-up, the counts of the API
+key, credits. A key that was used before gets its stored response, whatever the other checks would say now. Therefore an
+error first looks for a replay, and then for a suspension of the account, while a success needs no lookup before its
+transaction.
 """
 
 import contextlib

@@ -1,12 +1,12 @@
-"""The token bucket, as the generic cell rate algorithm (GCRA): one number per bucket, exact, no timers.
+"""The token bucket, as the generic cell rate algorithm (GCRA): one timestamp, or two, exact, no timers.
 
-The number is the theoretical arrival time: when the bucket would be full again. A request moves it by one interval;
+`full_at` is the theoretical arrival time: when the bucket would be full again. A request moves it by one interval;
 it is refused when that would put it further ahead than the burst allows. All times are microseconds.
 
-Hosts may share a bucket although their clocks differ. A shared bucket keeps the latest time that any host has seen, and
-its own time never goes back: a host that is behind counts from there. So clocks that differ by d let at most d's worth
-of additional requests through, in a window of any length. That holds up to MAX_CLOCK_SKEW; a time further ahead is
-ignored, so that a clock that was set back does not refuse valid requests for longer.
+Hosts may share a bucket although their clocks differ. A shared bucket also keeps `seen_at`, the latest time that any
+host has seen, which never goes back: a host that is behind counts from there. So clocks that differ by d let at most
+d's worth of additional requests through, in a window of any length. That holds up to MAX_CLOCK_SKEW; a time further
+ahead is ignored, so that a clock that was set back does not refuse valid requests for longer.
 """
 
 from dataclasses import dataclass, field

@@ -30,7 +30,7 @@ MAX_ACCOUNTS: Final = 50_000
 class Kind(IntEnum):
     """What is known of an account's endpoints. The slots of each kind are part of those of the kind before."""
 
-    QUICK = 0
+    RESPONSIVE = 0
     NEW = 1
     SLOW = 2
 
@@ -97,9 +97,9 @@ class ConcurrencyBudget:
     def end(self, slot: Slot, *, now: float) -> None:
         """The attempt has ended; its duration decides the account's kind."""
         self._leave(slot)
-        budget, is_quick = self._accounts[slot.account_id], now - slot.since < QUICK_SECONDS
-        budget.limit = min(budget.limit + 1 if is_quick else max(MIN_SLOTS, budget.limit // 2), self._per_account)
-        self._set_kind(slot.account_id, Kind.QUICK if is_quick else Kind.SLOW)
+        budget, is_responsive = self._accounts[slot.account_id], now - slot.since < QUICK_SECONDS
+        budget.limit = min(budget.limit + 1 if is_responsive else max(MIN_SLOTS, budget.limit // 2), self._per_account)
+        self._set_kind(slot.account_id, Kind.RESPONSIVE if is_responsive else Kind.SLOW)
 
     def release(self, slots: Iterable[Slot]) -> None:
         """The slots were not needed."""

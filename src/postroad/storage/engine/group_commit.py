@@ -3,7 +3,7 @@
 Concurrent calls of one operation are gathered while the previous commit is written to disk, and then committed as one
 transaction. A flush to disk costs nearly the same for one row as for a hundred, so calls get cheaper under load. An
 idle service commits a single call at once. A busy one would commit the first call alone and make the others wait, so
-it waits for half the previous batch, at most as long as the previous commit took.
+it waits for half as many as took part in the previous one or waited after it, at most as long as that took, and 20 ms.
 
 A commit is bounded in items and bytes, and parties take turns by work: the party that has been given the least work is
 next (start-time fair queuing; Goyal, Vin and Cheng, 1996). So a call waits for the commit under way and for its own,

@@ -1,6 +1,6 @@
 """Webhook endpoints with their signing secrets, and the deliveries to them, which are a log afterwards.
 
-An account has several endpoints; the first of them is `/v1/webhook` of the contract. Changing an endpoint locks its
+An account has several endpoints; the first of them is that of `/v1/webhook`. Changing an endpoint locks its
 account first (see accounts.py), as does recording results. So an event is written for the endpoint as it is at that
 moment, or not at all.
 
@@ -86,7 +86,7 @@ async def insert(tx: store.Transaction, webhook: Webhook) -> None:
 
 
 async def first_of(tx: store.Transaction, account_id: str) -> Webhook | None:
-    """The first endpoint of an account, which is the contract's."""
+    """The first endpoint of an account, which is that of `/v1/webhook`."""
     row = await tx.fetch_one("webhooks.first_of", account_id)
     return Webhook(*row) if row else None
 
