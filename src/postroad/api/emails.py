@@ -366,13 +366,13 @@ async def send_batch(ctx: context.Context, request: routing.Request) -> routing.
 
 
 class ShowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What to add to the contract's members."""
+    """What to add to the members of the interface."""
 
     include: Annotated[
         str | None,
         msgspec.Meta(
             description="`queue` adds to each recipient when it is tried next, and why not earlier. Other values are "
-            "ignored, as the contract has no response for them.",
+            "ignored, as the interface has no response for them.",
             examples=["queue"],
         ),
     ] = None

@@ -118,7 +118,7 @@ class BindActor(Protocol[routing.ContextT]):
 
 
 class Confirmation(msgspec.Struct, Generic[routing.ContextT], frozen=True):
-    """Dangerous routes, as `METHOD /path`; `refuse` raises unless the caller has proved lately who they are."""
+    """Sensitive routes, as `METHOD /path`; `refuse` raises unless the caller has proved lately who they are."""
 
     routes: Collection[str]
     refuse: Callable[[routing.ContextT, callers.Caller], None]
@@ -179,7 +179,7 @@ class Application(Generic[routing.ContextT]):
     `bind_actor` returns the context for changes by a user or a key. `render_error` may render an error differently
     from the error object; None means that it declines. `proxies` determine the client address. `large_body_slots`
     bounds the memory of large bodies, and `threads` decode those that could block the event loop. `confirmation` says
-    which routes are dangerous. `delays` are those of responses to a flood.
+    which routes are sensitive. `delays` are those of responses to a flood.
     """
 
     def __init__(

@@ -179,7 +179,7 @@ async def change_password(ctx: context.Context, request: routing.Request) -> rou
 async def confirm(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Confirm your token.
 
-    Dangerous requests with a login token get 403 with the header `Confirmation: required` when its last login or
+    Sensitive requests with a login token get 403 with the header `Confirmation: required` when its last login or
     confirmation is too long ago. Repeated failures are throttled: 429 with `Retry-After`.
     """
     body: Confirmation = request.body

@@ -1,6 +1,6 @@
 """The webhook endpoints of an account and their signing secrets.
 
-One of them is the first: `/v1/webhook` of the contract acts on it, and so do the functions here without a `webhook_id`.
+One of them is the first: `/v1/webhook` acts on it, and so do the functions here without a `webhook_id`.
 It is the one that was created while there was no first, and has our format; no other takes its place when it is
 removed. Changes lock the
 account's row, as recording results does, so an event is written for an endpoint as it is at that moment. A secret is
