@@ -279,7 +279,7 @@ class ResponseDelays:
         self._account_id = account_id
 
     def of_account(self, account_id: str, pace: Pace, *, units: int = 1) -> float:
-        """How many seconds a request of an account waits, or its answer. MAX_DELAY_SECONDS is too much to be counted."""
+        """How many seconds a request of an account waits, or its answer. MAX_DELAY_SECONDS is too much: not counted."""
         now = self._clock()
         return 0.0 if now >= self._shared_until else self._count(((account_id, 1),), pace, units, now)
 
