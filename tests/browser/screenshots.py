@@ -32,7 +32,6 @@ SETTLED: Final = f"() => document.fonts.ready.then(() => {TWO_FRAMES})"
 INDEX: Final = """# What it looks like
 
 Every page of the dashboard, with the demo account of the tests: light and dark, on a desktop and on a phone.
-`make screenshots` takes the pictures anew.
 """
 
 
