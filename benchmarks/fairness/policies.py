@@ -79,7 +79,7 @@ class WebhookBudget(_ByAccount):
 
     def choose(self, now: float) -> simulator.Job | None:
         """By priority."""
-        if now - self._marked_at >= webhook_schedule.QUICK_SECONDS:
+        if now - self._marked_at >= webhook_schedule.RESPONSIVE_SECONDS:
             self._marked_at = now
             self._budget.mark_slow(now=now)
         if not self.waiting or not self._budget.free:

@@ -1,4 +1,4 @@
-"""Passkeys with the virtual authenticator of a real browser, and the confirmation before dangerous actions.
+"""Passkeys with the virtual authenticator of a real browser, and the confirmation before sensitive actions.
 
 Passkeys need a host name, so these pages are opened at localhost.
 """

@@ -1,4 +1,4 @@
-"""The confirmation before dangerous actions: nothing happens without it, and everything goes on after it."""
+"""The confirmation before sensitive actions: nothing happens without it, and everything goes on after it."""
 
 from tests import contexts
 from tests.dashboard import browser_client

@@ -1,4 +1,4 @@
-"""Every dangerous route needs a confirmation: the tables name routes that exist, and no such route is missing.
+"""Every sensitive route needs a confirmation: the tables name routes that exist, and no such route is missing.
 
 What is about secrets, people, factors or the end of a domain, and every download, is in a table or, with the reason, in
 `HARMLESS`.

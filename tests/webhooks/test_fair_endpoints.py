@@ -70,7 +70,7 @@ async def test_a_new_endpoint_is_served_while_all_others_hang_on_more_endpoints_
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "MAX_ENDPOINTS_PER_STEP", 3)
-    monkeypatch.setattr(webhook_schedule, "QUICK_SECONDS", 0.0)  # nobody is quick
+    monkeypatch.setattr(webhook_schedule, "RESPONSIVE_SECONDS", 0.0)  # nobody is quick
     monkeypatch.setattr(
         webhook_client, "ATTEMPT_SECONDS", 10 * webhook_harness.TIMEOUT_SECONDS
     )  # who hangs does not end

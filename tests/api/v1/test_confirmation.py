@@ -1,4 +1,4 @@
-"""Dangerous requests with a login token need a confirmation; those of API keys and of the interface do not."""
+"""Sensitive requests with a login token need a confirmation; those of API keys and of the interface do not."""
 
 from collections.abc import AsyncIterator
 
@@ -52,7 +52,7 @@ async def test_a_token_makes_credentials_for_fifteen_minutes_and_again_after_a_c
 @pytest.mark.parametrize(
     "endpoint", sorted(label for label in authentication.STEP_UP_ROUTES if "/operator/" not in label)
 )
-async def test_every_dangerous_endpoint_refuses_an_old_token_before_it_reads_anything(
+async def test_every_sensitive_endpoint_refuses_an_old_token_before_it_reads_anything(
     client: httpx.AsyncClient, clock: Clock, endpoint: str
 ) -> None:
     clock.pass_seconds(LATER)

@@ -19,7 +19,7 @@ from postroad.model.units import times
 # An account begins with two slots. Each quick attempt adds one; a slow one halves its slots, down to four, so that a
 # working but slow endpoint still gets its events. Times are seconds of a monotonic clock.
 
-QUICK_SECONDS: Final = 1.0
+RESPONSIVE_SECONDS: Final = 1.0
 INITIAL_SLOTS: Final = 2
 # What slow attempts leave: with three seconds for each, 80 events a minute.
 MIN_SLOTS: Final = 4
@@ -97,7 +97,7 @@ class ConcurrencyBudget:
     def end(self, slot: Slot, *, now: float) -> None:
         """The attempt has ended; its duration decides the account's kind."""
         self._leave(slot)
-        budget, is_responsive = self._accounts[slot.account_id], now - slot.since < QUICK_SECONDS
+        budget, is_responsive = self._accounts[slot.account_id], now - slot.since < RESPONSIVE_SECONDS
         budget.limit = min(budget.limit + 1 if is_responsive else max(MIN_SLOTS, budget.limit // 2), self._per_account)
         self._set_kind(slot.account_id, Kind.RESPONSIVE if is_responsive else Kind.SLOW)
 
@@ -109,7 +109,7 @@ class ConcurrencyBudget:
     def mark_slow(self, *, now: float) -> None:
         """Find the accounts that have become slow, without waiting for their attempts to end."""
         for account_id, slots in self._busy.items():
-            if any(now - slot.since >= QUICK_SECONDS for slot in slots):
+            if any(now - slot.since >= RESPONSIVE_SECONDS for slot in slots):
                 self._set_kind(account_id, Kind.SLOW)
 
     def _share(self, account_id: str) -> _AccountBudget:

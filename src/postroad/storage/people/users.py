@@ -14,7 +14,7 @@ MAX_OF_EMAIL: Final = 100
 class User:
     """A row of `users`.
 
-    A user who was invited and has not joined yet has no `joined_at` and no login.
+    A user who was invited and has not accepted the invitation has no `joined_at` and no login.
     """
 
     id: str
