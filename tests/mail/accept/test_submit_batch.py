@@ -25,6 +25,7 @@ from postroad.storage.mail import messages as idempotency
 from postroad.storage.people import accounts as stored_accounts
 from tests import accepted_mail
 from tests.contexts import Clock
+from tests.mail.accept import test_transaction as batches
 
 EMAIL: dict[str, Any] = {"from": "shop@example.com", "to": "ada@example.net", "subject": "Hello", "text": "Hi"}
 FOREIGN = {**EMAIL, "from": "shop@example.net"}
@@ -341,6 +342,27 @@ async def test_the_largest_batch_fits_into_a_frame(shop: Shop, monkeypatch: pyte
     (made,) = sent
     assert 24 * 2**20 < made.size < 32 * 2**20
     assert len(msgspec.msgpack.encode([writer_protocol.SubmitBatch(1, made)])) < 33 * 2**20
+
+
+async def test_entries_of_a_group_share_the_credits_of_their_account(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[transaction.Batch] = []
+
+    async def commit(_: object, entry: transaction.Batch, **__: object) -> transaction.Accepted:
+        made.append(entry)
+        return transaction.Accepted("em_1", "req_1", b"{}", replayed=False)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(submit, "commit", commit)
+        for number in range(3):
+            await shop.batch(str(number), emails=[{**EMAIL, "to": [f"p{at}@example.net" for at in range(4)]}])
+    (single,) = made[0].submissions
+    entries: list[transaction.Entry] = [made[1], single, made[2]]
+    async with shop.ctx.store.transaction() as tx:
+        answers = await transaction.store_entries(tx, entries, policies=batches.POLICIES, outbox=shop.ctx.outbox)
+    assert [getattr(answer, "refused", None) for answer in answers] == [(), (), ("insufficient_credits",)]
+    assert (await shop.state())[:2] == (2, 8)
 
 
 async def test_batches_of_a_group_lock_their_accounts_as_others_do(
