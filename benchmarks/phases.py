@@ -48,6 +48,7 @@ OF_FILE: typing.Mapping[str, str] = {
     "api/authentication.py": "authenticate",
     "services/people/authentication.py": "authenticate",
     "services/people/access_cache.py": "authenticate",
+    "services/people/last_used.py": "authenticate",
     "api/": "parse",
     "web/request_reader.py": "parse",
     "protocol/mime/message_parser.py": "parse",

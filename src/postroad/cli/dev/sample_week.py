@@ -25,7 +25,7 @@ from postroad.services import audit_log
 from postroad.services.accounts import credits
 from postroad.services.domains import dns_checks as services_checks
 from postroad.services.domains import domain_registry as domains
-from postroad.services.people import access_cache, api_keys, credentials
+from postroad.services.people import api_keys, credentials, last_used
 from postroad.services.people import users as account_users
 from postroad.services.suppressions import suppression_list as suppressions
 from postroad.services.templates import templates
@@ -219,16 +219,16 @@ async def _keys(
     """API keys, an SMTP credential that was revoked later, and when all of them were last used."""
     account_id = shop.account_id
     known = {api_key.name for api_key in await api_keys.of_account(began, account_id)}
-    used: list[tuple[access_cache.UsedSecret, int]] = []
+    used: list[tuple[last_used.UsedSecret, int]] = []
     for name, scopes in sample_data.KEYS.items():
         if name not in known:
             key, _ = await api_keys.create(began, account_id, credential_id=shop.id, name=name, scopes=scopes)
-            used.append(((access_cache.USED_API_KEY, key.id), newest[statuses.Source.API]))
+            used.append(((last_used.API_KEY, key.id), newest[statuses.Source.API]))
     if OLD not in {credential.name for credential in await credentials.of_account(began, account_id)}:
         old, _ = await credentials.create(began, account_id, OLD)
         await credentials.revoke(later, account_id, old.id)
-        used.append(((access_cache.USED_CREDENTIAL, old.id), later.clock() - times.HOUR))
-    used.append(((access_cache.USED_CREDENTIAL, shop.id), newest[statuses.Source.SMTP]))
+        used.append(((last_used.CREDENTIAL, old.id), later.clock() - times.HOUR))
+    used.append(((last_used.CREDENTIAL, shop.id), newest[statuses.Source.SMTP]))
     for secret, at in used:
         began.access_cache.last_used.note(secret, now=at)
     await began.access_cache.last_used.flush()

@@ -20,7 +20,7 @@ from postroad.model.delivery import throttle
 from postroad.model.people import callers, login_rules
 from postroad.model.units import times
 from postroad.protocol.text import http_values
-from postroad.services.people import access_cache, passwords, second_factors, tokens
+from postroad.services.people import last_used, passwords, second_factors, tokens
 from postroad.services.people import sso_connections as sso_rules
 from postroad.storage.engine import store
 from postroad.storage.people import accounts, credentials, rates, sessions, users
@@ -41,7 +41,7 @@ class AuthenticatedCaller(msgspec.Struct, frozen=True):
     """
 
     caller: callers.Caller
-    used: access_cache.UsedSecret | None = None
+    used: last_used.UsedSecret | None = None
     session: sessions.Session | None = None
     lacks_factor: bool = False
 
@@ -114,7 +114,7 @@ async def _by_password(
         with contextlib.suppress(*store.UNAVAILABLE):
             await ctx.access_cache.password_checks.join((live.id, network), record, party=network)
     who = callers.Caller(live.account_id, live.id, callers.Scheme.PASSWORD, callers.PASSWORD_PERMISSIONS)
-    return AuthenticatedCaller(who, (access_cache.USED_CREDENTIAL, live.id))
+    return AuthenticatedCaller(who, (last_used.CREDENTIAL, live.id))
 
 
 async def _record_network(ctx: context.Context, credential_id: str, network: str) -> None:
@@ -139,7 +139,7 @@ async def _by_api_key(ctx: context.Context, token: str) -> AuthenticatedCaller:
         key=callers.ApiKey(key.id, key.name, scopes, key.limits),
         is_test=installation_keys.is_test_key(token),
     )
-    return AuthenticatedCaller(who, (access_cache.USED_API_KEY, key.id))
+    return AuthenticatedCaller(who, (last_used.API_KEY, key.id))
 
 
 def _withheld(creator: users.Creator | None) -> frozenset[callers.Scope]:
@@ -199,7 +199,7 @@ async def by_claims(ctx: context.Context, claims: tokens.Claims) -> Authenticate
             expires_at=claims.expires_at,
             confirmed_at=session.confirmed_at,
         ),
-        (access_cache.USED_SESSION, session.id),
+        (last_used.SESSION, session.id),
         session,
         lacks_factor=is_short,
     )
@@ -271,7 +271,7 @@ async def renew(ctx: context.Context, who: callers.Caller) -> callers.Caller:
     """The caller of an open session, as long as its credential is active; needs no password."""
     if who.credential_id is None:
         raise errors.Unauthorized("log in with a username and password")
-    used = (access_cache.USED_CREDENTIAL, who.credential_id)
+    used = (last_used.CREDENTIAL, who.credential_id)
     known: AuthenticatedCaller | None = ctx.access_cache.get_fresh(used, now=ctx.clock())
     if known is None:
         facts = await ctx.access_cache.refresh(ctx.clock())

@@ -13,7 +13,7 @@ from postroad import context, errors
 from postroad.model.people import callers, login_rules
 from postroad.model.units import identifiers, labels, times
 from postroad.services import audit_log
-from postroad.services.people import access_cache, authentication, tokens
+from postroad.services.people import authentication, last_used, tokens
 from postroad.storage.engine import store
 from postroad.storage.people import credentials, sessions, users
 
@@ -112,7 +112,7 @@ async def authenticate(ctx: context.Context, token: str) -> tuple[callers.Caller
         known = facts[fact] = await authentication.by_claims(ctx, claims)
     if known.session is None:
         raise tokens.refusal()
-    ctx.access_cache.last_used.note((access_cache.USED_SESSION, claims.jti), now=ctx.clock())
+    ctx.access_cache.last_used.note((last_used.SESSION, claims.jti), now=ctx.clock())
     return known.caller, Session(token, claims, known.session, known.lacks_factor)
 
 
