@@ -70,6 +70,7 @@ OF_FILE: typing.Mapping[str, str] = {
     "network/smtp/smtp_connection.py": "send",
     "protocol/smtp/client": "send",
     "delivery/recorder.py": "record",
+    "mail/results/guard_counts.py": "record",
     "mail/results/outcomes.py": "record",
     "storage/engine/group_commit.py:_attempt": "record",
     "storage/engine/group_commit.py:_on_done": "record",

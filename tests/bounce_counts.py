@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from postroad import context
-from postroad.mail.results import outcomes
+from postroad.mail.results import guard_counts
 from postroad.model.bounces import bounce_guard
 from postroad.storage.mail import mail_counts
 from postroad.storage.people import accounts
@@ -11,14 +11,14 @@ from postroad.storage.people import accounts
 
 async def count(
     ctx: context.Context, account_id: str, *, recipients: int = 0, bounces: int = 0, complaints: int = 0
-) -> Sequence[outcomes.Notice]:
+) -> Sequence[guard_counts.Notice]:
     """Count today, by the settings of the context."""
     counts = bounce_guard.Counts(recipients, bounces, complaints)
     async with ctx.store.transaction() as tx:
-        return await outcomes.count(
+        return await guard_counts.count(
             tx,
-            outcomes.rules_of(ctx.settings.bounce_guard),
-            [outcomes.AccountCounts(account_id, counts)],
+            guard_counts.rules_of(ctx.settings.bounce_guard),
+            [guard_counts.AccountCounts(account_id, counts)],
             locked=await accounts.lock(tx, [account_id]),
             now=ctx.clock(),
         )

@@ -21,7 +21,7 @@ from benchmarks.simulation import (
 from postroad import config, context
 from postroad.delivery import attempter, controls, dispatcher, engine, permits, recorder, routing
 from postroad.delivery import provider_queue as delivery_provider_queue
-from postroad.mail.results import outcomes
+from postroad.mail.results import guard_counts, outcomes
 from postroad.model.bounces import bounce_guard, disposition
 from postroad.model.units import times
 from postroad.network.smtp import smtp_connection
@@ -114,7 +114,7 @@ class Host(engine.Engine):
         self.store = simulated_store.HostStore(database, self.core)
         self._database, self._world, self._seen = database, world, seen
         self._settings = settings
-        self._guard = outcomes.rules_of(settings.bounce_guard)
+        self._guard = guard_counts.rules_of(settings.bounce_guard)
         self._log = Log(lambda text: world.checks.violated(loop.time(), f"{self.worker} logs {text}"))
         self._ctx = self._context(settings)
         self._leases = recorder.Leases(
@@ -276,7 +276,7 @@ class Host(engine.Engine):
         await queue.remove(tx, [result.key for result in final])
         for result in deferred:
             self._seen.recorded(self._kind(result), "deferred", is_attempt=result.attempt is not None)
-        await outcomes.count(
+        await guard_counts.count(
             tx,
             self._guard,
             [count for count in counted if count is not None],
@@ -287,7 +287,7 @@ class Host(engine.Engine):
         self._world.checks.check_counts(asyncio.get_running_loop().time())
         return [outcomes.RecordResult(0)] * len(batches)
 
-    def _count(self, ended: outcomes.Outcome) -> outcomes.AccountCounts | None:
+    def _count(self, ended: outcomes.Outcome) -> guard_counts.AccountCounts | None:
         row = self._database.queue.rows.get(ended.key[1])
         if row is None:  # another host has recorded it, after this one had lost its lease
             return None
@@ -299,7 +299,7 @@ class Host(engine.Engine):
         if ended.attempt is None:
             return None
         is_gone = ended.verdict is disposition.Verdict.BOUNCED and ended.attempt.fault == disposition.Fault.ADDRESS
-        return outcomes.AccountCounts(ended.key[0], bounce_guard.Counts(recipients=1, bounces=int(is_gone)))
+        return guard_counts.AccountCounts(ended.key[0], bounce_guard.Counts(recipients=1, bounces=int(is_gone)))
 
     def _kind(self, ended: outcomes.Outcome) -> str:
         return self._world.kind_of(ended.email_key.partition("@")[2]).name

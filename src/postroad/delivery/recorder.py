@@ -15,7 +15,7 @@ import msgspec
 
 from postroad import context, errors
 from postroad.delivery import attempter, controls, routing
-from postroad.mail.results import outcomes
+from postroad.mail.results import guard_counts, outcomes
 from postroad.model.bounces import disposition as bounces_disposition
 from postroad.model.bounces import reasons
 from postroad.model.delivery import fair_shares, providers, retry
@@ -340,7 +340,7 @@ class Recorder:
             if outcome.events:
                 self._ctx.webhook_wakeup.set()
             self._log_outcomes(ended)
-            outcomes.report_notices(outcome.notices, log=self._log, counted=self._ctx.metrics)
+            guard_counts.report_notices(outcome.notices, log=self._log, counted=self._ctx.metrics)
         self._leases.drop(one.key for one in ended)
         self._ctx.metrics.unrecorded.change(-1)
         self._room.release()

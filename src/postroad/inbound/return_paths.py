@@ -11,7 +11,7 @@ from typing import Final
 
 from postroad import context, errors
 from postroad.mail import return_path
-from postroad.mail.results import async_bounces, complaints, outcomes
+from postroad.mail.results import async_bounces, complaints, guard_counts
 from postroad.network.smtp import content_spool, smtp_server
 from postroad.network.tls import server_tls
 from postroad.protocol.reports import arf
@@ -83,7 +83,7 @@ class ReturnPathPolicy(smtp_server.SessionPolicy):
     async def _process(self, address: str, content: bytes) -> None:
         named = self._named(address)
         report = arf.read(content)
-        notices: Sequence[outcomes.Notice] = ()
+        notices: Sequence[guard_counts.Notice] = ()
         if report is not None:
             complained = await complaints.receive(self._ctx, report, content, sent_to=address)
             self._log_complaint(report, complained)
@@ -94,7 +94,7 @@ class ReturnPathPolicy(smtp_server.SessionPolicy):
             notices = bounced.notices
         else:
             self._log.debug("mail_to_complaints_dropped")
-        outcomes.report_notices(notices, log=self._log, counted=self._ctx.metrics)
+        guard_counts.report_notices(notices, log=self._log, counted=self._ctx.metrics)
 
     def _named(self, address: str) -> return_path.ReturnPath | None:
         return return_path.named_by(self._ctx.keys, address)

@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from postroad import config, context, errors
-from postroad.mail.results import outcomes
+from postroad.mail.results import guard_counts, outcomes
 from postroad.model.bounces import disposition
 from postroad.model.bounces.bounce_guard import Counts, Level, Trigger
 from postroad.model.people import callers
@@ -71,14 +71,14 @@ def ended(
     ]
 
 
-async def send(ctx: context.Context, account_id: str, count: int, *, bounced: int = 0) -> Sequence[outcomes.Notice]:
+async def send(ctx: context.Context, account_id: str, count: int, *, bounced: int = 0) -> Sequence[guard_counts.Notice]:
     """A message to so many, of whom the first do not exist."""
     outcomes_of_all = ended(ctx, await claim(ctx, account_id, count), bounced=bounced)
     recorded: outcomes.RecordResult = await ctx.outcome_commits.submit(outcomes_of_all)
     return recorded.notices
 
 
-def triggers(notices: Sequence[outcomes.Notice]) -> list[tuple[Level, Trigger, Counts]]:
+def triggers(notices: Sequence[guard_counts.Notice]) -> list[tuple[Level, Trigger, Counts]]:
     return [(notice.level, notice.trigger, notice.counts) for notice in notices]
 
 
@@ -203,7 +203,7 @@ async def test_a_batch_returns_each_notice_once(ctx: context.Context, sender: st
     async with ctx.store.transaction() as tx:
         batches = [ended(ctx, [one], bounced=int(place < 4)) for place, one in enumerate(claimed)]
         recorded = await outcomes.record(
-            tx, batches, outbox=ctx.outbox, guard=outcomes.rules_of(ctx.settings.bounce_guard)
+            tx, batches, outbox=ctx.outbox, guard=guard_counts.rules_of(ctx.settings.bounce_guard)
         )
     assert [len(each.notices) for each in recorded] == [1, *[0] * 9]
 
@@ -383,11 +383,11 @@ async def test_without_a_cool_down_only_an_operator_lifts_it(settings: config.Se
 def test_notices_are_logged_and_counted() -> None:
     counted, counts = metrics.Metrics(), Counts(10, 4, 1)
     notices = [
-        outcomes.Notice("acc_1", Level.WARNED, Trigger.COMPLAINTS, counts),
-        outcomes.Notice("acc_2", Level.SUSPENDED, Trigger.BOUNCES, counts),
+        guard_counts.Notice("acc_1", Level.WARNED, Trigger.COMPLAINTS, counts),
+        guard_counts.Notice("acc_2", Level.SUSPENDED, Trigger.BOUNCES, counts),
     ]
     with structlog.testing.capture_logs() as lines:
-        outcomes.report_notices(notices, log=structlog.get_logger(), counted=counted)
+        guard_counts.report_notices(notices, log=structlog.get_logger(), counted=counted)
     assert [(line["event"], line["log_level"], line["account_id"], line["cause"]) for line in lines] == [
         ("account_warned", "warning", "acc_1", "complaints"),
         ("account_suspended", "warning", "acc_2", "bounces"),

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from postroad import config, context
-from postroad.mail.results import async_bounces, outcomes
+from postroad.mail.results import async_bounces, guard_counts
 from postroad.model.bounces.bounce_guard import Counts, Level
 from postroad.model.mail import statuses
 from postroad.services.accounts import account_registry as accounts
@@ -41,7 +41,7 @@ async def ctx(ctx: context.Context) -> AsyncIterator[context.Context]:
         yield listed
 
 
-async def late(ctx: context.Context, message_id: str, who: str, **words: str) -> Sequence[outcomes.Notice]:
+async def late(ctx: context.Context, message_id: str, who: str, **words: str) -> Sequence[guard_counts.Notice]:
     path = await reports.path(ctx, message_id, who)
     content = feedback_loop.signed(reports.report(reports.group(who, **words)), sent_to=path)  # type: ignore[arg-type]
     return (await async_bounces.receive(ctx, await reports.named(ctx, message_id, who), content)).notices

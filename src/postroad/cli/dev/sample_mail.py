@@ -17,7 +17,7 @@ from postroad import context
 from postroad.cli.dev import sample_data
 from postroad.mail import return_path
 from postroad.mail.accept import submit
-from postroad.mail.results import complaints, outcomes
+from postroad.mail.results import complaints, guard_counts, outcomes
 from postroad.model.bounces import bounce_guard, disposition
 from postroad.model.delivery import providers, throttle
 from postroad.model.mail import send_request, simulated_outcomes
@@ -240,11 +240,11 @@ class Writer:
         )
         self.suppressed[recipient.email] = "complaint"
         await complaints.receive(ctx, arf.FeedbackReport("abuse", (sender,)), b"", sent_to="")
-        counted = outcomes.AccountCounts(self.who.account_id, bounce_guard.Counts(complaints=1))
+        counted = guard_counts.AccountCounts(self.who.account_id, bounce_guard.Counts(complaints=1))
         async with ctx.store.transaction() as tx:
             locked = await accounts.lock(tx, [self.who.account_id])
-            rules = outcomes.rules_of(ctx.settings.bounce_guard)
-            await outcomes.count(tx, rules, [counted], locked=locked, now=at)
+            rules = guard_counts.rules_of(ctx.settings.bounce_guard)
+            await guard_counts.count(tx, rules, [counted], locked=locked, now=at)
 
 
 def _play(destination: sample_data.Destination, behaviour: Behaviour) -> values.RecipientResult:

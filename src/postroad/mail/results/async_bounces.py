@@ -16,8 +16,7 @@ import msgspec
 
 from postroad import context
 from postroad.mail import outbox, return_path
-from postroad.mail.results import outcomes as results_outcomes
-from postroad.mail.results import report_authentication
+from postroad.mail.results import guard_counts, report_authentication
 from postroad.model.bounces import bounce_guard
 from postroad.model.bounces import disposition as bounces_disposition
 from postroad.model.events import events
@@ -62,7 +61,7 @@ class ProcessedReport(msgspec.Struct, frozen=True):
     """The results of a report's outcomes, and the bounce guard's actions."""
 
     handled: Sequence[Handled]
-    notices: Sequence[results_outcomes.Notice] = ()
+    notices: Sequence[guard_counts.Notice] = ()
 
 
 # A reported failure: recipient, status and diagnostic text.
@@ -123,20 +122,20 @@ async def _record(
     if recipient is not None:
         key = (account_id, message_id, recipient.id)
         await ctx.outbox.write(tx, _events(handled, key, is_suppressed=bool(added), now=now))
-    notices: Sequence[results_outcomes.Notice] = ()
+    notices: Sequence[guard_counts.Notice] = ()
     # A recipient that bounced has counted when it did.
     is_news = recipient is not None and recipient.status != statuses.RecipientStatus.BOUNCED
     if recipient is not None and is_news and proof is not None and any(each.is_gone for each in handled):
-        notices = await results_outcomes.count_report(
+        notices = await guard_counts.count_report(
             tx,
-            results_outcomes.rules_of(ctx.settings.bounce_guard, notices_from=ctx.settings.operator.sender),
-            results_outcomes.AccountCounts(account_id, bounce_guard.Counts(bounces=1)),
+            guard_counts.rules_of(ctx.settings.bounce_guard, notices_from=ctx.settings.operator.sender),
+            guard_counts.AccountCounts(account_id, bounce_guard.Counts(bounces=1)),
             email_key=recipient.email_key,
             signature=proof.signature,
             locked=locked,
             now=now,
         )
-    await ctx.outbox.write_account(tx, results_outcomes.events_of(notices, now=now))
+    await ctx.outbox.write_account(tx, guard_counts.events_of(notices, now=now))
     return ProcessedReport(handled, notices)
 
 

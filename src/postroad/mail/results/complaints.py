@@ -17,7 +17,7 @@ import msgspec
 
 from postroad import context
 from postroad.mail import outbox, return_path
-from postroad.mail.results import outcomes, report_authentication
+from postroad.mail.results import guard_counts, report_authentication
 from postroad.model.bounces import bounce_guard
 from postroad.model.events import events
 from postroad.model.mail import statuses
@@ -54,7 +54,7 @@ class ProcessedReport(msgspec.Struct, frozen=True):
     message_id: str | None = None
     recipient_id: str | None = None
     is_authenticated: bool = False
-    notices: Sequence[outcomes.Notice] = ()
+    notices: Sequence[guard_counts.Notice] = ()
 
 
 def is_ours(ctx: context.Context, recipient: str) -> bool:
@@ -103,18 +103,18 @@ async def _record(
         return ProcessedReport(result, message_id, who.id if who else None)
     if result is ReportResult.RECORDED:
         await _keep(ctx, tx, report, who, known, account_id=account_id, message_id=message_id)
-    notices: Sequence[outcomes.Notice] = ()
+    notices: Sequence[guard_counts.Notice] = ()
     if proof is not None:
-        notices = await outcomes.count_report(
+        notices = await guard_counts.count_report(
             tx,
-            outcomes.rules_of(ctx.settings.bounce_guard, notices_from=ctx.settings.operator.sender),
-            outcomes.AccountCounts(account_id, bounce_guard.Counts(complaints=1)),
+            guard_counts.rules_of(ctx.settings.bounce_guard, notices_from=ctx.settings.operator.sender),
+            guard_counts.AccountCounts(account_id, bounce_guard.Counts(complaints=1)),
             email_key=who.email_key,
             signature=proof.signature,
             locked=locked,
             now=ctx.clock(),
         )
-    await ctx.outbox.write_account(tx, outcomes.events_of(notices, now=ctx.clock()))
+    await ctx.outbox.write_account(tx, guard_counts.events_of(notices, now=ctx.clock()))
     return ProcessedReport(result, message_id, who.id, proof is not None, notices)
 
 

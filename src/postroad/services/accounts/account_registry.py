@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from postroad import context, errors
-from postroad.mail.results import outcomes
+from postroad.mail.results import guard_counts
 from postroad.model.bounces import bounce_guard
 from postroad.model.events import events
 from postroad.model.people import callers
@@ -197,7 +197,7 @@ async def sending(ctx: context.Context, account: accounts.Account) -> Sending:
         found = await mail_counts.guard_sums(tx, [account.id], after_day=after_day)
     counts = found.get(account.id, bounce_guard.Counts())
     return Sending(
-        state=_state(account, counts, outcomes.rules_of(settings)),
+        state=_state(account, counts, guard_counts.rules_of(settings)),
         days=settings.days,
         recipients=counts.recipients,
         bounces=counts.bounces,
