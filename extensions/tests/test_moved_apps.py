@@ -20,7 +20,7 @@ from postroad.api import extension_api
 from postroad.network.http import http_server
 from postroad.services.messages import lookup
 from postroad.storage.people import accounts
-from postroad.web import application as path_switch
+from postroad.web import path_switch
 from postroad_postmark import api as postmark
 from postroad_resend import api as resend
 from tests import accepted_mail, vendor_server

@@ -13,7 +13,7 @@ from postroad.model.mail import statuses
 from postroad.model.people import callers
 from postroad.network.http import http_server
 from postroad.services.people import api_keys, credentials
-from postroad.web import application
+from postroad.web import path_switch
 
 EVERY_SCOPE = frozenset(callers.Scope)
 
@@ -71,7 +71,7 @@ async def listening(ctx: context.Context) -> AsyncIterator[str]:
     }
     first = next(iter(apps.values()))
     marks = {name: api.prefix for api in extensions.parts("apis", extension_api.HttpApi) for name in api.own_headers}
-    switch = application.PathPrefixes(apps, first, headers=marks)
+    switch = path_switch.PathPrefixes(apps, first, headers=marks)
     listener = http_server.HttpListener(switch, refuse=first.refuse)
     await listener.start("127.0.0.1", 0)
     try:

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from postroad import config, roles
-from postroad.web import application
+from postroad.web import path_switch
 from tests import contexts
 from tests.api import app_server
 from tests.roles.test_smtp_listeners import certificate
@@ -77,7 +77,7 @@ async def test_a_request_without_a_path_is_redirected_to_the_first_page() -> Non
     async def receive() -> Any:  # noqa: ANN401 - as ASGI has it
         raise AssertionError
 
-    redirect = application.HttpsRedirect(
+    redirect = path_switch.HttpsRedirect(
         "https://mail.example.com/app", refuse=lambda _: (400, [], b""), credentials=()
     )
     await redirect({"method": "GET", "raw_path": b"*", "query_string": b"", "headers": []}, receive, send)

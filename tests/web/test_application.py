@@ -14,7 +14,7 @@ from postroad import errors
 from postroad.concurrency import fairness
 from postroad.model.people import callers, login_rules
 from postroad.network.http import http_messages
-from postroad.web import application, routing
+from postroad.web import application, local_api, routing
 from tests import raw_http
 from tests.api import app_server
 from tests.raw_http import get, post
@@ -527,7 +527,7 @@ async def test_reading_a_message_waits_and_is_never_refused_for_its_number(
 async def test_a_part_of_another_request_is_not_counted(delays: fairness.ResponseDelays) -> None:
     async with app_server.running(ROUTES, delays=delays) as opened:
         exhaust(delays, ACCOUNT, REQUESTS)
-        api = application.LocalApi(
+        api = local_api.LocalApi(
             opened.application.serve_part, authorization=b"Bearer member", client_address="127.0.0.1"
         )
         status, _ = await api.send("GET", "/notes/1", body=b"", headers={})

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from postroad.web import application
+from postroad.web import application, path_switch
 
 
 def answering(name: str, asked: list[str]) -> application.AsgiApp:
@@ -44,7 +44,7 @@ async def away(_message: MutableMapping[str, Any]) -> None:
 async def test_the_first_segment_decides(path: bytes, whose: str) -> None:
     asked: list[str] = []
     first, second = (answering(name, asked) for name in ("first", "second"))
-    switch = application.PathSwitch(first, second, paths=["/v1/account", "/emails", "/emails/{id}", "/healthz"])
+    switch = path_switch.PathSwitch(first, second, paths=["/v1/account", "/emails", "/emails/{id}", "/healthz"])
     await switch({"type": "http", "raw_path": path}, nothing, away)
     assert asked == [whose]
 
@@ -64,7 +64,7 @@ async def test_the_first_segment_decides(path: bytes, whose: str) -> None:
 async def test_an_application_owns_everything_below_its_prefix(path: bytes, whose: str) -> None:
     asked: list[str] = []
     mounted = {f"/compat/{name}": answering(name, asked) for name in ("mail", "post")}
-    switch = application.PathPrefixes(mounted, answering("other", asked))
+    switch = path_switch.PathPrefixes(mounted, answering("other", asked))
     await switch({"type": "http", "raw_path": path, "headers": []}, nothing, away)
     assert asked == [whose]
 
@@ -79,7 +79,7 @@ async def test_a_header_field_of_its_clients_belongs_to_an_application(path: byt
     async def other(scope: application.Scope, receive: application.Receive, send: application.Send) -> None:
         asked.append(b"other")
 
-    switch = application.PathPrefixes({"/compat/post": app}, other, headers={b"x-token": "/compat/post"})
+    switch = path_switch.PathPrefixes({"/compat/post": app}, other, headers={b"x-token": "/compat/post"})
     await switch({"type": "http", "raw_path": path, "headers": [(b"host", b"a"), (b"x-token", b"b")]}, nothing, away)
     assert asked == [b"/compat/post/email"]
     await switch({"type": "http", "raw_path": b"/email", "headers": [(b"host", b"a")]}, nothing, away)

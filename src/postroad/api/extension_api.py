@@ -24,7 +24,7 @@ from postroad.protocol.mime import header_fields
 from postroad.protocol.text import http_values
 from postroad.services.people import authentication, step_up
 from postroad.telemetry import logs
-from postroad.web import application, request_reader, routing, validation_errors
+from postroad.web import application, request_reader, reverse_proxies, routing, validation_errors
 
 Route = routing.Route[context.Context]
 # The value of `Authorization` that the header fields stand for; raises `MissingKey`.
@@ -116,7 +116,7 @@ def build_application(
     *,
     log: logs.Logger,
     require: application.Require = authentication.require,
-    proxies: application.Proxies | None = None,
+    proxies: reverse_proxies.Proxies | None = None,
     large_body_slots: request_reader.LargeBodySlots | None = None,
     delays: fairness.ResponseDelays | None = None,
 ) -> application.Application[context.Context]:

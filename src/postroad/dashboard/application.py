@@ -27,7 +27,7 @@ from postroad.dashboard.people import confirm, login, passkeys, profile, securit
 from postroad.dashboard.settings import audit_log, credentials, credits, domains, webhooks
 from postroad.services.people import authentication, step_up
 from postroad.telemetry import logs
-from postroad.web import application, routing
+from postroad.web import application, reverse_proxies, routing
 
 # Error pages: the message, the request id and a link to go on; without a session, a redirect to the login.
 #
@@ -264,7 +264,7 @@ def build_application(
     *,
     log: logs.Logger,
     require: application.Require = authentication.require,
-    proxies: application.Proxies | None = None,
+    proxies: reverse_proxies.Proxies | None = None,
     delays: fairness.ResponseDelays | None = None,
 ) -> application.Application[context.Context]:
     return application.Application(

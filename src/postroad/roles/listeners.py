@@ -31,7 +31,7 @@ from postroad.services.people import authentication as management_rate
 from postroad.services.people import step_up
 from postroad.storage.engine import open_store
 from postroad.submission import listeners as submission_listeners
-from postroad.web import application, request_reader
+from postroad.web import application, path_switch, request_reader, reverse_proxies
 
 # Enough for a few scrapers and health checks.
 METRICS_CONNECTIONS: Final = 64
@@ -55,7 +55,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
     received = inbox.routes(role_context.mail) if role_context.mail is not None else ()
     described = (*api_routes.ROUTES, *received, *monitoring.health_routes(is_draining=role_context.is_draining))
     trusted = settings.http.trusted_proxies
-    proxies = application.Proxies(trusted) if trusted else None
+    proxies = reverse_proxies.Proxies(trusted) if trusted else None
     policy = throttle.RateLimit(rate=settings.limits.api_rate, burst=API_BURST_SECONDS * settings.limits.api_rate)
     rate = management_rate.ManagementRate(policy, clock=ctx.clock)
     mount = extension_api.Mount(lambda: app.serve_part, rate.require, config.public_url(settings))
@@ -111,8 +111,8 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
     }
     marks = {name: api.prefix for api in apis for name in api.own_headers}
     # Our own API comes first: no extension has one of its paths, and a send should not look at the header fields twice.
-    other_paths = application.PathPrefixes(others, pages, headers=marks) if apis else pages
-    served = application.PathSwitch(app, other_paths, paths=[route.path for route in routes])
+    other_paths = path_switch.PathPrefixes(others, pages, headers=marks) if apis else pages
+    served = path_switch.PathSwitch(app, other_paths, paths=[route.path for route in routes])
     limits = http_messages.Limits(
         connections=settings.http.connections, connections_per_address=settings.http.connections_per_address
     )
@@ -130,8 +130,8 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
     }
     if settings.http.redirect_listen:
         fields = {http_values.AUTHORIZATION, *(name for api in apis for name in api.key_headers)}
-        redirect = application.HttpsRedirect(config.public_url(settings), refuse=app.refuse, credentials=fields)
-        challenged = application.PathSwitch(app, redirect, paths=[acme_challenges.PATH])
+        redirect = path_switch.HttpsRedirect(config.public_url(settings), refuse=app.refuse, credentials=fields)
+        challenged = path_switch.PathSwitch(app, redirect, paths=[acme_challenges.PATH])
         listeners["redirect_listen"] = http_server.HttpListener(challenged, refuse=app.refuse, limits=limits)
     started = await _listen_all(role_context, listeners, "http")
 

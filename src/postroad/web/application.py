@@ -10,12 +10,10 @@ query, a header or a body, so no secret can reach it.
 
 import asyncio
 import contextlib
-import ipaddress
 import math
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, MutableMapping
 from typing import Any, Final, Generic, Protocol, TypeVar
-from urllib import parse
 
 import msgspec
 
@@ -24,58 +22,8 @@ from postroad.concurrency import fairness
 from postroad.model.mail import send_request
 from postroad.model.people import callers, login_rules
 from postroad.model.units import identifiers
-from postroad.network.http import http_server
 from postroad.telemetry import logs, metrics
-from postroad.web import request_reader, routing
-
-# The client address behind reverse proxies: the last address that no trusted proxy wrote.
-#
-# Each proxy appends its peer to `X-Forwarded-For`, so the field is read from its end and only as far as its writers are
-# trusted. Anything before that may be forged.
-
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-FORWARDED_FIELD = b"x-forwarded-for"
-
-
-class Proxies:
-    def __init__(self, networks: Sequence[str]) -> None:
-        self._networks: tuple[Network, ...] = tuple(map(ipaddress.ip_network, networks))
-
-    def client_address(self, peer: str, headers: routing.Headers) -> str:
-        if not self.is_trusted(peer):
-            return peer
-        nearest = peer
-        for text in reversed(b",".join(headers.all(FORWARDED_FIELD)).decode("latin-1").split(",")):
-            address = _address(text)
-            if address is None:
-                return nearest
-            nearest = address
-            if not self.is_trusted(address):
-                return nearest
-        return nearest
-
-    def is_trusted(self, address: str) -> bool:
-        plain = _address(address)
-        return plain is not None and any(ipaddress.ip_address(plain) in network for network in self._networks)
-
-
-def _address(text: str) -> str | None:
-    """An address in canonical form; some proxies include the port."""
-    bare = text.strip()
-    if bare.startswith("["):
-        bare = bare[1:].partition("]")[0]
-    elif bare.count(":") == 1:
-        bare = bare.partition(":")[0]
-    try:
-        # A zone ("%eth0") can be any text, and is meaningless outside one host.
-        address = ipaddress.ip_address(bare) if "%" not in bare else None
-    except ValueError:
-        return None
-    if address is None:
-        return None
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return str(mapped or address)
-
+from postroad.web import request_reader, reverse_proxies, routing
 
 ContextT_contra = TypeVar("ContextT_contra", contravariant=True)
 
@@ -192,7 +140,7 @@ class Application(Generic[routing.ContextT]):
         bind_actor: BindActor[routing.ContextT] | None = None,
         confirmation: Confirmation[routing.ContextT] | None = None,
         render_error: RenderError | None = None,
-        proxies: Proxies | None = None,
+        proxies: reverse_proxies.Proxies | None = None,
         clock: Callable[[], int],
         entropy: Callable[[int], bytes],
         log: logs.Logger,
@@ -464,136 +412,3 @@ async def _sleep(exchange: _Exchange[Any], scope: Scope, seconds: float) -> None
 async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-# Several applications at one address, chosen by the path.
-#
-# `PathSwitch` decides by the first path segment: paths that the first application does not own go to the second, which
-# also answers unknown paths. `PathPrefixes` has applications that own everything below a prefix, and every request with
-# a header field that only their clients send.
-
-
-class PathSwitch:
-    def __init__(self, first: AsgiApp, second: AsgiApp, *, paths: Iterable[str]) -> None:
-        self._first = first
-        self._second = second
-        self._segments = frozenset(path.split("/", 2)[1].encode() for path in paths)
-
-    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        # Our paths begin with plain letters.
-        is_first = scope["raw_path"][1:].partition(b"/")[0] in self._segments
-        return (self._first if is_first else self._second)(scope, receive, send)
-
-
-class PathPrefixes:
-    """An ASGI callable in front of applications by prefix, such as `/compat/resend`, and of another for the rest."""
-
-    def __init__(
-        self,
-        applications: Mapping[str, AsgiApp],
-        other: AsgiApp,
-        *,
-        headers: Mapping[bytes, str] | None = None,
-    ) -> None:
-        self._applications = [(prefix.encode(), app) for prefix, app in applications.items()]
-        self._other = other
-        # The prefix that a request with this header field belongs below.
-        self._headers = {name: prefix.encode() for name, prefix in (headers or {}).items()}
-
-    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        path = scope["raw_path"]
-        for prefix, app in self._applications:
-            if path.startswith(prefix) and path[len(prefix) :][:1] in {b"", b"/"}:
-                return app(scope, receive, send)
-        if self._headers:
-            for name, _ in scope["headers"]:
-                if name in self._headers:
-                    return self({**scope, "raw_path": self._headers[name] + path}, receive, send)
-        return self._other(scope, receive, send)
-
-
-# The application of the plain listener beside an HTTPS one: pages are redirected, everything else is refused.
-#
-# A request with a body or a credential is not redirected: its client would go on sending secrets unencrypted, and
-# nobody would notice. Browsers send no `__Host-` cookie here, so one comes from a program. A link with a token, such as
-# one for a new password, is redirected: a person has opened it, and it works once.
-
-_REDIRECTED: Final = frozenset({"GET", "HEAD"})
-_SECURE_COOKIE: Final = b"__Host-"
-
-
-class HttpsRedirect:
-    """An ASGI callable. `refuse` encodes an error for clients that must change their URL.
-
-    `credentials` are the header fields of credentials, in every API.
-    """
-
-    def __init__(self, base_url: str, *, refuse: http_server.Refuse, credentials: Iterable[bytes]) -> None:
-        parts = parse.urlsplit(base_url)
-        self._origin = f"{parts.scheme}://{parts.netloc}"
-        self._refuse = refuse
-        self._credentials = frozenset(credentials)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        del receive
-        has_secret = any(
-            name in self._credentials or (name == b"cookie" and _SECURE_COOKIE in value)
-            for name, value in scope["headers"]
-        )
-        if scope["method"] in _REDIRECTED and not has_secret:
-            query = b"?" + scope["query_string"] if scope["query_string"] else b""
-            # `GET *` has no path, and would become a part of the host name.
-            path = scope["raw_path"] if scope["raw_path"].startswith(b"/") else b"/"
-            status, fields, content = 308, [(b"location", self._origin.encode() + path + query)], b""
-        else:
-            problem = f"Use {self._origin}. Replace this credential: it was sent unencrypted."
-            status, fields, content = self._refuse(errors.InvalidRequest(problem))
-        await send({"type": "http.response.start", "status": status, "headers": fields})
-        await send({"type": "http.response.body", "body": content})
-
-
-# Requests to an application of this process, without a socket: the commands on the host use it.
-
-
-async def exchange(app: AsgiApp, scope: Scope, body: bytes) -> tuple[MutableMapping[str, Any], bytes]:
-    """The start of the response to one request, and its body, which has to be small."""
-    parts, answer = [body], bytearray()
-    started: list[MutableMapping[str, Any]] = []
-
-    async def receive() -> MutableMapping[str, Any]:
-        if not parts:
-            await asyncio.get_running_loop().create_future()  # the client stays until the answer is there
-        return {"type": "http.request", "body": parts.pop(), "more_body": False}
-
-    async def send(message: MutableMapping[str, Any]) -> None:
-        if message["type"] == "http.response.start":
-            started.append(message)
-        else:
-            answer.extend(message.get("body", b""))
-
-    await app(scope, receive, send)
-    return started[0], bytes(answer)
-
-
-class LocalApi:
-    """Requests with one credential, as if they came from the same client."""
-
-    def __init__(self, app: AsgiApp, *, authorization: bytes, client_address: str) -> None:
-        self._app = app
-        self._authorization = authorization
-        self._client_address = client_address
-
-    async def send(self, method: str, target: str, *, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
-        """The status and the body of the response."""
-        path, _, query = target.partition("?")
-        fields = [(name.lower().encode("latin-1"), value.encode()) for name, value in headers.items()]
-        scope: Scope = {
-            "type": "http",
-            "method": method,
-            "raw_path": path.encode("latin-1"),
-            "query_string": query.encode("latin-1"),
-            "headers": [(b"authorization", self._authorization), (b"content-length", b"%d" % len(body)), *fields],
-            "client": (self._client_address, 0),
-        }
-        start, answer = await exchange(self._app, scope, body)
-        return start["status"], answer

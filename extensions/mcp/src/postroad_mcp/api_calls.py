@@ -1,7 +1,7 @@
 """How a tool uses the service: by requests to its HTTP API, with the caller's API key.
 
 So scopes, limits, rates, quotas and the audit log are those of the API, and a tool can do nothing that the key cannot.
-`postroad mcp` sends the requests over HTTP; `/mcp` hands them to the application of its process (`web/application.py`).
+`postroad mcp` sends the requests over HTTP; `/mcp` hands them to the application of its process (`web/local_api.py`).
 """
 
 from collections.abc import Mapping

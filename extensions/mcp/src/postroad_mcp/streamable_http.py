@@ -18,7 +18,7 @@ from postroad import context, errors
 from postroad.api import extension_api
 from postroad.model.people import callers
 from postroad.protocol.text import strict_json
-from postroad.web import application, routing
+from postroad.web import application, local_api, routing
 from postroad_mcp import api_calls
 
 PATH: Final = "/mcp"
@@ -61,7 +61,7 @@ def routes(mount: extension_api.Mount) -> tuple[routing.Route[context.Context], 
         if refused is not None:
             return refused
         authorization = request.headers.get(b"authorization") or b""
-        api = application.LocalApi(mount.get_app(), authorization=authorization, client_address=request.client_address)
+        api = local_api.LocalApi(mount.get_app(), authorization=authorization, client_address=request.client_address)
         return await _answer(server, api, request)
 
     return (
@@ -115,6 +115,6 @@ async def _answer(server: types.ModuleType, api: api_calls.Api, request: routing
     async def serve(scope: application.Scope, receive: application.Receive, send: application.Send) -> None:
         await server.serve_request(api, scope, receive, send)
 
-    start, answer = await application.exchange(serve, scope, request.body)
+    start, answer = await local_api.exchange(serve, scope, request.body)
     # An answer without content, such as to a notification, has no type either.
     return routing.Response(start["status"], answer or None)

@@ -87,7 +87,7 @@ class LocalServer(api_client.Client):
         from postroad.api.operator import routes as operator_routes  # noqa: PLC0415
         from postroad.services.operations import operator_jobs, operator_state  # noqa: PLC0415
         from postroad.services.people import authentication  # noqa: PLC0415
-        from postroad.web import application, routing  # noqa: PLC0415
+        from postroad.web import application, local_api, routing  # noqa: PLC0415
 
         permissions = callers.EVERYTHING | callers.OPERATOR_PERMISSIONS
 
@@ -110,4 +110,4 @@ class LocalServer(api_client.Client):
             entropy=self._ctx.entropy,
             log=log,
         )
-        return application.LocalApi(app, authorization=b"", client_address="").send
+        return local_api.LocalApi(app, authorization=b"", client_address="").send

@@ -2,9 +2,9 @@
 
 import pytest
 
-from postroad.web import application, routing
+from postroad.web import reverse_proxies, routing
 
-PROXIES = application.Proxies(["10.0.0.0/8", "127.0.0.1", "2001:db8:1::/48"])
+PROXIES = reverse_proxies.Proxies(["10.0.0.0/8", "127.0.0.1", "2001:db8:1::/48"])
 
 
 def caller(peer: str, *fields: str) -> str:
