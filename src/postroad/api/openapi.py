@@ -7,7 +7,7 @@ in JSON Schema 2020-12.
 """
 
 import http
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -167,12 +167,17 @@ ACCOUNTS: Final = About()
 
 def document(routes: Sequence[routing.Route[Any]], *, version: str, about: About = ACCOUNTS) -> Schema:
     """The complete document. `version` is that of the product."""
-    types = [kind for route in routes for kind in _types(route)]
+    types = [
+        kind
+        for route in routes
+        for kind in (route.body, route.query, *route.responses.values())
+        if kind is not None and kind is not bytes
+    ]
     references, components = msgspec.json.schema_components(
         [*types, routing.Error], ref_template="#/components/schemas/{name}"
     )
     schemas = dict(zip([*types, routing.Error], references, strict=True))
-    components = _readable(components)
+    components = {name: _simplify(schema) for name, schema in _hoist(components).items()}
     _add_rules(routes, schemas=schemas, components=components)
     paths: dict[str, Schema] = {}
     shared: dict[str, Schema] = {}
@@ -224,12 +229,6 @@ def refusals(route: routing.Route[Any]) -> list[type[errors.PostroadError]]:
         found.append(errors.NotFound)
     found += [errors.InternalError, errors.ServiceUnavailable, errors.TemporaryFailure]
     return list(dict.fromkeys(found))
-
-
-def _types(route: routing.Route[Any]) -> Iterable[type]:
-    for kind in (route.body, route.query, *route.responses.values()):
-        if kind is not None and kind is not bytes:
-            yield kind
 
 
 def _add_rules(
@@ -371,11 +370,6 @@ def _response(description: str, headers: Mapping[str, Schema]) -> Schema:
 def _name(reference: Schema) -> str:
     name: str = reference["$ref"].rpartition("/")[2]
     return name
-
-
-def _readable(components: Mapping[str, Schema]) -> dict[str, Schema]:
-    """The components in the form that the document shows."""
-    return {name: _simplify(schema) for name, schema in _hoist(components).items()}
 
 
 def _without_null(schema: Schema) -> Schema:

@@ -149,7 +149,8 @@ class Sso(Section, frozen=True):
 
     def check(self) -> None:
         if not self.issuer:
-            self._check_unused()
+            if not self.passwords:
+                raise ConfigError("sso.passwords: nobody could log in; set sso.issuer first")
             return
         if not is_issuer(self.issuer):
             raise ConfigError(
@@ -178,10 +179,6 @@ class Sso(Section, frozen=True):
                 raise ConfigError(f"sso.groups: {group!r} is mapped to {role!r}; write one of {', '.join(GROUP_ROLES)}")
         if self.groups and not self.account:
             raise ConfigError("sso.account: missing; sso.groups are roles in this account")
-
-    def _check_unused(self) -> None:
-        if not self.passwords:
-            raise ConfigError("sso.passwords: nobody could log in; set sso.issuer first")
 
     def __repr__(self) -> str:
         return f"Sso(issuer={self.issuer!r})"

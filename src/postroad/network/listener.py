@@ -429,7 +429,7 @@ class OpenConnections:
 
     def _make_room_in_network(self, group: _Group, newcomer: Connection, its_place: _Place) -> bool:
         return self._evict_oldest(group, newcomer, _is_stranger) or (
-            its_place.account is not None and self._evict_oldest(group, newcomer, _is_no_session)
+            its_place.account is not None and self._evict_oldest(group, newcomer, lambda place: not place.is_session)
         )
 
     def _make_room(self, newcomer: Connection, its_place: _Place) -> bool:
@@ -555,7 +555,3 @@ def _is_anything(place: _Place) -> bool:  # noqa: ARG001 - one of several condit
 
 def _is_stranger(place: _Place) -> bool:
     return place.account is None and bool(place.networks)
-
-
-def _is_no_session(place: _Place) -> bool:
-    return not place.is_session

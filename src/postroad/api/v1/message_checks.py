@@ -61,7 +61,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
         MessageChecks(
             headers=report.headers,
             content=report.content,
-            links=[_link(checked) for checked in report.links],
+            links=[CheckedLink(one.link.url, one.link.text, one.link.line, one.problems) for one in report.links],
             more_links=report.more_links,
             features=report.features,
             spam=_spam(report.spam),
@@ -69,10 +69,6 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
             request_id=request.id,
         ),
     )
-
-
-def _link(checked: content_checks.CheckedLink) -> CheckedLink:
-    return CheckedLink(checked.link.url, checked.link.text, checked.link.line, checked.problems)
 
 
 def _spam(found: spamd.Verdict | spamd.Failure | None) -> SpamVerdict | None:

@@ -29,7 +29,8 @@ def read(headers: routing.Headers, name: str, *, is_secure: bool) -> str | None:
     if field is None:
         return None
     wanted = _name(name, is_secure=is_secure)
-    found = [value for key, _, value in map(_parts, field.decode("latin-1").split(";")) if key == wanted]
+    pairs = (pair.strip().partition("=") for pair in field.decode("latin-1").split(";"))
+    found = [value for key, _, value in pairs if key == wanted]
     return found[0] if len(found) == 1 else None
 
 
@@ -62,7 +63,3 @@ def kind_of_notice(value: str) -> str:
 
 def _name(name: str, *, is_secure: bool) -> str:
     return _PREFIX + name if is_secure else name
-
-
-def _parts(pair: str) -> tuple[str, str, str]:
-    return pair.strip().partition("=")

@@ -142,7 +142,10 @@ class PageRequest(msgspec.Struct, frozen=True):
 
     def page(self, name: str, /, *, status: int = 200, **values: Any) -> routing.Response:
         """Render a page; it is not cached."""
-        notice = self._notice()
+        # A page that refreshes itself leaves the notice of the previous action for the next page.
+        notice = None
+        if not self.is_refresh:
+            notice = cookies.read(self.http.headers, cookies.NOTICE, is_secure=self.site.is_secure)
         content = self.site.pages.render(name, {**self._common_values(notice), **values})
         headers = (*self.site.headers, *self._cookies(notice))
         return routing.Response(status, content, headers=headers, content_type=sites.HTML)
@@ -152,12 +155,6 @@ class PageRequest(msgspec.Struct, frozen=True):
         seconds, value = cookies.NOTICE_SECONDS, cookies.encode_notice(notice, kind)
         notice_cookie = cookies.write(cookies.NOTICE, value, is_secure=self.site.is_secure, seconds=seconds)
         return redirect(self.http.headers, path, headers=(notice_cookie, *headers))
-
-    def _notice(self) -> str | None:
-        """The notice of the previous action. A page that refreshes itself leaves it for the next page."""
-        if self.is_refresh:
-            return None
-        return cookies.read(self.http.headers, cookies.NOTICE, is_secure=self.site.is_secure)
 
     def _common_values(self, notice: str | None) -> dict[str, Any]:
         return {

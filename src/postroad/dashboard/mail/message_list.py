@@ -270,11 +270,8 @@ async def export_file(request: requests.PageRequest) -> routing.Response:
     text = asked.text
     filters = lookup.filters_of(request.ctx, search_query.parse(request.searched(text)), zone=request.zone)
     content = export_csv.export(request.ctx, request.account_id, filters, hides_content=request.hides_content)
-    return routing.attachment(f"{_file_name(text)}.csv", content)
-
-
-def _file_name(text: str) -> str:
-    return "-".join(["messages", *re.findall(r"[A-Za-z0-9]+", text)])[:MAX_FILE_NAME]
+    name = "-".join(["messages", *re.findall(r"[A-Za-z0-9]+", text)])[:MAX_FILE_NAME]
+    return routing.attachment(f"{name}.csv", content)
 
 
 ROUTES: Final = (

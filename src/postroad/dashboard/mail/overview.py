@@ -269,7 +269,7 @@ def _tiles(found: statistics.Overview, shown: ShownRange) -> list[Tile]:
         Tile(
             "Messages",
             f"{now.messages:,}",
-            _to(now.recipients),
+            "to 1 recipient" if now.recipients == 1 else f"to {now.recipients:,} recipients",
             shown.messages(),
             *_growth(now.messages, before.messages),
         ),
@@ -294,10 +294,6 @@ def _credit_tile(request: requests.PageRequest, shown: ShownRange, *, needs_cred
     if not needs_credits:
         return [Tile("Credits", "Unlimited", "no credits needed", "/credits")]
     return [Tile("Credits left", f"{request.account.available:,}", "one per recipient", "/credits")]
-
-
-def _to(recipients: int) -> str:
-    return "to 1 recipient" if recipients == 1 else f"to {recipients:,} recipients"
 
 
 def _growth(now: int, before: int) -> tuple[str, str]:

@@ -162,11 +162,13 @@ def parts(path: str, source: Source) -> tuple[requests.SiteRoute, ...]:
         return _answer(begun, previews.download_headers(begun.filename))
 
     async def save_file(request: requests.PageRequest) -> routing.Response:
-        index = _index(request.path["index"])
+        place = request.path["index"]
+        if not (place.isascii() and place.isdigit() and len(place) <= INDEX_DIGITS):
+            raise errors.NotFound("no such attachment in this message")
 
         async def read() -> previews.Download:
             raw = await source(request)
-            return await _parse(request, lambda: previews.attachment_of(raw, index))
+            return await _parse(request, lambda: previews.attachment_of(raw, int(place)))
 
         begun = await previews.begin_download(request.ctx, request.account_id, read)
         return _answer(begun, previews.download_headers(begun.filename))
@@ -198,12 +200,6 @@ async def _parse(request: requests.PageRequest, work: Callable[[], T]) -> T:
 
 def _answer(begun: previews.StartedDownload, headers: requests.Headers) -> routing.Response:
     return routing.Response(200, begun.body, headers=headers, content_type=begun.content_type, length=begun.size)
-
-
-def _index(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= INDEX_DIGITS):
-        raise errors.NotFound("no such attachment in this message")
-    return int(text)
 
 
 async def _of_account(request: requests.PageRequest) -> bytes:

@@ -13,7 +13,6 @@ from postroad.model.mail import statuses
 from postroad.services.messages import lookup as messages
 from postroad.services.webhooks import delivery_log
 from postroad.storage.mail import attempts, queue_views
-from postroad.storage.mail import messages as recipients
 
 # What can be read at a glance. The tables of the recipients have every attempt.
 MAX_STEPS: Final = 30
@@ -84,10 +83,14 @@ def build(
         *(_attempt_step(attempt, names) for attempt in found.attempts),
         *_steps_without_attempt(found),
         *(
-            _async_bounce_step(
-                async_bounce.received_at, names.get(async_bounce.recipient_id, ""), async_bounce.response
+            Step(
+                bounce.received_at,
+                f"Asynchronous bounce: {names.get(bounce.recipient_id, '')}",
+                "bad",
+                "The final status does not change.",
+                bounce.response,
             )
-            for async_bounce in found.async_bounces
+            for bounce in found.async_bounces
         ),
     ]
     webhook_steps = [_webhook_step(entry, names) for entry in deliveries if entry.attempts]
@@ -155,15 +158,13 @@ def _steps_without_attempt(found: messages.Details) -> Iterator[Step]:
         if recipient.status in statuses.FINAL and recipient.id not in attempted:
             status = statuses.RecipientStatus(recipient.status)
             title, tone = _FINAL_TITLES[status].format(recipient.email), _FINAL_TONES.get(status, "bad")
-            yield Step(_final_at(recipient) or ended_at, title, tone, "", recipient.last_smtp_response or "")
-
-
-def _final_at(one: recipients.Recipient) -> int | None:
-    return one.delivered_at or one.bounced_at
-
-
-def _async_bounce_step(at: int, email: str, response: str) -> Step:
-    return Step(at, f"Asynchronous bounce: {email}", "bad", "The final status does not change.", response)
+            yield Step(
+                recipient.delivered_at or recipient.bounced_at or ended_at,
+                title,
+                tone,
+                "",
+                recipient.last_smtp_response or "",
+            )
 
 
 def _webhook_step(entry: delivery_log.Entry, names: Mapping[str, str]) -> Step:

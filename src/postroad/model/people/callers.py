@@ -97,11 +97,10 @@ def exceeded_limit(limits: KeyLimits, own: KeyLimits) -> str | None:
 
 def _is_inside(network: str, bounds: tuple[str, ...]) -> bool:
     inner = ipaddress.ip_network(network)
-    return any(_contains(ipaddress.ip_network(bound), inner) for bound in bounds)
-
-
-def _contains(outer: IpNetwork, inner: IpNetwork) -> bool:
-    return outer.version == inner.version and inner.network_address in outer and inner.broadcast_address in outer
+    return any(
+        outer.version == inner.version and inner.network_address in outer and inner.broadcast_address in outer
+        for outer in map(ipaddress.ip_network, bounds)
+    )
 
 
 class Permission(StrEnum):

@@ -116,18 +116,21 @@ class WebhookClient:
         if receiver.literal is None and is_enabled:
             try:
                 async with asyncio.timeout(QUERY_SECONDS):
-                    _refuse_blocked(await self._look_up(receiver.host))
+                    code, sentence = (await self._look_up(receiver.host)).refusal or (None, "")
             except TimeoutError:
-                pass  # every attempt checks again
+                return receiver.url  # every attempt checks again
+            if code is FailureCode.BLOCKED_DESTINATION:
+                raise errors.InvalidRequest(f"url: {sentence}; webhooks are sent to public addresses only")
         return receiver.url
 
     async def post(self, url: str, body: bytes, headers: Sequence[tuple[str, str]]) -> WebhookResponse:
         """One attempt. The headers come from this service, never from its users."""
         try:
             async with asyncio.timeout(ATTEMPT_SECONDS):
-                return await self._post(url, body, headers)
+                found = await self._reach(url, lambda receiver: _request(receiver, body, headers), max_body=BODY_BYTES)
         except TimeoutError:
             return failure(FailureCode.TIMEOUT, f"no complete response within {ATTEMPT_SECONDS:g} seconds")
+        return found if isinstance(found, WebhookResponse) else _answer(found)
 
     async def close(self) -> None:
         await self._found.close()
@@ -164,10 +167,6 @@ class WebhookClient:
             except ValueError:
                 return failure(FailureCode.INVALID_RESPONSE, "the redirect is not a valid URL")
         return await self._reach(url, lambda receiver: _download(receiver, headers), max_body=max_body)
-
-    async def _post(self, url: str, body: bytes, headers: Sequence[tuple[str, str]]) -> WebhookResponse:
-        found = await self._reach(url, lambda receiver: _request(receiver, body, headers), max_body=BODY_BYTES)
-        return found if isinstance(found, WebhookResponse) else _answer(found)
 
     async def _reach(
         self, url: str, request: Callable[[destinations.WebhookUrl], bytes], *, max_body: int
@@ -302,12 +301,6 @@ def _refusal(host: str, answer: resolver.Answer[str], rules: destinations.UrlRul
             # The address is not named: a customer could probe names for internal addresses.
             return FailureCode.BLOCKED_DESTINATION, f"{host} resolves to {kind}"
     return None
-
-
-def _refuse_blocked(found: _ResolvedHost) -> None:
-    code, sentence = found.refusal or (None, "")
-    if code is FailureCode.BLOCKED_DESTINATION:
-        raise errors.InvalidRequest(f"url: {sentence}; webhooks are sent to public addresses only")
 
 
 def _request(receiver: destinations.WebhookUrl, body: bytes, headers: Sequence[tuple[str, str]]) -> bytes:

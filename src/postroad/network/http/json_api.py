@@ -113,7 +113,7 @@ class JsonApi:
 
     async def _exchange(self, target: str) -> http_client.Response:
         async with asyncio.timeout(RESPONSE_SECONDS):
-            addresses = await self._resolve()
+            addresses = self._addresses = self._addresses or await self._look_up()
             fields = {"Host": self._url.authority, "Accept": "application/json", "Accept-Encoding": "identity"}
             lines = [f"{name}: {value}" for name, value in (fields | self._headers).items()]
             request = "\r\n".join([f"GET {self._prefix}{target} HTTP/1.1", *lines, "", ""]).encode("ascii")
@@ -127,11 +127,6 @@ class JsonApi:
                     if address == addresses[-1]:
                         raise
         raise AssertionError("a host has an address")  # pragma: no cover
-
-    async def _resolve(self) -> Sequence[str]:
-        if not self._addresses:
-            self._addresses = await self._look_up()
-        return self._addresses
 
     async def _look_up(self) -> Sequence[str]:
         host = self._url.host

@@ -319,10 +319,6 @@ class SmtpSession(asyncio.Protocol):
     def _is_busy(self) -> bool:
         return self._task is not None or self._next_turn is not None
 
-    @property
-    def _is_stopping(self) -> bool:
-        return self._shared.changed is not None
-
     def _is_too_slow(self, now: float) -> bool:
         limits, elapsed = self._shared.limits, now - self._content_since
         is_measurable = self._was_content and elapsed >= limits.speed_grace_seconds
@@ -447,7 +443,8 @@ class SmtpSession(asyncio.Protocol):
 
     def _idle(self) -> None:
         """All input is answered: wait for more, or close."""
-        if self._shared.is_draining and self._server.is_idle and (self._is_stopping or self._server.is_after_message):
+        is_stopping = self._shared.changed is not None
+        if self._shared.is_draining and self._server.is_idle and (is_stopping or self._server.is_after_message):
             self._server.close(values.Reply(421, "Service shutting down; try again later", "4.3.2"))
         has_replied = self._flush()
         if self._server.is_closed or self._has_received_eof:

@@ -308,7 +308,8 @@ class TlsAccept(asyncio.Protocol):
         if self._can_begin() and is_admitted and self._shared.state.changed is None:
             with contextlib.suppress(OSError):
                 self._socket = transport.get_extra_info("socket").dup()
-                self._begin()
+                self._handshake = asyncio.get_running_loop().create_task(self._run_handshake())
+                self._handshake.add_done_callback(self._ended)
         transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the cause does not matter
@@ -335,10 +336,6 @@ class TlsAccept(asyncio.Protocol):
     def _can_begin(self) -> bool:
         challenges = self._shared.challenges
         return self._shared.tls() is not None or (challenges is not None and challenges.is_pending)
-
-    def _begin(self) -> None:
-        self._handshake = asyncio.get_running_loop().create_task(self._run_handshake())
-        self._handshake.add_done_callback(self._ended)
 
     async def _run_handshake(self) -> None:
         tls, challenges = self._shared.tls(), self._shared.challenges

@@ -400,11 +400,9 @@ class Client:
         elif step is BANNER or step is HELO or step is STARTTLS:
             self._end(values.first_reply(received))
         elif step is AUTH:
-            self._end_auth(values.first_reply(received))
-
-    def _end_auth(self, reply: values.Reply) -> None:
-        """A login that is refused for good is a matter of settings, which only the operator can change."""
-        self._end(reply, values.Cause.CONFIGURATION if reply.code >= FIRST_PERMANENT else None)
+            # A login that is refused for good is a matter of settings, which only the operator can change.
+            reply = values.first_reply(received)
+            self._end(reply, values.Cause.CONFIGURATION if reply.code >= FIRST_PERMANENT else None)
 
     def _record_recipient(self, received: values.Received, *, is_refused: bool) -> None:
         index = self._commands[self._replied][0]
@@ -420,7 +418,9 @@ class Client:
         elif step is IDLE and self._starttls and "STARTTLS" in self.extensions:
             step = STARTTLS
         elif step is IDLE and self._credentials is not None and not self._starttls:
-            step = self._begin_auth(self._credentials)
+            step = AUTH
+            self._auth_lines = authentication.client_lines(self._credentials, self.extensions.get("AUTH", ""))
+            self._credentials = None  # once a session
         if not self._is_pipelined and (step is RECIPIENT or step is DATA) and None not in self._results:
             step = IDLE
         self.step = step
@@ -434,11 +434,6 @@ class Client:
             self._send_auth_line()
         elif not self._is_pipelined and step < CONTENT:
             self._outgoing = self._command(step)
-
-    def _begin_auth(self, credentials: authentication.Credentials) -> Step:
-        self._credentials = None  # once a session
-        self._auth_lines = authentication.client_lines(credentials, self.extensions.get("AUTH", ""))
-        return AUTH
 
     def _send_auth_line(self) -> None:
         if not self._auth_lines:

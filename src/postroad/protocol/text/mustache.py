@@ -260,7 +260,9 @@ class _Renderer:
                 case Section():
                     self._section(node, stack, depth=depth)
                 case Part():
-                    self._part(node, stack, depth=depth)
+                    if node not in self._parsed:
+                        self._parsed[node] = self._parse(node)
+                    self.render(self._parsed[node], stack, depth=depth + 1)
 
     def _variable(self, node: Variable, stack: tuple[object, ...]) -> None:
         value = _find(node.name, stack)
@@ -283,11 +285,6 @@ class _Renderer:
                 self.render(node.nodes, (*stack, item), depth=depth + 1)
         elif not _is_false(value):
             self.render(node.nodes, (*stack, value), depth=depth + 1)
-
-    def _part(self, node: Part, stack: tuple[object, ...], *, depth: int) -> None:
-        if node not in self._parsed:
-            self._parsed[node] = self._parse(node)
-        self.render(self._parsed[node], stack, depth=depth + 1)
 
     def _parse(self, node: Part) -> tuple[Node, ...]:
         """Every line of a part is indented like its tag, before it is parsed (specs/partials.yml)."""

@@ -198,7 +198,7 @@ async def add_guard_days(
 ) -> dict[str, bounce_guard.Counts]:
     """Add to the counts of a day, by account; returns the new counts of that day."""
     # The same order everywhere prevents deadlocks, even though the accounts are locked already.
-    rows = [(account_id, day, *_columns(added[account_id])) for account_id in sorted(added)]
+    rows = [(who, day, one.recipients, one.bounces, one.complaints) for who, one in sorted(added.items())]
     return _by_account(await tx.fetch_many("bounce_guard_days.add", rows))
 
 
@@ -224,10 +224,6 @@ async def sweep_guard_days(tx: store.Transaction, *, until_day: int, reports_unt
     """Delete up to SWEEP_ROWS counts and as many keys of reports up to their days; returns the larger number."""
     reports = await tx.execute("bounce_guard_days.sweep_reports", reports_until_day, store.SWEEP_ROWS)
     return max(reports, await tx.execute("bounce_guard_days.sweep", until_day, store.SWEEP_ROWS))
-
-
-def _columns(counts: bounce_guard.Counts) -> tuple[int, int, int]:
-    return counts.recipients, counts.bounces, counts.complaints
 
 
 def _by_account(rows: Sequence[store.Row]) -> dict[str, bounce_guard.Counts]:
