@@ -83,9 +83,7 @@ async def start_checks(role_context: role.RoleContext) -> role.Started:
 
     async def work() -> None:
         await role.sleep(role_context, FIRST_CHECKS_SECONDS)
-        while not role_context.stopping.is_set():
-            await role.until_stopped(role_context, run)
-            await role.sleep(role_context, CHECKS_INTERVAL_SECONDS)
+        await role.repeat(role_context, run, seconds=CHECKS_INTERVAL_SECONDS)
 
     return role.Started(work)
 

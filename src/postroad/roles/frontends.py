@@ -152,8 +152,7 @@ async def start_writer(role_context: roles_role.RoleContext, *, frontends: Front
         finally:
             for task in (reloads, drain, stop, *gone):
                 task.cancel()
-            grace = role_context.context.settings.shutdown.grace_seconds
-            await _stop(connections, seconds=grace + END_SECONDS)
+            await _stop(connections, seconds=role_context.context.settings.shutdown.grace_seconds + END_SECONDS)
 
     return roles_role.Started(work, frontends.addresses)
 

@@ -41,13 +41,17 @@ class WrongClock(Exception):
 
 async def start_maintenance(role_context: role.RoleContext) -> role.Started:
     async def work() -> None:
+        settings = role_context.context.settings
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(_clean_up_forever(role_context))
-            tasks.create_task(_keep_partitions_forever(role_context))
-            tasks.create_task(_check_domains_forever(role_context))
-            tasks.create_task(_send_tls_reports_forever(role_context))
-            tasks.create_task(_renew_certificate_forever(role_context))
-            tasks.create_task(_send_notices_forever(role_context))
+            tasks.create_task(role.repeat(role_context, _keep_partitions, seconds=PARTITION_INTERVAL_SECONDS))
+            if settings.domains.check_hours:
+                tasks.create_task(role.repeat(role_context, _check_domains, seconds=CHECK_INTERVAL_SECONDS))
+            if settings.tls_reports.sender:
+                tasks.create_task(_send_tls_reports_forever(role_context))
+            if settings.acme.names:
+                tasks.create_task(_renew_certificate_forever(role_context))
+            tasks.create_task(role.repeat(role_context, _send_notices, seconds=NOTICE_INTERVAL_SECONDS))
             tasks.create_task(_watch_forever(role_context))
 
     return role.Started(work)
@@ -59,21 +63,16 @@ async def _clean_up_forever(role_context: role.RoleContext) -> None:
         await role.sleep(role_context, CLEANUP_AGAIN_SECONDS if has_more else CLEANUP_INTERVAL_SECONDS)
 
 
-async def _keep_partitions_forever(role_context: role.RoleContext) -> None:
-    async def keep(role_context: role.RoleContext) -> None:
-        with _logged(role_context, deferred="partitions_deferred", failed="partitions_failed"):
-            try:
-                await _refuse_wrong_clock(role_context.context)
-                steps = await partitions.keep(role_context.context)
-            except (store.NotPermitted, store.ConstraintViolated, partitions.TooMuchLateMail, WrongClock) as problem:
-                # `postroad doctor` says what to do. Expired mail is deleted row by row.
-                role_context.log.warning("partitions_deferred", error=str(problem))
-            else:
-                role_context.log.debug("partitions_kept", steps=steps)
-
-    while not role_context.stopping.is_set():
-        await role.until_stopped(role_context, keep)
-        await role.sleep(role_context, PARTITION_INTERVAL_SECONDS)
+async def _keep_partitions(role_context: role.RoleContext) -> None:
+    with _logged(role_context, deferred="partitions_deferred", failed="partitions_failed"):
+        try:
+            await _refuse_wrong_clock(role_context.context)
+            steps = await partitions.keep(role_context.context)
+        except (store.NotPermitted, store.ConstraintViolated, partitions.TooMuchLateMail, WrongClock) as problem:
+            # `postroad doctor` says what to do. Expired mail is deleted row by row.
+            role_context.log.warning("partitions_deferred", error=str(problem))
+        else:
+            role_context.log.debug("partitions_kept", steps=steps)
 
 
 async def _refuse_wrong_clock(ctx: context.Context) -> None:
@@ -84,17 +83,13 @@ async def _refuse_wrong_clock(ctx: context.Context) -> None:
         raise WrongClock(f"the clocks of this host and of the database differ by {difference // times.SECOND} seconds")
 
 
-async def _check_domains_forever(role_context: role.RoleContext) -> None:
-    if not role_context.context.settings.domains.check_hours:
-        return
-    while not role_context.stopping.is_set():
-        await role.until_stopped(role_context, _check_due)
-        await role.sleep(role_context, CHECK_INTERVAL_SECONDS)
+async def _check_domains(role_context: role.RoleContext) -> None:
+    with _logged(role_context, deferred="domain_checks_deferred", failed="domain_checks_failed"):
+        checked = await dns_checks.check_due(role_context.context, log=role_context.log)
+        role_context.log.debug("domains_checked", domains=checked)
 
 
 async def _send_tls_reports_forever(role_context: role.RoleContext) -> None:
-    if not role_context.context.settings.tls_reports.sender:
-        return
     sender = tls_reports.Reporter(role_context.context, role_context.log)
 
     async def send_due(role_context: role.RoleContext) -> None:
@@ -102,33 +97,22 @@ async def _send_tls_reports_forever(role_context: role.RoleContext) -> None:
             reports = await sender.report_due()
             role_context.log.debug("tls_reports_done", reports=reports)
 
-    while not role_context.stopping.is_set():
-        await role.until_stopped(role_context, send_due)
-        await role.sleep(role_context, REPORT_INTERVAL_SECONDS)
+    await role.repeat(role_context, send_due, seconds=REPORT_INTERVAL_SECONDS)
 
 
 async def _renew_certificate_forever(role_context: role.RoleContext) -> None:
-    if not role_context.context.settings.acme.names:
-        return
     renewer = certificates.Renewer(role_context.context, role_context.log)
 
     async def renew(role_context: role.RoleContext) -> None:
         with _logged(role_context, deferred="certificate_renewal_deferred", failed="certificate_renewal_failed"):
             await renewer.renew()
 
-    while not role_context.stopping.is_set():
-        await role.until_stopped(role_context, renew)
-        await role.sleep(role_context, RENEWAL_INTERVAL_SECONDS)
+    await role.repeat(role_context, renew, seconds=RENEWAL_INTERVAL_SECONDS)
 
 
-async def _send_notices_forever(role_context: role.RoleContext) -> None:
-    async def send_due(role_context: role.RoleContext) -> None:
-        with _logged(role_context, deferred="notices_deferred", failed="notices_failed"):
-            await notice_sender.send_due(role_context.context, log=role_context.log)
-
-    while not role_context.stopping.is_set():
-        await role.until_stopped(role_context, send_due)
-        await role.sleep(role_context, NOTICE_INTERVAL_SECONDS)
+async def _send_notices(role_context: role.RoleContext) -> None:
+    with _logged(role_context, deferred="notices_deferred", failed="notices_failed"):
+        await notice_sender.send_due(role_context.context, log=role_context.log)
 
 
 async def _watch_forever(role_context: role.RoleContext) -> None:
@@ -136,11 +120,9 @@ async def _watch_forever(role_context: role.RoleContext) -> None:
         with _logged(role_context, deferred="notices_deferred", failed="notices_failed"):
             await notice_watch.look(role_context.context)
 
-    while not role_context.stopping.is_set():
-        # Not at once: after a start, mail that has waited is sent first.
-        await role.sleep(role_context, WATCH_INTERVAL_SECONDS)
-        if not role_context.stopping.is_set():
-            await role.until_stopped(role_context, look)
+    # Not at once: after a start, mail that has waited is sent first.
+    await role.sleep(role_context, WATCH_INTERVAL_SECONDS)
+    await role.repeat(role_context, look, seconds=WATCH_INTERVAL_SECONDS)
 
 
 async def _clean_up(role_context: role.RoleContext) -> bool:
@@ -158,12 +140,6 @@ async def _clean_up(role_context: role.RoleContext) -> bool:
                 role_context.log.info("account_resumed", account_id=account_id)
             has_more = swept.has_more
     return has_more
-
-
-async def _check_due(role_context: role.RoleContext) -> None:
-    with _logged(role_context, deferred="domain_checks_deferred", failed="domain_checks_failed"):
-        checked = await dns_checks.check_due(role_context.context, log=role_context.log)
-        role_context.log.debug("domains_checked", domains=checked)
 
 
 @contextlib.contextmanager

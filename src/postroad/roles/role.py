@@ -84,6 +84,13 @@ async def until_stopped(role_context: RoleContext, work: Callable[[RoleContext],
         await poll_loop.cancel(working)
 
 
+async def repeat(role_context: RoleContext, work: Callable[[RoleContext], Awaitable[None]], *, seconds: float) -> None:
+    """Work on what is due again and again, with a pause, until the process stops."""
+    while not role_context.stopping.is_set():
+        await until_stopped(role_context, work)
+        await sleep(role_context, seconds)
+
+
 def cannot_listen(where: config.Endpoint, problem: OSError, *, setting: str = "") -> CannotListen:
     """The error for an address that cannot be bound."""
     return CannotListen(f"cannot listen on {where}: {_reason(problem)}", setting=setting)

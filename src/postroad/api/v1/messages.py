@@ -286,8 +286,9 @@ class Resend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def _summary(row: stored_messages.Message) -> MessageSummary:
     given = {name: times.given_to_wire(getattr(row, name)) for name in ("send_at", "expires_at")}
-    fields = MessageSummary.__struct_fields__
-    return MessageSummary(**times.wire_fields(row, fields, **given, test=emails.test_mark(row)))
+    return MessageSummary(
+        **times.wire_fields(row, MessageSummary.__struct_fields__, **given, test=emails.test_mark(row))
+    )
 
 
 def _timestamp(field: str, text: str | None) -> int | None:

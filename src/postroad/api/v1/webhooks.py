@@ -245,8 +245,7 @@ async def change(ctx: context.Context, request: routing.Request) -> routing.Resp
 
     What is left out stays as it is. Enabling a webhook that the service has disabled lets it begin anew.
     """
-    webhook_id = request.path[WEBHOOK_ID]
-    changed = await endpoints.change(ctx, request.caller.account_id, webhook_id, _changes(request.body))
+    changed = await endpoints.change(ctx, request.caller.account_id, request.path[WEBHOOK_ID], _changes(request.body))
     return _response(request, schemas.webhook_endpoint(changed))
 
 

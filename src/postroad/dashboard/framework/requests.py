@@ -185,8 +185,7 @@ class PageRequest(msgspec.Struct, frozen=True):
         }
 
     def _cookies(self, notice: str | None) -> Headers:
-        is_secure = self.site.is_secure
-        fields = [] if notice is None else [cookies.remove(cookies.NOTICE, is_secure=is_secure)]
+        fields = [] if notice is None else [cookies.remove(cookies.NOTICE, is_secure=self.site.is_secure)]
         # A page that refreshes itself does not extend the session.
         renewed = None if self.is_refresh else sessions.renewed(self.ctx, self.session)
         if renewed is not None:

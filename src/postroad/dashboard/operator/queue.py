@@ -146,10 +146,9 @@ async def ask(request: requests.PageRequest) -> routing.Response:
     if not (account_id or domain or query.all):
         return request.page("operator/queue_change.html", chosen=None, action=action, actions=ACTIONS)
     chosen = await operator_queue.select(request.ctx, account_id=account_id, domain=domain, everything=query.all)
-    summary = request.site.operator_state.queue
     # What a hold keeps back is what a cancellation would end.
     counted: operator_queue.Action = "cancel" if action == "hold" else action
-    number, is_complete = await operator_queue.count(request.ctx, summary, counted, chosen)
+    number, is_complete = await operator_queue.count(request.ctx, request.site.operator_state.queue, counted, chosen)
     selected = {"account_id": chosen.account_id, "domain": chosen.domain, "all": "true" if query.all else ""}
     return request.page(
         "operator/queue_change.html",

@@ -69,8 +69,7 @@ async def begin(request: requests.PageRequest) -> routing.Response:
 async def confirm(request: requests.PageRequest) -> routing.Response:
     """Make the app a factor with its first code, and show recovery codes if there were none."""
     form: FirstCode = request.form
-    login = await _login(request)
-    codes = await second_factors.confirm_totp(request.ctx, login, form.code)
+    codes = await second_factors.confirm_totp(request.ctx, await _login(request), form.code)
     methods = f"{request.session.row.methods} {second_factors.TOTP}"
     await sessions.confirm(request.ctx, request.session, methods=methods)
     if codes:

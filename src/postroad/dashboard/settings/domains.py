@@ -103,9 +103,9 @@ def count_correct(records: list[domain_checks.RecordStatus]) -> tuple[int, int]:
 
 def is_rotating(records: list[domain_checks.RecordStatus]) -> bool:
     """Whether a new key is awaited, or the old one is still needed."""
-    next_key = domain_records.RecordPurpose.DKIM_NEXT
     return any(
-        (shown.record.purpose is next_key and shown.record.selector) or shown.needed_until is not None
+        (shown.record.purpose is domain_records.RecordPurpose.DKIM_NEXT and shown.record.selector)
+        or shown.needed_until is not None
         for shown in records
     )
 

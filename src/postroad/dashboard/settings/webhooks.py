@@ -271,8 +271,7 @@ async def rotate(request: requests.PageRequest) -> routing.Response:
     form: Rotation = request.form
     webhook_id = request.path.get("webhook")
     secret = await endpoints.rotate(request.ctx, request.account_id, webhook_id, overlap_hours=form.overlap_hours)
-    webhook = await _find(request)
-    return await _with_secret(request, webhook, secret, "New secret created")
+    return await _with_secret(request, await _find(request), secret, "New secret created")
 
 
 async def ping(request: requests.PageRequest) -> routing.Response:

@@ -125,8 +125,7 @@ class AcmeClient:
     """A connection to the directory of an authority, with an account."""
 
     def __init__(self, directory: str, account_key: bytes, *, ca_file: str = "") -> None:
-        private = _load(account_key)
-        self._key = jwk.JWKEC(key=josepy.util.ComparableECKey(private))
+        self._key = jwk.JWKEC(key=josepy.util.ComparableECKey(_load(account_key)))
         self._directory = directory
         self._network = client.ClientNetwork(self._key, alg=jwa.ES256, user_agent=USER_AGENT, timeout=REQUEST_SECONDS)
         if ca_file:

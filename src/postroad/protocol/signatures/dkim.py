@@ -83,14 +83,17 @@ def finish(unsigned: UnsignedField, signature: bytes) -> bytes:
 def relaxed_body(body: bytes) -> bytes:
     """Section 3.4.4: white space is one blank, none ends a line, and no empty lines end the body."""
     body = _single_blanks(body).replace(b" \r\n", b"\r\n").removesuffix(b" ")
-    # Read backwards, the line ends at the end are found in one go, however many there are.
-    rest = body[len(body.rstrip(b"\r\n")) :]
-    found = _LINE_ENDS_BACKWARDS.match(rest[::-1])
-    ending = found.end() if found else 0
+    ending = line_ends_length(body)
     if ending == len(b"\r\n") < len(body):
         return body
     body = body[: len(body) - ending]
     return body + b"\r\n" if body else b""
+
+
+def line_ends_length(body: bytes) -> int:
+    """Of the line ends at the end. Read backwards, they are found in one go, however many there are."""
+    found = _LINE_ENDS_BACKWARDS.match(body[len(body.rstrip(b"\r\n")) :][::-1])
+    return found.end() if found else 0
 
 
 def relaxed_head(head: bytes) -> list[tuple[bytes, bytes]]:

@@ -34,7 +34,6 @@ ALGORITHMS: Final = {"rsa-sha256": "rsa", "ed25519-sha256": "ed25519"}
 _REQUIRED: Final = frozenset({"v", "a", "b", "bh", "d", "h", "s"})
 _FIELD_ENDS: Final = re.compile(rb"\r\n(?![ \t])")
 _BARE_LINE_END: Final = re.compile(rb"\r(?!\n)|(?<!\r)\n")
-_LINE_ENDS_BACKWARDS: Final = re.compile(rb"(?:\n\r)*")
 _OWN_VALUE: Final = re.compile(rb"((?:\A[^:]*:|;)[ \t\r\n]*b[ \t\r\n]*=)[^;]*")
 # A name that DNS can ask for: others would fail there as if no server answered.
 _LABEL: Final = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
@@ -177,9 +176,8 @@ def _simple_field(field: bytes) -> bytes:
 
 
 def _simple_body(body: bytes) -> bytes:
-    """Section 3.4.3: one line end at the end. Read backwards, all that are there are found in one go."""
-    ending = _LINE_ENDS_BACKWARDS.match(body[len(body.rstrip(b"\r\n")) :][::-1])
-    return body[: len(body) - (ending.end() if ending else 0)] + b"\r\n"
+    """Section 3.4.3: one line end at the end."""
+    return body[: len(body) - dkim.line_ends_length(body)] + b"\r\n"
 
 
 _HEAD: Final[Mapping[str, Callable[[bytes], bytes]]] = {"simple": _simple_field, "relaxed": _relaxed_field}

@@ -78,8 +78,7 @@ async def hourly_sums(
 
 async def hourly_since(tx: store.Transaction, account_id: str, *, from_hour: int) -> Sequence[int | None]:
     """The six counts of an account from an hour on; None when there are none."""
-    row = await tx.fetch_one("hourly_counts.since", account_id, from_hour)
-    return tuple(row or ())
+    return tuple(await tx.fetch_one("hourly_counts.since", account_id, from_hour) or ())
 
 
 @queries.rows("hourly_counts.by_provider", ProviderTotal)

@@ -80,8 +80,7 @@ async def expire(tx: store.Transaction, tables: Sequence[str], *, before: str, e
 
     False if these are too many.
     """
-    row = await tx.fetch_one("partitions.late", before, ended_after)
-    recipients, size = row or (0, 0)
+    recipients, size = await tx.fetch_one("partitions.late", before, ended_after) or (0, 0)
     if recipients > MAX_LATE_RECIPIENTS or (tables is CONTENT and size > MAX_LATE_BYTES):
         return False
     await tx.fetch("partitions.expire", tables, before, ended_after)

@@ -196,8 +196,7 @@ class TagUsage(msgspec.Struct, frozen=True):
 
 async def moved_since(tx: store.Transaction, account_id: str, *, cursor: str, limit: int) -> int | None:
     """What the ledger's entries from a cursor on have added to the available credits; None if they are too many."""
-    row = await tx.fetch_one("usage.moved_since", account_id, cursor, limit)
-    counted, moved = row or (0, 0)
+    counted, moved = await tx.fetch_one("usage.moved_since", account_id, cursor, limit) or (0, 0)
     return moved if counted < limit else None
 
 
