@@ -78,19 +78,9 @@ def error_renderer(
     def render(error: errors.PostroadError, refused: routing.RefusedRequest) -> routing.EncodedResponse | None:
         if not _wants_page(refused.headers):
             return None
-        if isinstance(error, errors.SecondFactorMissing):
-            to_enrolment = routing.Response(303, headers=(("Location", "/profile/security"), *site.headers))
-            return routing.success(to_enrolment, request_id=refused.request_id)
-        if isinstance(error, errors.Unauthorized) and not refused.path.startswith(b"/login"):
-            return routing.success(
-                routing.Response(303, headers=(("Location", f"/login{_login_query(refused)}"), *site.headers)),
-                request_id=refused.request_id,
-            )
-        if isinstance(error, errors.ConfirmationRequired) and refused.method in _SAFE:
-            return routing.success(
-                routing.Response(303, headers=(("Location", f"{confirm.PATH}{_next_query(refused)}"), *site.headers)),
-                request_id=refused.request_id,
-            )
+        if there := _redirection(error, refused):
+            answer = routing.Response(303, headers=(("Location", there), *site.headers))
+            return routing.success(answer, request_id=refused.request_id)
         values = {
             "title": _TITLES.get(error.status, "Request failed"),
             "message": _message(error, refused),
@@ -108,6 +98,18 @@ def error_renderer(
         return status, [*fields, *routing.refusal_fields(error)], body
 
     return render
+
+
+def _redirection(error: errors.PostroadError, refused: routing.RefusedRequest) -> str:
+    """Where to enrol, log in or confirm; empty where only a page can say what is wrong."""
+    if isinstance(error, errors.SecondFactorMissing):
+        return "/profile/security"
+    if isinstance(error, errors.Unauthorized) and not refused.path.startswith(b"/login"):
+        # The page to open after the login, or that a form was not processed.
+        return f"/login{_next_query(refused) if refused.method in _SAFE else '?session_expired=true'}"
+    if isinstance(error, errors.ConfirmationRequired) and refused.method in _SAFE:
+        return f"{confirm.PATH}{_next_query(refused)}"
+    return ""
 
 
 def _section(site: sites.Site, error: errors.PostroadError, refused: routing.RefusedRequest) -> tuple[str, str] | None:
@@ -131,11 +133,6 @@ def _message(error: errors.PostroadError, refused: routing.RefusedRequest) -> st
     if isinstance(error, errors.MethodNotAllowed) and refused.method == "GET":
         return "This address only accepts form submissions. Nothing was changed."
     return error.message
-
-
-def _login_query(refused: routing.RefusedRequest) -> str:
-    """The page to open after the login, or that a form was not processed."""
-    return _next_query(refused) if refused.method in _SAFE else "?session_expired=true"
 
 
 def _next_query(refused: routing.RefusedRequest) -> str:

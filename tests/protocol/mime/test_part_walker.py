@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postroad.protocol.mime import file_names, part_walker
-from postroad.protocol.mime import part_walker as mime_parameters
 
 BOUNDS = part_walker.Bounds(
     header_octets=1_000,
@@ -110,17 +109,17 @@ def test_fields_are_unfolded_and_the_first_of_a_name_is_taken() -> None:
     ],
 )
 def test_parameters_are_read_as_people_write_them(value: str, first: str, parameters: dict[str, str]) -> None:
-    assert mime_parameters.read_parameters(value) == (first, parameters)
+    assert part_walker.read_parameters(value) == (first, parameters)
 
 
 def test_only_so_many_parameters_are_read() -> None:
     value = "a" + "".join(f"; p{number}=x" for number in range(1000))
-    assert len(mime_parameters.read_parameters(value)[1]) == 200
+    assert len(part_walker.read_parameters(value)[1]) == 200
 
 
 @given(st.text(max_size=200) | st.text("a;=\"\\*'%0 ", max_size=60))
 def test_no_value_makes_it_fail(value: str) -> None:
-    first, parameters = mime_parameters.read_parameters(value)
+    first, parameters = part_walker.read_parameters(value)
     assert ";" not in first
     assert all("=" not in name for name in parameters)
 
@@ -132,7 +131,7 @@ def test_a_name_that_we_write_is_read_back(name: str) -> None:
     except ValueError:
         return  # the name is refused where it is written
     value = written.partition(":")[2].replace("\r\n", "")
-    assert mime_parameters.read_parameters(value) == ("attachment", {"filename": name})
+    assert part_walker.read_parameters(value) == ("attachment", {"filename": name})
 
 
 @given(st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=60))
@@ -142,4 +141,4 @@ def test_a_name_that_the_standard_library_writes_is_read_back(name: str) -> None
     (part,) = message.iter_attachments()
     head = part.as_bytes().partition(b"\r\n\r\n")[0].decode().replace("\r\n ", " ")
     (line,) = [line for line in head.split("\r\n") if line.startswith("Content-Disposition:")]
-    assert mime_parameters.read_parameters(line.partition(":")[2])[1]["filename"] == name
+    assert part_walker.read_parameters(line.partition(":")[2])[1]["filename"] == name

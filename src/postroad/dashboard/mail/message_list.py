@@ -66,8 +66,7 @@ def _badge(message: messages.Message, one: messages.LeadingRecipient, *, now: in
         return message.status
     if message.send_at is not None and message.send_at > now and not one.attempt_count:
         return SCHEDULED
-    is_deferred = one.status == statuses.RecipientStatus.DEFERRED
-    return one.status if is_deferred else message.status
+    return one.status if one.status == statuses.RecipientStatus.DEFERRED else message.status
 
 
 # What most people look for first.
@@ -243,9 +242,8 @@ def _modes(query: search_query.Query) -> list[Choice]:
 
 
 def _statuses(query: search_query.Query) -> list[Choice]:
-    everything = _choice("All", query, dataclasses.replace(query, status=None))
     return [
-        everything,
+        _choice("All", query, dataclasses.replace(query, status=None)),
         *(
             _choice(status.title(), query, dataclasses.replace(query, status=status))
             for status in statuses.MessageStatus
@@ -254,11 +252,13 @@ def _statuses(query: search_query.Query) -> list[Choice]:
 
 
 def _periods(query: search_query.Query) -> list[Choice]:
-    anytime = _choice("Any time", query, dataclasses.replace(query, after=None, before=None))
-    recent = [
-        _choice(f"Last {text}", query, dataclasses.replace(query, after=span, before=None)) for span, text in PERIODS
+    return [
+        _choice("Any time", query, dataclasses.replace(query, after=None, before=None)),
+        *(
+            _choice(f"Last {text}", query, dataclasses.replace(query, after=span, before=None))
+            for span, text in PERIODS
+        ),
     ]
-    return [anytime, *recent]
 
 
 def _choice(text: str, query: search_query.Query, changed: search_query.Query) -> Choice:

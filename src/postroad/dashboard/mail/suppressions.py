@@ -10,7 +10,6 @@ from postroad.model.units import identifiers
 from postroad.services.messages import lookup, message_history
 from postroad.services.suppressions import suppression_csv
 from postroad.services.suppressions import suppression_list as suppressions
-from postroad.services.suppressions import suppression_list as suppressions_suppression_list
 from postroad.storage.mail import suppressions as stored
 from postroad.web import routing
 
@@ -149,7 +148,7 @@ async def show_recipient(request: requests.PageRequest) -> routing.Response:
 
 async def suppress_recipient(request: requests.PageRequest) -> routing.Response:
     history = await message_history.of_address(request.ctx, request.account_id, request.path["email"])
-    await suppressions_suppression_list.add(request.ctx, request.account_id, history.email_key)
+    await suppressions.add(request.ctx, request.account_id, history.email_key)
     return _back_to_recipient(request, history.email_key, f"{history.email_key} is suppressed.")
 
 

@@ -19,7 +19,6 @@ from postroad.protocol.text import mustache, placeholders, strict_json
 from postroad.services import usage_limits
 from postroad.services.messages import previews, sample_send
 from postroad.services.templates import template_drafts, templates
-from postroad.services.templates import templates as templates_templates
 from postroad.storage.mail import templates as stored
 from postroad.web import routing
 
@@ -294,8 +293,8 @@ class VersionsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 async def show_versions(request: requests.PageRequest) -> routing.Response:
     """The versions, and the difference of two: of those that are asked for, or of the latest and the one before."""
+    template = await _found(request)
     alias = request.path["alias"]
-    template = await templates_templates.find(request.ctx, request.account_id, alias)
     history = await template_drafts.history(request.ctx, request.account_id, alias)
     numbers = [version.number for version in history]
     query: VersionsQuery = request.query

@@ -97,7 +97,7 @@ async def show_delivery(request: requests.PageRequest) -> routing.Response:
     return request.page(
         "webhook_delivery.html",
         delivery_view=delivery_view(entry),
-        base=_delivery_base(request),
+        base=_path(request),
         headers=headers,
         explain=explain,
     )
@@ -108,14 +108,9 @@ async def replay_delivery(request: requests.PageRequest) -> routing.Response:
     webhook_id = request.path.get("webhook")
     again = await delivery_log.replay(request.ctx, request.account_id, request.path["id"], webhook_id=webhook_id)
     return request.redirect(
-        f"{_delivery_base(request)}/deliveries/{again.delivery.id}",
+        f"{_path(request)}/deliveries/{again.delivery.id}",
         notice="Replaying the event. This is the new delivery.",
     )
-
-
-def _delivery_base(request: requests.PageRequest) -> str:
-    webhook_id = request.path.get("webhook")
-    return "/webhook" if webhook_id is None else f"/webhooks/{webhook_id}"
 
 
 DELIVERY_ROUTES: Final = (

@@ -11,7 +11,6 @@ from typing import Final
 import msgspec
 
 from postroad.protocol.mime import address, file_names, header_fields, part_walker, transfer_encoding
-from postroad.protocol.mime import part_walker as mime_parameters
 
 BOUNDS: Final = part_walker.Bounds(
     header_octets=256 * 1024,
@@ -82,7 +81,7 @@ def read(content: bytes) -> ParsedMessage:
 
 
 def _part(content: bytes, index: int, leaf: part_walker.Entity) -> Part:
-    disposition, named = mime_parameters.read_parameters(leaf.first("content-disposition"))
+    disposition, named = part_walker.read_parameters(leaf.first("content-disposition"))
     encoding = leaf.first("content-transfer-encoding").lower()
     return Part(
         index=index,
