@@ -74,18 +74,12 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
     """Create a template; one with this alias must not exist."""
     body: Template = request.body
     _refuse_unsupported(body)
-    return await _create(
-        ctx, request, _alias(body), subject=_ours(body.subject) or "", text=_ours(body.text), html=_ours(body.html)
-    )
-
-
-async def _create(
-    ctx: context.Context, request: routing.Request, alias: str, *, subject: str, text: str | None, html: str | None
-) -> routing.Response:
-    account_id = request.caller.account_id
+    account_id, alias = request.caller.account_id, _alias(body)
     if await _exists(ctx, account_id, alias):
         raise errors.Conflict(f"alias: a template {alias!r} already exists; update it, or choose another alias")
-    await templates.put(ctx, account_id, alias, subject=subject, text=text, html=html)
+    await templates.put(
+        ctx, account_id, alias, subject=_ours(body.subject) or "", text=_ours(body.text), html=_ours(body.html)
+    )
     return extension_api.respond({"object": "template", "id": alias}, status=201)
 
 

@@ -10,7 +10,6 @@ from postroad.model.delivery import providers
 from postroad.services.accounts import account_registry
 from postroad.services.operations import operator_jobs, operator_queue
 from postroad.services.queue import holds
-from postroad.storage.mail import queue_views
 from postroad.web import routing
 
 PATH: Final = "/operator/queue"
@@ -170,16 +169,13 @@ async def run(request: requests.PageRequest) -> routing.Response:
         request.ctx, account_id=form.account_id, domain=form.domain, everything=form.all
     )
     if form.action == "hold":
-        return await _hold(request, chosen, form.reason or "")
+        is_new = await holds.hold(
+            request.ctx, account_id=chosen.account_id, domain=chosen.domain, reason=form.reason or ""
+        )
+        scope = operator_queue.scope(chosen)
+        return request.redirect(PATH, notice=f"Held: {scope}." if is_new else f"Already held: {scope}.")
     job = await operator_queue.start(request.ctx, request.site.operator_state.jobs, form.action, chosen)
     return request.redirect(f"{jobs.PATH}/{job.id}", notice="Started. This page shows the progress.")
-
-
-async def _hold(request: requests.PageRequest, chosen: queue_views.Selection, reason: str) -> routing.Response:
-    is_new = await holds.hold(request.ctx, account_id=chosen.account_id, domain=chosen.domain, reason=reason)
-    scope = operator_queue.scope(chosen)
-    notice = f"Held: {scope}." if is_new else f"Already held: {scope}."
-    return request.redirect(PATH, notice=notice)
 
 
 CHANGE_ROUTES: Final = (

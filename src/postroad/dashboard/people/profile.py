@@ -44,8 +44,25 @@ CHOICES: Final = (
 )
 
 
-async def show(request: requests.PageRequest) -> routing.Response:
-    return await _page(request)
+async def show(
+    request: requests.PageRequest, *, status: int = 200, token: str | None = None, expires_at: int | None = None
+) -> routing.Response:
+    # A browser may have offered a name that is not among the choices.
+    zones = [(name, name) for name in dict.fromkeys((*times.time_zone_choices(), request.zone.key))]
+    chosen = await choices.of_user(request.ctx, request.user)
+    notices = [(kind, notice_kinds.KINDS[kind].title, choice) for kind, choice in chosen.items()]
+    return request.page(
+        "profile.html",
+        status=status,
+        token=token,
+        expires_at=expires_at,
+        zones=zones,
+        notices=notices,
+        choices=CHOICES,
+        sessions=await sessions.of_person(request.ctx, request.session.row.login_id),
+        current=request.session.row.id,
+        account_names=request.accounts,
+    )
 
 
 async def make_token(request: requests.PageRequest) -> routing.Response:
@@ -55,7 +72,7 @@ async def make_token(request: requests.PageRequest) -> routing.Response:
     issued = await sessions.make_token(
         request.ctx, request.user, request.session, name=form.name or "", expires_at=expires_at
     )
-    return await _page(request, status=201, token=issued.token, expires_at=issued.expires_at)
+    return await show(request, status=201, token=issued.token, expires_at=issued.expires_at)
 
 
 async def end_session(request: requests.PageRequest) -> routing.Response:
@@ -106,27 +123,6 @@ async def choose_notices(request: requests.PageRequest) -> routing.Response:
     await choices.choose(request.ctx, request.user, form.kind, form.choice)
     title = notice_kinds.KINDS[form.kind].title
     return request.redirect("/profile#mail", notice=f"{title}: {dict(CHOICES)[form.choice].lower()}.")
-
-
-async def _page(
-    request: requests.PageRequest, *, status: int = 200, token: str | None = None, expires_at: int | None = None
-) -> routing.Response:
-    # A browser may have offered a name that is not among the choices.
-    zones = [(name, name) for name in dict.fromkeys((*times.time_zone_choices(), request.zone.key))]
-    chosen = await choices.of_user(request.ctx, request.user)
-    notices = [(kind, notice_kinds.KINDS[kind].title, choice) for kind, choice in chosen.items()]
-    return request.page(
-        "profile.html",
-        status=status,
-        token=token,
-        expires_at=expires_at,
-        zones=zones,
-        notices=notices,
-        choices=CHOICES,
-        sessions=await sessions.of_person(request.ctx, request.session.row.login_id),
-        current=request.session.row.id,
-        account_names=request.accounts,
-    )
 
 
 ROUTES: Final = (

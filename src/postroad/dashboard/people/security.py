@@ -1,7 +1,5 @@
 """`/profile/security`: the second factors of the user's login. Every change asks for the password or a code."""
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any, Final
 
 import markupsafe
@@ -96,18 +94,12 @@ async def _proven(request: requests.PageRequest) -> users.Login:
     """The login, whose person has proved again who they are."""
     form: Proof = request.form
     login = await _login(request)
-    with _as_invalid():
-        await second_factors.prove(request.ctx, login, form.proof)
-    return login
-
-
-@contextlib.contextmanager
-def _as_invalid() -> Iterator[None]:
-    """The user is authenticated, so a wrong code must not lead to the login."""
     try:
-        yield
+        await second_factors.prove(request.ctx, login, form.proof)
     except errors.Unauthorized as problem:
+        # The user is authenticated, so a wrong code must not lead to the login.
         raise errors.InvalidRequest(f"proof: {problem.message}") from None
+    return login
 
 
 ROUTES: Final = (

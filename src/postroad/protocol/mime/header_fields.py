@@ -264,7 +264,11 @@ def parameters(name: str, value: str) -> str:
 def addresses(name: str, mailboxes: Sequence[address.Mailbox]) -> str:
     """A field of addresses, such as `To`; the names in quotes or encoded, the domains as A-labels."""
     if len(mailboxes) == 1:
-        return _lone_address(name, mailboxes[0])
+        mailbox = mailboxes[0]
+        if mailbox.display_name is not None:
+            return _named_address(name, mailbox)
+        line = f"{name}: {_address(mailbox)}"
+        return line + "\r\n" if len(line) <= LINE_CHARACTERS else fold(name, mailbox_pieces(mailbox, end=""))
     pieces: list[Piece] = []
     last = len(mailboxes) - 1
     for index, mailbox in enumerate(mailboxes):
@@ -406,13 +410,6 @@ def _joins(left: str, right: str) -> bool:
     if not (left.endswith("?=") and right.startswith("=?")):
         return False
     return decode_words(f"{left} {right}") != f"{decode_words(left)} {decode_words(right)}"
-
-
-def _lone_address(name: str, mailbox: address.Mailbox) -> str:
-    if mailbox.display_name is not None:
-        return _named_address(name, mailbox)
-    line = f"{name}: {_address(mailbox)}"
-    return line + "\r\n" if len(line) <= LINE_CHARACTERS else fold(name, mailbox_pieces(mailbox, end=""))
 
 
 @functools.lru_cache(maxsize=_CACHE_SIZE)
