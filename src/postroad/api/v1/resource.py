@@ -94,7 +94,6 @@ NextBefore = Annotated[
     str | None, msgspec.Meta(description="Pass as `before` for older entries; null on the last page.")
 ]
 
-# A timestamp in a request.
 DomainName = Annotated[
     str,
     msgspec.Meta(
@@ -106,6 +105,7 @@ DomainName = Annotated[
         },
     ),
 ]
+# In a request.
 Timestamp = Annotated[str, msgspec.Meta(max_length=64, extra_json_schema={"format": "date-time"})]
 
 # Of an API key or an SMTP credential.

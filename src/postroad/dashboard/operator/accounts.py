@@ -17,6 +17,7 @@ from postroad.storage.people import users as stored_users
 from postroad.web import routing
 
 PATH: Final = "/operator/accounts"
+ACCOUNT: Final = f"{PATH}/{{id}}"
 ROWS: Final = 50
 
 
@@ -117,12 +118,9 @@ async def _page(
 ROUTES: Final = (
     console.get(PATH, index, query=Query),
     console.post(PATH, create, form=NewAccount),
-    console.get(f"{PATH}/{{id}}", show),
-    console.post(f"{PATH}/{{id}}/recovery-link", make_recovery_link, form=Recovery),
+    console.get(ACCOUNT, show),
+    console.post(f"{ACCOUNT}/recovery-link", make_recovery_link, form=Recovery),
 )
-
-
-ACCOUNT: Final = f"{PATH}/{{id}}"
 
 
 class Suspension(forms.Form, frozen=True, kw_only=True):
@@ -240,11 +238,11 @@ async def end_view(request: requests.PageRequest) -> routing.Response:
     """End the view; the console's page of the account opens."""
     view = requests.read_view(request)
     gone = cookies.remove(cookies.VIEW_AS, is_secure=request.site.is_secure)
-    path = "/operator/accounts" if view is None else f"/operator/accounts/{view.account_id}"
+    path = PATH if view is None else f"{PATH}/{view.account_id}"
     return request.redirect(path, notice="You have left the view.", headers=(gone,))
 
 
 VIEW_ROUTES: Final = (
-    console.post("/operator/accounts/{id}/view-as", begin_view),
+    console.post(f"{ACCOUNT}/view-as", begin_view),
     console.post("/operator/view-as/end", end_view),
 )

@@ -12,7 +12,6 @@ from postroad.web import routing
 
 PATH: Final = "/operator/sources"
 PAGE: Final = f"{PATH}/{{name}}"
-OTHERS: Final = "All others"
 
 
 class Drain(forms.Form, frozen=True, kw_only=True):
@@ -32,14 +31,9 @@ class Resume(forms.Form, frozen=True, kw_only=True):
     provider: str | None = None
 
 
-def title(provider: str) -> str:
-    if provider.startswith(providers.UPSTREAM_PREFIX):
-        return f"Upstream {provider.removeprefix(providers.UPSTREAM_PREFIX)}"
-    return OTHERS if provider == providers.OTHERS else providers.NAMES.get(provider, provider)
-
-
 async def index(request: requests.PageRequest) -> routing.Response:
-    return request.page("operator/sources.html", rows=await sources.listed(request.ctx), url=_url, title=title)
+    rows = await sources.listed(request.ctx)
+    return request.page("operator/sources.html", rows=rows, url=_url, title=providers.title_of)
 
 
 async def show(request: requests.PageRequest) -> routing.Response:
@@ -47,7 +41,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         "operator/source.html",
         one=await sources.find(request.ctx, request.path["name"]),
         url=_url,
-        title=title,
+        title=providers.title_of,
         days=sources.SHOWN_DAYS,
         reason_characters=labels.REASON_CHARACTERS,
     )

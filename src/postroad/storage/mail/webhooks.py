@@ -85,20 +85,14 @@ async def insert(tx: store.Transaction, webhook: Webhook) -> None:
     await tx.execute("webhooks.note_events", webhook.id)
 
 
-async def first_of(tx: store.Transaction, account_id: str) -> Webhook | None:
-    """The first endpoint of an account, which is that of `/v1/webhook`."""
-    row = await tx.fetch_one("webhooks.first_of", account_id)
-    return Webhook(*row) if row else None
-
-
-async def of_account(tx: store.Transaction, account_id: str) -> list[Webhook]:
-    """All endpoints of an account, the first one first, then the oldest."""
-    return [Webhook(*row) for row in await tx.fetch("webhooks.of_account", account_id)]
-
-
-async def by_id(tx: store.Transaction, account_id: str, webhook_id: str) -> Webhook | None:
-    row = await tx.fetch_one("webhooks.by_id", account_id, webhook_id)
-    return Webhook(*row) if row else None
+# The first endpoint of an account, which is that of `/v1/webhook`.
+@queries.row("webhooks.first_of", Webhook)
+async def first_of(tx: store.Transaction, account_id: str) -> Webhook | None: ...
+# All endpoints of an account, the first one first, then the oldest.
+@queries.rows("webhooks.of_account", Webhook)
+async def of_account(tx: store.Transaction, account_id: str) -> list[Webhook]: ...
+@queries.row("webhooks.by_id", Webhook)
+async def by_id(tx: store.Transaction, account_id: str, webhook_id: str) -> Webhook | None: ...
 
 
 async def count(tx: store.Transaction, account_id: str) -> int:
@@ -120,9 +114,9 @@ async def enabled(tx: store.Transaction, ids: Iterable[str]) -> dict[str, Webhoo
     return {webhook.id: webhook for webhook in (Webhook(*row) for row in rows)}
 
 
-async def formats(tx: store.Transaction) -> list[str]:
-    """The formats of all endpoints."""
-    return [str(name) for (name,) in await tx.fetch("webhooks.formats")]
+# The formats of all endpoints.
+@queries.rows("webhooks.formats", str)
+async def formats(tx: store.Transaction) -> list[str]: ...
 
 
 async def update(tx: store.Transaction, webhook: Webhook) -> None:
@@ -178,26 +172,18 @@ async def secrets(tx: store.Transaction, webhook_ids: Sequence[str], *, now: int
     return sorted((Secret(*row) for row in rows), key=lambda secret: -secret.version)
 
 
-async def retire_secret(tx: store.Transaction, webhook_id: str, *, expires_at: int) -> None:
-    await tx.execute("webhooks.retire_secret", webhook_id, expires_at)
-
-
-async def remove_secrets(tx: store.Transaction, webhook_id: str) -> None:
-    await tx.execute("webhooks.remove_secrets", webhook_id)
-
-
-async def sweep_secrets(tx: store.Transaction, *, now: int) -> int:
-    return await tx.execute("webhooks.sweep_secrets", now)
-
-
-async def removed(tx: store.Transaction, *, limit: int) -> list[RemovedEndpoint]:
-    """Removed endpoints whose log may still exist, the first removed one first."""
-    return [RemovedEndpoint(*row) for row in await tx.fetch("webhooks.removed", limit)]
-
-
-async def forget(tx: store.Transaction, webhook_id: str) -> None:
-    """Delete the row of a removed endpoint, if its log is empty."""
-    await tx.execute("webhooks.forget", webhook_id)
+@queries.change("webhooks.retire_secret")
+async def retire_secret(tx: store.Transaction, webhook_id: str, *, expires_at: int) -> None: ...
+@queries.change("webhooks.remove_secrets")
+async def remove_secrets(tx: store.Transaction, webhook_id: str) -> None: ...
+@queries.changes("webhooks.sweep_secrets")
+async def sweep_secrets(tx: store.Transaction, *, now: int) -> int: ...
+# Removed endpoints whose log may still exist, the first removed one first.
+@queries.rows("webhooks.removed", RemovedEndpoint)
+async def removed(tx: store.Transaction, *, limit: int) -> list[RemovedEndpoint]: ...
+# Delete the row of a removed endpoint, if its log is empty.
+@queries.change("webhooks.forget")
+async def forget(tx: store.Transaction, webhook_id: str) -> None: ...
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
