@@ -300,7 +300,7 @@ def test_a_refusal_quotes_no_more_of_a_long_domain_than_of_a_long_address(parse:
 
 
 # Python's `$` also matches before a last line feed; that of JSON Schema, being ECMA's, does not.
-PATTERN = re.compile(address.ADDRESS_SYNTAX_SCHEMA_PATTERN[:-1] + r"\Z")
+PATTERN = re.compile(address.SCHEMA_PATTERN[:-1] + r"\Z")
 DOMAIN_PATTERN = re.compile(address.DOMAIN_SCHEMA_PATTERN[:-1] + r"\Z")
 WIDE_RANGES = re.findall(r"\\u(\w{4})-\\u(\w{4})", address._LETTERS)
 WIDE_LETTERS = [chr(code) for first, last in WIDE_RANGES for code in range(int(first, 16), int(last, 16) + 1)]
@@ -394,7 +394,7 @@ def test_the_longest_labels_of_the_pattern_fit_their_punycode() -> None:
 
 
 def test_the_patterns_are_portable() -> None:
-    for pattern in (address.ADDRESS_SYNTAX_SCHEMA_PATTERN, address.DOMAIN_SCHEMA_PATTERN):
+    for pattern in (address.SCHEMA_PATTERN, address.DOMAIN_SCHEMA_PATTERN):
         assert pattern.startswith("^")
         assert pattern.endswith("$")
         outside_classes = re.sub(r"\[(?:\\.|[^\]\\])*\]", "x", pattern)

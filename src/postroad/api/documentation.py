@@ -22,7 +22,7 @@ POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-# The files change only with a release.
+# Files and pages change only with a release.
 CACHE: Final = ("Cache-Control", "public, max-age=3600")
 FILES: Final = (
     ("/docs/swagger-ui.css", "swagger-ui/swagger-ui.css", "text/css; charset=utf-8"),
@@ -88,11 +88,8 @@ def _route(path: str, handler: routing.Handler[Any], *, summary: str) -> routing
 # not served, such as images and the pages of client libraries, lead to the repository.
 
 INDEX: Final = "/llms.txt"
-MARKDOWN_TAG: Final = "Documentation"
 MARKDOWN: Final = "text/markdown; charset=utf-8"
 TEXT: Final = "text/plain; charset=utf-8"
-# The pages change only with a release.
-MARKDOWN_CACHE: Final = ("Cache-Control", "public, max-age=3600")
 DECISIONS: Final = "decisions/"
 SUMMARY: Final = (
     "A self-hosted transactional email service: it accepts mail over HTTP and SMTP, delivers it to mailbox providers, "
@@ -172,7 +169,7 @@ def markdown_routes() -> tuple[routing.Route[Any], ...]:
     written = caches.LazyValue(lambda: asyncio.to_thread(lambda: markdown_index(found).encode()))
 
     async def show_index(_context: object, _request: routing.Request) -> routing.Response:
-        return routing.Response(200, await written.get(), content_type=TEXT, headers=(MARKDOWN_CACHE,))
+        return routing.Response(200, await written.get(), content_type=TEXT, headers=(CACHE,))
 
     async def show(_context: object, request: routing.Request) -> routing.Response:
         return await _page(found, request.path["page"])
@@ -187,7 +184,7 @@ def markdown_routes() -> tuple[routing.Route[Any], ...]:
             path=path,
             handler=handler,
             summary="The documentation as Markdown",
-            tag=MARKDOWN_TAG,
+            tag=TAG,
             permission=None,
             responses={200: bytes},
         )
@@ -201,4 +198,4 @@ async def _page(found: Mapping[str, Traversable], name: str) -> routing.Response
         raise errors.NotFound(f"no such page; {INDEX} lists the pages")
     text = await asyncio.to_thread(found[name].read_text, encoding="utf-8")
     content = with_links_that_work(text, name, found).encode()
-    return routing.Response(200, content, content_type=MARKDOWN, headers=(MARKDOWN_CACHE,))
+    return routing.Response(200, content, content_type=MARKDOWN, headers=(CACHE,))

@@ -65,6 +65,11 @@ def is_address(text: str) -> bool:
         return False
 
 
+def is_loopback(host: str) -> bool:
+    """Whether what is sent to this host, an IP address or a name, stays on this one."""
+    return ipaddress.ip_address(host).is_loopback if is_address(host) else host.lower() == "localhost"
+
+
 def is_network(text: str) -> bool:
     """Whether this is an IP address or a network in CIDR notation."""
     try:

@@ -1,6 +1,5 @@
 """Settings that are lists of tables: `[[sources]]`, `[[upstreams]]` and `[[routes]]`."""
 
-import ipaddress
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,8 +18,8 @@ from postroad.protocol.smtp import authentication
 # has.
 
 # Usable in the name of an environment variable, which has two underscores elsewhere.
-_SOURCE_NAME: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
-_MAX_SOURCE_NAME_CHARACTERS: Final = 40
+_NAME: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_MAX_NAME_CHARACTERS: Final = 40
 # Each is a value of labels of metrics, and has connections of its own to every provider.
 MAX_SOURCES: Final = 200
 
@@ -70,7 +69,7 @@ def check_sources(sources: Sequence[Source], routes: Sequence[providers.RouteRul
 
 def _check_source(source: Source) -> None:
     for key, name in (("name", source.name), ("pool", source.pool)):
-        if not _SOURCE_NAME.fullmatch(name) or len(name) > _MAX_SOURCE_NAME_CHARACTERS:
+        if not _NAME.fullmatch(name) or len(name) > _MAX_NAME_CHARACTERS:
             raise ConfigError(
                 f"sources: {name!r} is not a {key}; use lower-case letters, digits and single underscores, "
                 "for example out_1"
@@ -81,9 +80,6 @@ def _check_source(source: Source) -> None:
         raise ConfigError(f"sources.{source.name}.hello_name: {source.hello_name!r} is not a host name")
 
 
-# Usable in the name of an environment variable, which has two underscores elsewhere.
-_NAME: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
-_MAX_NAME_CHARACTERS: Final = 40
 # RFC 4616 section 2: what an AUTH response may hold, and more than any provider issues.
 _SECRET: Final = re.compile(r"[^\x00-\x1f\x7f]{1,1000}")
 _Limit = Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)]
@@ -194,7 +190,7 @@ def _check_login(upstream: Upstream) -> None:
     for key, text in (("username", upstream.username), ("password", upstream.password)):
         if text and not _SECRET.fullmatch(text):
             raise ConfigError(f"upstreams.{name}.{key}: has control characters or more than 1000 characters")
-    if upstream.username and upstream.tls == "off" and not _is_loopback(upstream.host):
+    if upstream.username and upstream.tls == "off" and not addresses.is_loopback(upstream.host):
         raise ConfigError(
             f'upstreams.{name}.tls: "off" would send the password unencrypted to {upstream.host}; write "starttls" '
             'or "tls"'
@@ -217,7 +213,3 @@ def _check_route(rule: providers.RouteRule, names: Sequence[str], *, place: str)
     for domain in rule.sender_domains:
         if not addresses.is_host_name(domain) or domain != domain.lower():
             raise ConfigError(f"{place}: {domain!r} is not a domain in lower case, as in example.com")
-
-
-def _is_loopback(host: str) -> bool:
-    return host == "localhost" or (addresses.is_address(host) and ipaddress.ip_address(host).is_loopback)

@@ -72,7 +72,7 @@ def _unverified_database(url: str) -> list[str]:
     named = options.get("host", []) or [parts.netloc.rpartition("@")[2]]
     # A path is that of a Unix socket.
     servers = [server for one in named for server in one.split(",") if server and not server.startswith("/")]
-    is_remote = not all(_is_loopback(parse.urlsplit(f"//{server}").hostname or "") for server in servers)
+    is_remote = not all(addresses.is_loopback(parse.urlsplit(f"//{server}").hostname or "") for server in servers)
     if not is_remote or options.get("sslmode") == ["verify-full"]:
         return []
     return [
@@ -160,8 +160,4 @@ def _is_on_network(listen: str) -> bool:
     """Whether a listen address can be reached from other hosts."""
     if not listen:
         return False
-    return not _is_loopback(addresses.endpoint(listen, name="listen").host)
-
-
-def _is_loopback(host: str) -> bool:
-    return ipaddress.ip_address(host).is_loopback if addresses.is_address(host) else host.lower() == "localhost"
+    return not addresses.is_loopback(addresses.endpoint(listen, name="listen").host)

@@ -3,7 +3,6 @@
 `defaults.toml` documents the settings. Messages never quote a value that may hold a secret.
 """
 
-import ipaddress
 import re
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -206,14 +205,7 @@ def is_issuer(text: str) -> bool:
         return False
     if not host or parts.query or parts.fragment or "@" in parts.netloc or not text.isascii() or not text.isprintable():
         return False
-    return parts.scheme == "https" or (parts.scheme == "http" and _is_this_host(host))
-
-
-def _is_this_host(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return parts.scheme == "https" or (parts.scheme == "http" and addresses.is_loopback(host))
 
 
 DATABASE_SCHEMES: Final = ("sqlite:///", "postgresql://", "postgres://")

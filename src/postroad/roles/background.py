@@ -107,7 +107,7 @@ def with_certificate(
 
 async def _start_certificate(role_context: role.RoleContext) -> role.Started:
     followed = role_context.acme
-    assert followed is not None  # noqa: S101 - `first` adds this role only then
+    assert followed is not None  # noqa: S101 - `with_certificate` adds this role only then
     await followed.load()
     if followed.context is None:
         role_context.log.warning(

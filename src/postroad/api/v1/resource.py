@@ -101,7 +101,7 @@ DomainName = Annotated[
         description="A full domain name, such as `example.com`; internationalized names are supported.",
         extra_json_schema={
             "pattern": address.DOMAIN_SCHEMA_PATTERN,
-            "maxLength": address.ADDRESS_SYNTAX_MAX_CHARACTERS,
+            "maxLength": address.MAX_CHARACTERS,
         },
     ),
 ]

@@ -173,9 +173,6 @@ ROUTES: Final = (
 )
 
 
-SECOND_FACTOR_PATH: Final = SECOND_FACTOR
-
-
 class SecondStep(forms.Form, frozen=True, kw_only=True):
     """The page to open afterwards, in an account or in the one that was used last."""
 
@@ -243,8 +240,8 @@ async def complete_login(
 
 
 SECOND_FACTOR_ROUTES: Final = (
-    requests.public("GET", SECOND_FACTOR_PATH, show_second_factor, query=SecondStepQuery),
-    requests.public("POST", SECOND_FACTOR_PATH, check_second_factor, form=CodeForm, body_limit=BODY_BYTES),
+    requests.public("GET", SECOND_FACTOR, show_second_factor, query=SecondStepQuery),
+    requests.public("POST", SECOND_FACTOR, check_second_factor, form=CodeForm, body_limit=BODY_BYTES),
 )
 
 
@@ -252,8 +249,6 @@ SECOND_FACTOR_ROUTES: Final = (
 #
 # The callback is a GET that writes, because a provider sends the browser there: it does so once, for the browser that
 # has begun, with a code that is spent (docs/decisions/0027-single-sign-on.md).
-
-SSO_BODY_BYTES: Final = 16 * 1024
 
 
 class EmailForm(forms.Form, frozen=True, kw_only=True):
@@ -292,7 +287,7 @@ async def begin_sso(site: sites.Site, ctx: context.Context, request: routing.Req
 
 async def finish_sso(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
     """Log in whom the provider vouches for, or show what a test has found."""
-    acting = logins.acting(ctx, client_address=request.client_address, request_id=request.id)
+    acting = acting_caller(ctx, request)
     answer = {name: value for name, value in msgspec.structs.asdict(request.query).items() if value is not None}
     given = cookies.read(request.headers, cookies.SSO, is_secure=site.is_secure)
     completed = await sso_flow.complete(acting, _account_id(request.path["connection"]), cookie=given, answer=answer)
@@ -334,6 +329,6 @@ def _tested(site: sites.Site, completed: sso_flow.Completed, over: tuple[str, st
 
 SSO_ROUTES: Final = (
     requests.public("GET", "/login/sso", show_sso, query=NextQuery),
-    requests.public("POST", "/login/sso", begin_sso, form=EmailForm, body_limit=SSO_BODY_BYTES),
+    requests.public("POST", "/login/sso", begin_sso, form=EmailForm, body_limit=BODY_BYTES),
     requests.public("GET", "/sso/{connection}/callback", finish_sso, query=AnswerQuery, ignores_bad_query=True),
 )

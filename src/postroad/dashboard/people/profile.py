@@ -6,6 +6,7 @@ from typing import Final
 from postroad import context, errors
 from postroad.dashboard.framework import forms, requests
 from postroad.dashboard.framework import site as sites
+from postroad.dashboard.people import login
 from postroad.mail import notice_kinds
 from postroad.model.people import callers
 from postroad.model.units import times
@@ -140,7 +141,8 @@ async def show_unsubscribe(site: sites.Site, ctx: context.Context, request: rout
     """Ask for a confirmation: mail scanners open every link."""
     token = request.path["token"]
     user, kind = await choices.by_token(ctx, token)
-    return _unsubscribe_page(site, token=token, email=user.email, title=notice_kinds.KINDS[kind].title, is_done=False)
+    title = notice_kinds.KINDS[kind].title
+    return login.page(site, "unsubscribe.html", token=token, email=user.email, title=title, is_done=False)
 
 
 async def unsubscribe(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -148,12 +150,8 @@ async def unsubscribe(site: sites.Site, ctx: context.Context, request: routing.R
     token = request.path["token"]
     actor = callers.Actor(callers.ActorKind.PERSON, None, request.id, request.client_address)
     user, kind = await choices.unsubscribe(dataclasses.replace(ctx, actor=actor), token)
-    return _unsubscribe_page(site, token=token, email=user.email, title=notice_kinds.KINDS[kind].title, is_done=True)
-
-
-def _unsubscribe_page(site: sites.Site, **values: object) -> routing.Response:
-    content = site.pages.render("unsubscribe.html", {"problem": None, **values})
-    return routing.Response(200, content, headers=site.headers, content_type=sites.HTML)
+    title = notice_kinds.KINDS[kind].title
+    return login.page(site, "unsubscribe.html", token=token, email=user.email, title=title, is_done=True)
 
 
 NOTICE_ROUTES: Final = (

@@ -141,7 +141,6 @@ def offset_text(moment: dt.datetime) -> str:
     return f"UTC{moment.isoformat(timespec='seconds')[19:]}"
 
 
-_SECOND: Final = 1_000_000
 # Each unit is used up to twice the next one: "90 min" is more precise than "1 h".
 _UNITS: Final = ((1, "s", 120), (60, "min", 7_200), (3_600, "h", 172_800), (86_400, "d", 0))
 _TEENS: Final = (11, 12, 13)
@@ -150,7 +149,7 @@ _ENDINGS: Final = {1: "st", 2: "nd", 3: "rd"}
 
 def format_duration(microseconds: int) -> str:
     """A duration in one unit, rounded down: `45 s`, `4 min`, `3 h`, `2 d`."""
-    seconds = max(0, microseconds) // _SECOND
+    seconds = max(0, microseconds) // SECOND
     for size, name, below in _UNITS:
         if seconds < below or not below:
             return f"{seconds // size} {name}"
@@ -159,7 +158,7 @@ def format_duration(microseconds: int) -> str:
 
 def relative_time(moment: int, *, now: int) -> str:
     """A time relative to now: `in 4 min`, `now`, `2 h ago`."""
-    if abs(moment - now) < _SECOND:
+    if abs(moment - now) < SECOND:
         return "now"
     return f"in {format_duration(moment - now)}" if moment > now else f"{format_duration(now - moment)} ago"
 

@@ -24,7 +24,7 @@ import msgspec
 # because a regular expression cannot express IDNA: letters of common scripts, in short labels.
 
 # Two full names of escaped characters, an address and some spaces fit; everything longer is nonsense.
-ADDRESS_SYNTAX_MAX_CHARACTERS: Final = 1000
+MAX_CHARACTERS: Final = 1000
 MAX_NAME_CHARACTERS: Final = 255
 MAX_LOCAL_OCTETS: Final = 64  # RFC 5321 section 4.5.3.1.1
 MAX_DOMAIN_OCTETS: Final = 253  # RFC 1035 section 2.3.4, without the length octets of the ends
@@ -73,9 +73,7 @@ _BARE_NAME: Final = rf"(?![^<]{{255,}}[^ <]){_WORD}(?: +{_WORD})*"
 _QUOTED_NAME: Final = rf'"(?:[^"\\{UNSEEN}]|\\[ -~]){{0,255}}"'
 
 # No `=?` anywhere: it would begin an encoded word (RFC 2047), which a reader might decode into something else.
-ADDRESS_SYNTAX_SCHEMA_PATTERN: Final = (
-    rf"^(?!.*=\?) *(?:{_ADDRESS}|(?:(?:{_BARE_NAME}|{_QUOTED_NAME}) *)?<{_ADDRESS}>) *$"
-)
+SCHEMA_PATTERN: Final = rf"^(?!.*=\?) *(?:{_ADDRESS}|(?:(?:{_BARE_NAME}|{_QUOTED_NAME}) *)?<{_ADDRESS}>) *$"
 # The same for a domain alone, by `address.parse_domain`.
 DOMAIN_SCHEMA_PATTERN: Final = rf"^ *(?![^ ]{{254}})(?:(?:{_PLAIN_LABEL}\.)+{_PLAIN_TOP_LABEL}|{_WIDE_DOMAIN}) *$"
 
@@ -87,10 +85,6 @@ FORBIDDEN_CHARACTER: Final = re.compile(rf"[{UNSEEN}\ud800-\udfff]")
 QUOTED_NAME: Final = re.compile(r'"((?:[^"\\]|\\[ -~])*)" *')
 QUOTED_PAIR: Final = re.compile(r"\\(.)")
 NAME_SPECIAL: Final = re.compile(rf"[{SPECIALS}]")
-
-
-SCHEMA_PATTERN: Final = ADDRESS_SYNTAX_SCHEMA_PATTERN
-MAX_CHARACTERS: Final = ADDRESS_SYNTAX_MAX_CHARACTERS
 # Letters, marks and numbers. The symbols and punctuation of Unicode hold look-alikes of `@`, of dots and of brackets.
 _LOCAL_CATEGORIES: Final = frozenset("LMN")
 _SHOWN_CHARACTERS: Final = 64

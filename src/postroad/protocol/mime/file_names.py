@@ -65,7 +65,6 @@ def ascii_name(filename: str) -> str:
 # The value in `Content-Disposition` is ASCII without escapes, which browsers interpret differently; the name itself
 # follows in the extended form (RFC 8187), which HTTP does not split into pieces as mail does.
 
-MAX_DOWNLOAD_CHARACTERS: Final = MAX_CHARACTERS
 # Longer ones are no extensions; this one is kept when a name is cut.
 _EXTENSION_CHARACTERS: Final = 20
 # Besides what no header may hold: marks of direction that are not seen, halves of characters, and the byte order mark.
@@ -78,10 +77,10 @@ _ESCAPED: Final = re.compile(r'["%;]')
 def download_name(name: str) -> str | None:
     """The last part of the name without what is not seen; None when nothing is left of it."""
     last = _SEPARATOR.split(_UNSEEN.sub("", name))[-1].strip()
-    if len(last) > MAX_DOWNLOAD_CHARACTERS:
+    if len(last) > MAX_CHARACTERS:
         stem, dot, extension = last.rpartition(".")
         end = f".{extension}" if dot and stem and len(extension) <= _EXTENSION_CHARACTERS else ""
-        last = last[: MAX_DOWNLOAD_CHARACTERS - len(end)] + end
+        last = last[: MAX_CHARACTERS - len(end)] + end
     return None if last in {"", ".", ".."} else last
 
 
