@@ -17,7 +17,6 @@ from postroad.model.units import times
 
 # Hosts may see midnight at different moments; a day further ahead was written by a wrong clock.
 MAX_DAYS_AHEAD: Final = 1
-IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class KeyLimits(msgspec.Struct, frozen=True, kw_only=True):
