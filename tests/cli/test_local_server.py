@@ -1,11 +1,15 @@
 """Commands of a server on the host of the service: without a key or a login, with the file of `postroad init`."""
 
+import contextlib
 import json
 from pathlib import Path
 
 import pytest
 
+from postroad import config
+from postroad.cli.framework import local_server
 from postroad.cli.framework import server_command as cli_installation
+from postroad.network.http import api_client
 from tests.cli import cli_runner, scripted_server, server_runner
 from tests.cli.cli_runner import Installation
 from tests.cli.server_runner import home
@@ -60,6 +64,15 @@ def test_several_accounts_have_to_be_told_apart_except_for_top(host: Installatio
     assert "choose one with --account" in cli_runner.sentence(cli_runner.run("messages"))
     assert server_runner.text("messages", "--account", "Other") == "No messages match.\n"
     assert "\n  ready 0, waiting 0" in server_runner.text("top", "--once")
+
+
+def test_without_an_account_only_requests_of_the_operator_work(host: Installation) -> None:
+    settings = config.load(host.file, environment={})
+    with contextlib.closing(local_server.LocalServer(settings, account=None, needs_account=False)) as server:
+        assert server.get("/v1/operator/accounts")["accounts"]
+        with pytest.raises(api_client.ServerError) as refused:
+            server.call("POST", "/v1/suppressions", {"email": "a@example.net"})
+    assert refused.value.status in {401, 403}
 
 
 def test_a_login_and_an_option_come_before_the_file_of_init(

@@ -75,12 +75,15 @@ async def test_a_header_field_of_its_clients_belongs_to_an_application(path: byt
 
     async def app(scope: application.Scope, receive: application.Receive, send: application.Send) -> None:
         asked.append(scope["raw_path"])
+        scope["account_id"] = "noted for the listener"
 
     async def other(scope: application.Scope, receive: application.Receive, send: application.Send) -> None:
         asked.append(b"other")
 
     switch = path_switch.PathPrefixes({"/compat/post": app}, other, headers={b"x-token": "/compat/post"})
-    await switch({"type": "http", "raw_path": path, "headers": [(b"host", b"a"), (b"x-token", b"b")]}, nothing, away)
+    scope = {"type": "http", "raw_path": path, "headers": [(b"host", b"a"), (b"x-token", b"b")]}
+    await switch(scope, nothing, away)
     assert asked == [b"/compat/post/email"]
+    assert scope["account_id"] == "noted for the listener"
     await switch({"type": "http", "raw_path": b"/email", "headers": [(b"host", b"a")]}, nothing, away)
     assert asked[1:] == [b"other"]

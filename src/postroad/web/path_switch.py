@@ -53,7 +53,9 @@ class PathPrefixes:
         if self._headers:
             for name, _ in scope["headers"]:
                 if name in self._headers:
-                    return self({**scope, "raw_path": self._headers[name] + path}, receive, send)
+                    # In place: what the application notes in it is for the listener too.
+                    scope["raw_path"] = self._headers[name] + path
+                    return self(scope, receive, send)
         return self._other(scope, receive, send)
 
 

@@ -29,7 +29,7 @@ async def test_a_new_account_is_active_and_has_no_credits(ctx: context.Context, 
 
 async def test_a_name_is_unique_whatever_its_case(ctx: context.Context) -> None:
     shop, bank = await accounts.create(ctx, "Straße"), await accounts.create(ctx, "Bank")
-    for name in ("Straße", "STRASSE", "strasse"):
+    for name in ("Straße", "STRASSE", "strasse", " Straße ", "Stra\u200bße", "Stra\u00adße"):
         with pytest.raises(errors.Conflict, match=r"^name: another account is named"):
             await accounts.create(ctx, name)
         with pytest.raises(errors.Conflict, match=r"^name: another account is named"):
@@ -42,6 +42,8 @@ async def test_a_name_is_unique_whatever_its_case(ctx: context.Context) -> None:
     assert changes == [("account.renamed", "Bank", "now straße")]
     with pytest.raises(errors.InvalidRequest, match=r"^name: "):
         await accounts.rename(ctx, bank.id, "")
+    with pytest.raises(errors.InvalidRequest, match=r"^name: looks like the id of an account; choose another name$"):
+        await accounts.rename(ctx, bank.id, shop.id)
 
 
 async def test_accounts_are_listed_in_parts(ctx: context.Context, clock: contexts.Clock) -> None:

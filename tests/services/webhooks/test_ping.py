@@ -11,7 +11,8 @@ from postroad import config, context, errors
 from postroad.protocol.signatures import webhook_signature
 from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints, listeners
 from postroad.storage.mail import webhooks
-from tests import contexts, webhook_rows, webhook_server
+from tests import contexts, event_formats, webhook_rows, webhook_server
+from tests.services import audit_entries
 
 
 @pytest_asyncio.fixture
@@ -101,6 +102,34 @@ async def test_of_twenty_who_ping_at_the_same_moment_one_gets_through_and_betwee
     clock.pass_seconds(0.5)
     await delivery_log.ping(ctx, shop)
     assert len(endpoint.requests) == len(await delivery_log.page(ctx, shop, limit=10)) == 2
+
+
+async def test_a_new_endpoint_in_place_of_a_removed_one_waits_as_that_did(
+    ctx: context.Context, shop: str, endpoint: webhook_server.WebhookServer, clock: contexts.Clock
+) -> None:
+    changes = endpoint_settings.Changes(url=endpoint.literal_url)
+    for number in range(2):
+        webhook = (await endpoints.create(ctx, shop, changes)).webhook
+        if number:
+            with pytest.raises(errors.RateLimited):
+                await delivery_log.ping(ctx, shop, webhook.id)
+            clock.pass_seconds(15)
+        await delivery_log.ping(ctx, shop, webhook.id)
+        await endpoints.remove(ctx, shop, webhook.id)
+    # One that was there is not held up by another's.
+    await delivery_log.ping(ctx, shop)
+    assert len(endpoint.requests) == 3
+
+
+async def test_a_ping_in_a_format_that_is_not_installed_leaves_no_trace(
+    ctx: context.Context, shop: str, endpoint: webhook_server.WebhookServer
+) -> None:
+    changes = endpoint_settings.Changes(url=endpoint.literal_url, format_events=["sent"])
+    made = await endpoints.create(event_formats.with_format(ctx), shop, changes, of_format="other")
+    for _ in range(2):
+        with pytest.raises(errors.Conflict, match=r"^this webhook has the format of an extension \(other\)"):
+            await delivery_log.ping(ctx, shop, made.webhook.id)
+    assert "webhook.pinged" not in [action for action, *_ in await audit_entries.summaries(ctx, shop)]
 
 
 async def test_an_endpoint_that_is_removed_meanwhile_has_no_log_but_the_caller_has_an_answer(

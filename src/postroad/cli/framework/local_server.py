@@ -89,14 +89,14 @@ class LocalServer(api_client.Client):
         from postroad.services.people import authentication  # noqa: PLC0415
         from postroad.web import application, local_api, routing  # noqa: PLC0415
 
-        permissions = callers.EVERYTHING | callers.OPERATOR_PERMISSIONS
-
         async def authenticate(
             ctx: services_context.Context, headers: routing.Headers, /, *, client_address: str
         ) -> callers.Caller:
             del ctx, headers, client_address
-            account_id = "" if self._account is None else self._account.id
-            return callers.Caller(account_id, None, callers.Scheme.TOKEN, permissions)
+            if self._account is None:
+                return callers.Caller("", None, callers.Scheme.TOKEN, callers.OPERATOR_PERMISSIONS)
+            permissions = callers.EVERYTHING | callers.OPERATOR_PERMISSIONS
+            return callers.Caller(self._account.id, None, callers.Scheme.TOKEN, permissions)
 
         log = logs.of_command()
         state = operator_state.OperatorState(operator_jobs.Jobs(log))

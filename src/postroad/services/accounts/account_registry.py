@@ -241,7 +241,9 @@ def _refuse_closed(account: accounts.Account) -> None:
 
 
 async def _refuse_taken_name(tx: store.Transaction, name: str, *, besides: str = "") -> None:
-    """Refuse a name that another account has. The lock makes creators and renamers take turns."""
+    """Refuse a name that another account has or may have as its id. The lock makes creators and renamers take turns."""
+    if identifiers.is_identifier(name.strip(), identifiers.ACCOUNT):
+        raise errors.InvalidRequest("name: looks like the id of an account; choose another name")
     await credentials.bump_access_version(tx)
     account = await accounts.by_name(tx, name)
     if account is not None and account.id != besides:

@@ -345,7 +345,7 @@ async def ping(ctx: context.Context, account_id: str, webhook_id: str | None = N
     if webhook.format == event_formats.OWN:
         body = events.ping(event_id, created_at=now)
     else:
-        body = endpoint_settings.find_format(ctx.event_formats, webhook.format).ping(now)
+        body = ctx.event_formats[webhook.format].ping(now)
     attempted = await signed_requests.attempt(ctx, webhook, event_id=event_id, secrets=secrets, body=body)
     delivery = webhooks.Delivery(
         account_id=account_id,
@@ -376,6 +376,8 @@ async def _begin_ping(
         webhook = await endpoints.lock(tx, account_id, webhook_id)
         if webhook.is_listener:
             raise errors.Conflict("this webhook has no URL: its events are fetched; send a message to get one")
+        if webhook.format != event_formats.OWN:
+            endpoint_settings.find_format(ctx.event_formats, webhook.format)
         now = ctx.clock()
         if not await webhooks.mark_pinged(
             tx, webhook, now=now, not_since=now - MIN_PING_INTERVAL_SECONDS * times.SECOND

@@ -56,8 +56,9 @@ class Account:
 
 
 def name_key(name: str) -> str:
-    """The name as it is compared: two names that differ only in case or form are the same."""
-    return unicodedata.normalize("NFKC", name).casefold()
+    """The name as it is compared: two names that differ only in case, form, spaces or what is not seen are the same."""
+    form = unicodedata.normalize("NFKC", name).casefold()
+    return " ".join("".join(letter for letter in form if unicodedata.category(letter) != "Cf").split())
 
 
 async def insert(tx: store.Transaction, account_id: str, *, name: str, now: int) -> None:

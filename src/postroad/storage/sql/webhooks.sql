@@ -4,12 +4,12 @@ SELECT id, account_id, url, events, enabled, secret_hint, created_at, updated_at
 FROM webhooks
 
 -- name: insert
--- A new endpoint. The wait for the next ping outlives the first endpoint of an account.
+-- A new endpoint. The wait for the next ping outlives those that were removed.
 INSERT INTO webhooks (id, account_id, url, events, enabled, secret_hint, created_at, updated_at, is_first, version, tags,
     sender_domains, mode, standard_signature, description, failing_since, disabled_reason, format, format_events,
     request_headers, pinged_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-    (SELECT MAX(pinged_at) FROM webhooks WHERE account_id = $2 AND is_first = 1 AND is_first = $9));
+    (SELECT MAX(pinged_at) FROM webhooks WHERE account_id = $2 AND removed_at IS NOT NULL));
 
 -- name: first_of
 -- The first endpoint of an account.
