@@ -5,7 +5,7 @@ CREATE EXTENSION citus;
 -- Every unique key must contain the distribution column.
 ALTER TABLE api_key_usage DROP CONSTRAINT api_key_usage_pkey, ADD PRIMARY KEY (account_id, key_id);
 ALTER TABLE idempotency_keys DROP CONSTRAINT idempotency_keys_pkey, ADD PRIMARY KEY (account_id, credential_id, key);
-ALTER TABLE rates DROP CONSTRAINT rates_pkey, ADD PRIMARY KEY (account_id, credential_id);
+ALTER TABLE rates DROP CONSTRAINT rates_pkey, ADD PRIMARY KEY (account_id, name);
 DROP INDEX accounts_by_name;
 
 SELECT create_distributed_table('accounts', 'id');

@@ -40,7 +40,7 @@ SETTINGS: Final = set(
 NARROW_KEYS: Final = {
     "api_key_usage": ["key_id"],
     "idempotency_keys": ["credential_id, key"],
-    "rates": ["credential_id"],
+    "rates": ["name"],
 }
 
 # Statements on hot tables that go to all shards.
@@ -167,8 +167,8 @@ def test_every_statement_on_a_hot_table_names_the_account_or_has_a_reason() -> N
             "UPDATE queue SET ready = 1 WHERE (account_id, message_id) IN (SELECT account_id, message_id FROM queue)",
             True,
         ),
-        ("INSERT INTO rates (credential_id, account_id) VALUES ($1, $2)", False),
-        ("INSERT INTO rates (credential_id) VALUES ($1)", True),
+        ("INSERT INTO rates (name, account_id) VALUES ($1, $2)", False),
+        ("INSERT INTO rates (name) VALUES ($1)", True),
         ("SELECT 1 FROM bodies WHERE account_id = $1 UNION ALL SELECT 1 FROM bodies", True),
         ("SELECT '(', 1 FROM webhooks -- FROM queue", False),
     ],

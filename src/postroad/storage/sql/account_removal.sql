@@ -76,7 +76,7 @@ DELETE FROM api_keys WHERE id IN (SELECT id FROM api_keys WHERE account_id = $1 
 
 -- name: rates
 -- Delete rows of rates.
-DELETE FROM rates WHERE credential_id IN (SELECT credential_id FROM rates WHERE account_id = $1 LIMIT $2);
+DELETE FROM rates WHERE name IN (SELECT name FROM rates WHERE account_id = $1 LIMIT $2);
 
 -- name: credentials
 -- Delete rows of credentials.

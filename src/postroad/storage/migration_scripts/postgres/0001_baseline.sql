@@ -308,7 +308,7 @@ CREATE INDEX approvals_by_state ON approvals (account_id, state, created_at, key
 -- when mail is accepted, under the account's lock, so that all processes and hosts count as one. Few rows that change
 -- often: no index but its key.
 CREATE TABLE rates (
-    credential_id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    name TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     account_id TEXT COLLATE "C" NOT NULL,
     full_at BIGINT NOT NULL,
     seen_at BIGINT NOT NULL

@@ -311,7 +311,7 @@ CREATE INDEX approvals_by_state ON approvals (account_id, state, created_at, key
 -- when mail is accepted, under the account's lock, so that all processes and hosts count as one. Few rows that change
 -- often: no index but its key.
 CREATE TABLE rates (
-    credential_id TEXT NOT NULL PRIMARY KEY,
+    name TEXT NOT NULL PRIMARY KEY,
     account_id TEXT NOT NULL,
     full_at INTEGER NOT NULL,
     seen_at INTEGER NOT NULL
