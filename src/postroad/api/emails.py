@@ -272,7 +272,7 @@ def recipient_view(row: messages.Recipient, queue_entries: QueueEntries | None =
     )
 
 
-def test_mark(row: messages.Message) -> Literal[True] | msgspec.UnsetType:
+def mark_of_test(row: messages.Message) -> Literal[True] | msgspec.UnsetType:
     """Only test messages have the member."""
     return True if row.is_test else msgspec.UNSET
 
@@ -313,7 +313,7 @@ def message_view(
         send_at=times.given_to_wire(row.send_at),
         expires_at=times.given_to_wire(row.expires_at),
         metadata=msgspec.UNSET if row.metadata is None else msgspec.json.decode(row.metadata, type=dict[str, str]),
-        test=test_mark(row),
+        test=mark_of_test(row),
     )
 
 

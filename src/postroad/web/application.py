@@ -200,7 +200,9 @@ class Application(Generic[routing.ContextT]):
         try:
             response = await self._respond(exchange, scope, receive)
         except errors.PostroadError as error:
-            self._log_cause(exchange, error)
+            # Clients see only that there is an outage; the operator needs the cause.
+            if (cause := logs.cause_of(error)) is not None:
+                self._log.warning("service_unavailable", request_id=exchange.id, code=error.code, cause=cause)
             response = self._refusal(exchange, error)
         except request_reader.Disconnected:
             self._log_request(exchange, None)
@@ -370,12 +372,6 @@ class Application(Generic[routing.ContextT]):
         return identifiers.make(
             identifiers.REQUEST, now=self._clock(), entropy=self._entropy(identifiers.ENTROPY_BYTES)
         )
-
-    def _log_cause(self, exchange: _Exchange[routing.ContextT], error: errors.PostroadError) -> None:
-        """Log the cause of an outage: clients see only that there is one, the operator needs the detail."""
-        cause = logs.cause_of(error)
-        if cause is not None:
-            self._log.warning("service_unavailable", request_id=exchange.id, code=error.code, cause=cause)
 
     def _log_request(self, exchange: _Exchange[routing.ContextT], status: int | None) -> None:
         seconds = time.perf_counter() - exchange.started

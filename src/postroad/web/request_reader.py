@@ -15,16 +15,7 @@ from postroad.model.mail import limits
 from postroad.protocol.text import http_values, strict_json
 from postroad.web import routing, validation_errors
 
-# Slots for large request bodies, so that memory stays bounded however many arrive at once.
-#
-# A body is held once while it arrives, which may take long, and about four times while it is parsed, checked and
-# assembled, which is short. Many may therefore arrive at once, and few are processed. A request without a slot waits
-# with its body unread, slowed by TCP flow control, and gets 503 after a timeout.
-#
-# Slots are shared fairly by account, or by the client's network where there is none. A body must keep arriving at a
-# minimum speed while it has its slot; one that stalls gets 503, and the slot is free for the next.
-
-_Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 # Smaller bodies are too numerous to queue and too small to matter.
 LARGE_OCTETS: Final = 1024 * 1024
@@ -45,7 +36,16 @@ MIN_OCTETS_SECONDS: Final = 10.0
 
 
 class LargeBodySlots:
-    """The slots of one process, its share of the service's total. `party` is whose body it is."""
+    """Slots for large request bodies, so that memory stays bounded however many arrive at once.
+
+    A body is held once while it arrives, which may take long, and about four times while it is parsed, checked and
+    assembled, which is short. Many may therefore arrive at once, and few are processed. A request without a slot waits
+    with its body unread, slowed by TCP flow control, and gets 503 after a timeout.
+
+    A process has its share of the service's slots. They are shared fairly by `party`: the account, or the client's
+    network where there is none. A body must keep arriving at a minimum speed while it has its slot; one that stalls
+    gets 503, and the slot is free for the next.
+    """
 
     def __init__(self, *, frontends: int = 1) -> None:
         receiving = max(MIN_RECEIVING, MAX_RECEIVING // frontends)
@@ -59,7 +59,7 @@ class LargeBodySlots:
         return _slot(self._processing, party)
 
 
-def at_minimum_speed(receive: _Receive) -> _Receive:
+def at_minimum_speed(receive: Receive) -> Receive:
     """The same, for a body that has a slot: it raises TemporaryFailure when too little arrives in time."""
     clock = asyncio.get_running_loop().time
     received, deadline = 0, clock() + MIN_OCTETS_SECONDS
@@ -92,8 +92,6 @@ async def _slot(slots: fairness.FairSemaphore, party: str) -> AsyncIterator[None
             raise errors.TemporaryFailure(msg, retry_after=1) from None
         yield
 
-
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 # No documented filter needs a longer query string; the listener bounds the whole request target.
 MAX_QUERY_PARAMETERS: Final = 32

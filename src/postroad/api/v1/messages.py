@@ -287,7 +287,7 @@ class Resend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def _summary(row: stored_messages.Message) -> MessageSummary:
     given = {name: times.given_to_wire(getattr(row, name)) for name in ("send_at", "expires_at")}
     return MessageSummary(
-        **times.wire_fields(row, MessageSummary.__struct_fields__, **given, test=emails.test_mark(row))
+        **times.wire_fields(row, MessageSummary.__struct_fields__, **given, test=emails.mark_of_test(row))
     )
 
 

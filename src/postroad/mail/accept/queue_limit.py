@@ -1,8 +1,8 @@
 """How much mail may wait, and how much space it may take: of an account, and of all accounts together.
 
-What waits is read in the background, at most every ten seconds and less often when that is slow,
-so a send only compares numbers. To what was read, a process adds what it has let in since. So the limits are not
-exact, but nobody passes them by much: near a limit, what waits is read again sooner.
+What waits is read in the background, at most every ten seconds and less often when that is slow, so a send only
+compares numbers. To what was read, a process adds what it has let in since. So the limits are not exact, but nobody
+passes them by much: near a limit, what waits is read again sooner.
 
 - An account has a storage quota for mail that is queued or scheduled, and another for test mail, which costs nothing.
 - Accounts share the queue fairly (model/delivery/fair_shares.py): what one schedules for next month, or sends to

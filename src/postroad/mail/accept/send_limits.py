@@ -129,15 +129,11 @@ async def write_rates(
     await rates.put(tx, changed)
 
 
-# Recipients per UTC day: of an account, as an operator set it, and of an API key.
-#
-# Both are checked in the accepting transaction, under the account's lock, so they are exact on any number of hosts.
-# What an account has sent today is what its hourly counts say, which the same transaction writes; only accounts with a
-# limit read them. Test mail does not count.
-
-
 async def recipients_today(tx: store.Transaction, locked: Iterable[accounts.Account], *, now: int) -> dict[str, int]:
-    """What the accounts with a limit have sent on the day of a time."""
+    """What the accounts with a limit have sent on the UTC day of a time: what their hourly counts say.
+
+    The accepting transaction writes them under the account's lock, so the limit is exact on any number of hosts.
+    """
     hour = mail_counts.hour_of(times.day_of(now) * times.DAY)
     found = {}
     for account in locked:
@@ -176,13 +172,8 @@ def daily_refusal(
     )
 
 
-# What an API key with limits may send: checked before and in the accepting transaction.
-#
-# Sender domain and template are checked before it. Recipients a day and the credit budget are checked in it, under the
-# account's lock, so they are exact on any number of hosts.
-
-
 def check_key_content(limits: callers.KeyLimits, checked: validation.CheckedMessage) -> None:
+    """Refuse a sender domain or a template that an API key may not use, before the accepting transaction."""
     if limits.domains and checked.sender.domain not in limits.domains:
         raise errors.Forbidden(
             f"from: this API key may not send from {checked.sender.domain}, only from {', '.join(limits.domains)}"
@@ -218,6 +209,7 @@ async def write_low_credits(
 
 
 def key_refusal(budget: callers.KeyBudget | None, message: messages.NewMessage) -> errors.PostroadError | None:
+    """Why a message exceeds the recipients per day or the credits of its API key, under the account's lock."""
     if budget is None:
         return errors.Unauthorized("Authorization: the API key no longer exists")
     usage = callers.usage_on_day(budget.usage, now=message.created_at)

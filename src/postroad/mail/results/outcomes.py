@@ -199,12 +199,9 @@ async def _uncharged(
     tx: store.Transaction, recorded: Sequence[Outcome], locked: Mapping[str, accounts.Account]
 ) -> Mapping[tuple[str, str], bool]:
     """The messages that cost no credits, and whether they are tests. Most accounts have none: nothing is looked up."""
-    suspects = {key[:2] for key in (outcome.key for outcome in recorded) if _has_uncharged(locked.get(key[0]))}
+    marked = {account_id for account_id, account in locked.items() if account.has_uncharged}
+    suspects = {outcome.key[:2] for outcome in recorded if outcome.key[0] in marked}
     return await messages.uncharged(tx, suspects) if suspects else {}
-
-
-def _has_uncharged(account: accounts.Account | None) -> bool:
-    return account is not None and bool(account.has_uncharged)
 
 
 def _entries(finished: Sequence[Outcome]) -> list[accounts.LedgerEntry]:

@@ -266,8 +266,7 @@ _TOO_MANY: Final = {
 # The first request of a connection that was accepted just before a stop is on its way: closing would lose it.
 FIRST_REQUEST_SECONDS: Final = 1.0
 # A small body arrives at once, and few large ones arrive at a time (web/request_reader.py): an account that takes
-# longer
-# than this may lose the connection to a newcomer when the listener is full. A stranger has no such time.
+# longer than this may lose the connection to a newcomer when the listener is full. A stranger has no such time.
 SLOW_BODY_SECONDS: Final = 10.0
 # To read a request that had arrived, so that closing does not reset the connection before its refusal is read.
 LINGER_SECONDS: Final = 0.1

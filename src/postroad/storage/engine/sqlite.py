@@ -158,23 +158,22 @@ def _public_error(cause: BaseException) -> Exception | None:
             return None
 
 
-# The write-ahead log of a SQLite file: how long it is, when it is copied to the main file, and its repair.
-#
-# SQLite would copy it (a checkpoint) within the commit that makes it long, and that commit would take tens of
-# milliseconds longer. Here another connection copies it while commits go on. SQLite begins the log again only when all
-# of it is copied, which commits can prevent for ever, so a long log is copied to its end between two commits.
-#
-# The log is a chain: a commit counts after a power cut only if everything before it in the log is there as well. A
-# flush covers all of the file, so a commit that is flushed is never missing anything, unless an earlier flush failed:
-# the kernel then calls pages clean that are not on disk, and the next flush skips them. They are still in its cache
-# (ext4 and XFS), so writing the log's own content again repairs it.
-
 # At most 64 MiB, which is 16,000 pages; until then all copies are made beside the commits.
 MAX_PAGES: Final = 4 * CHECKPOINT_PAGES
 
 
 class WriteAheadLog:
-    """The log as the connection that writes knows it."""
+    """How long the log is, when it is copied to the main file, and its repair, as the connection that writes knows it.
+
+    SQLite would copy it (a checkpoint) within the commit that makes it long, and that commit would take tens of
+    milliseconds longer. Here another connection copies it while commits go on. SQLite begins the log again only when
+    all of it is copied, which commits can prevent for ever, so a long log is copied to its end between two commits.
+
+    The log is a chain: a commit counts after a power cut only if everything before it in the log is there as well. A
+    flush covers all of the file, so a commit that is flushed is never missing anything, unless an earlier flush failed:
+    the kernel then calls pages clean that are not on disk, and the next flush skips them. They are still in its cache
+    (ext4 and XFS), so writing the log's own content again repairs it.
+    """
 
     def __init__(self, database: Path, writer: apsw.Connection) -> None:
         # Set when a flush has failed.
