@@ -66,7 +66,7 @@ class SingleFlight:
         flight: asyncio.Task[T] = self._pending.get(name) or self._begin(name, work, parties)
         return await asyncio.shield(flight)
 
-    def start(self, name: Hashable, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def start(self, name: Hashable, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
         """Start the work of this name, unless it is in progress, and do not wait for it."""
         if name not in self._pending:
             self._begin(name, work, ())

@@ -38,7 +38,8 @@ SCOPES: Final = frozenset({callers.Permission.SEND, callers.Permission.READ})
 async def prepare(ctx: context.Context, before: data_folder.DevInfo | None) -> data_folder.DevInfo:
     """Create what is missing. The addresses are filled in once the listeners are bound."""
     account = await account_of(ctx)
-    await _top_up(ctx, account)
+    if services_credits.needs_credits(ctx, account) and account.available < MIN_CREDITS:
+        await services_credits.add(ctx, account.id, CREDITS - account.available, "postroad dev")
     await _register_domain(ctx, account.id)
     await _store_template(ctx, account.id)
     smtp, credential_id = await _smtp(ctx, account.id, before.smtp if before else None)
@@ -58,11 +59,6 @@ async def account_of(ctx: context.Context) -> stored_accounts.Account:
     """The account of the demo login, which may have been renamed; or a new one."""
     person = await users.by_email(ctx, EMAIL)
     return await accounts.find(ctx, person.account_id) if person else await accounts.create(ctx, ACCOUNT_NAME)
-
-
-async def _top_up(ctx: context.Context, account: stored_accounts.Account) -> None:
-    if services_credits.needs_credits(ctx, account) and account.available < MIN_CREDITS:
-        await services_credits.add(ctx, account.id, CREDITS - account.available, "postroad dev")
 
 
 async def _register_domain(ctx: context.Context, account_id: str) -> None:

@@ -161,7 +161,9 @@ async def _run(
             folder.write_info(info)
             click.echo(_welcome(folder, info))
 
-        routed = _with_upstream(bound, settings)
+        # Mail goes to the simulator, unless another upstream is set.
+        simulator = config.Upstream(name=providers.DEV_SIMULATOR, host=bound.host, port=bound.port, tls="off")
+        routed = msgspec.structs.replace(settings, upstreams=settings.upstreams or (simulator,))
         await service.run(routed, list(service.ROLES), log=log, mail=mail, prepare=prepare, announce=announce)
 
 
@@ -180,12 +182,6 @@ async def _simulator(
             except OSError as problem:
                 raise roles.cannot_listen(where, problem) from problem
         yield _client_endpoint(config.Endpoint(*bound))
-
-
-def _with_upstream(sink: config.Endpoint, settings: config.Settings) -> config.Settings:
-    """The settings with the simulator as upstream, unless another is set."""
-    simulator = config.Upstream(name=providers.DEV_SIMULATOR, host=sink.host, port=sink.port, tls="off")
-    return msgspec.structs.replace(settings, upstreams=settings.upstreams or (simulator,))
 
 
 def sample_endpoint(settings: config.Settings) -> str:

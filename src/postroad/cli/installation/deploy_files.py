@@ -20,7 +20,10 @@ SCRIPT_MODE: Final = 0o755
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 def deploy_files(folder: Path, *, force: bool) -> None:
     """Write files for systemd, Docker, Kubernetes, proxies and Prometheus to a folder."""
-    files = {folder / name: source for name, source in _files(_source())}
+    installed: Traversable = resources.files("postroad") / "deploy"
+    if not installed.is_dir():  # a checkout
+        installed = Path(postroad.__file__).parent.parent.parent / "deploy"
+    files = {folder / name: source for name, source in _files(installed)}
     present = [str(path) for path in files if path.exists()]
     if present and not force:
         raise click.ClickException(f"these files exist: {', '.join(present)}; add --force to overwrite them")
@@ -33,12 +36,6 @@ def deploy_files(folder: Path, *, force: bool) -> None:
             click.echo(path)
     except OSError as problem:
         raise click.ClickException(f"{problem.filename} cannot be written: {problem.strerror}") from None
-
-
-def _source() -> Traversable:
-    """The folder in the installed package, or that of the repository in a checkout."""
-    installed = resources.files("postroad") / "deploy"
-    return installed if installed.is_dir() else Path(postroad.__file__).parent.parent.parent / "deploy"
 
 
 def _files(folder: Traversable) -> Iterator[tuple[str, Traversable]]:

@@ -53,7 +53,7 @@ _SETTING: Final = re.compile(r"(\w+) = ")
 
 def settings_text(chosen: Tables, *, suggested: Tables) -> str:
     """A file with these settings. The suggested ones are commented out; remove the first character of their lines."""
-    comments = _comments(config.defaults_text())
+    comments = dict(_comments(config.defaults_text()))
     parts = [HEAD]
     for section in {**chosen, **suggested}:
         lines = [f"[{section}]" if section in chosen else f"#[{section}]"]
@@ -64,11 +64,8 @@ def settings_text(chosen: Tables, *, suggested: Tables) -> str:
     return "\n".join(parts)
 
 
-def _comments(defaults: str) -> dict[tuple[str, str], list[str]]:
-    return {(section, key): lines for section, key, lines in _settings(defaults)}
-
-
-def _settings(defaults: str) -> Iterator[tuple[str, str, list[str]]]:
+def _comments(defaults: str) -> Iterator[tuple[tuple[str, str], list[str]]]:
+    """The comment of each setting, by section and key."""
     section, above = "", list[str]()
     for line in defaults.splitlines():
         if line.startswith("#"):
@@ -77,7 +74,7 @@ def _settings(defaults: str) -> Iterator[tuple[str, str, list[str]]]:
         if found := _SECTION.match(line):
             section = found[1]
         elif found := _SETTING.match(line):
-            yield section, found[1], above
+            yield (section, found[1]), above
         above = []
 
 

@@ -52,8 +52,10 @@ def answers(wanted: Wanted, *, data: Path, asks: bool) -> Iterator[tuple[str, st
     def answer(name: str, question: str, default: str | None = None) -> str:
         return wanted[name] or _ask(question, functools.partial(_CHECKS[name], name), default=default)
 
-    host = answer("hostname", "Public name of this host, such as mail.example.com", _system_name())
-    host = host.lower().rstrip(".")
+    known = hostname.short_name()
+    # A name without a dot says nothing to others.
+    default = known if "." in known else None
+    host = answer("hostname", "Public name of this host, such as mail.example.com", default).lower().rstrip(".")
     yield "hostname", host
     url = os.environ.get(DATABASE_VARIABLE) or f"sqlite:///{data / 'postroad.db'}"
     # A URL with a password is neither shown nor asked for.
@@ -109,10 +111,6 @@ def _check_host(called: str, name: str) -> None:
         )
 
 
-def _check_account(called: str, name: str) -> None:
-    labels.check_label(called, name)
-
-
 def _check_domain(called: str, name: str) -> None:
     try:
         address.parse_domain(name)
@@ -128,15 +126,15 @@ def _check_email(called: str, email: str) -> None:
 
 
 # What is wrong with an answer, after what it is called.
-_CHECKS: Final[Mapping[str, Callable[[str, str], None]]] = {
+_CHECKS: Final[Mapping[str, Callable[[str, str], object]]] = {
     "hostname": _check_host,
-    "account": _check_account,
+    "account": labels.check_label,
     "domain": _check_domain,
     "email": _check_email,
 }
 
 
-def _ask(question: str, check: Callable[[str], None], *, default: str | None = None) -> str:
+def _ask(question: str, check: Callable[[str], object], *, default: str | None = None) -> str:
     """Ask until the answer is good; a bad one is answered with the reason."""
 
     def checked(text: str) -> str:
@@ -149,8 +147,3 @@ def _ask(question: str, check: Callable[[str], None], *, default: str | None = N
         return text
 
     return str(click.prompt(question, default, value_proc=checked))
-
-
-def _system_name() -> str | None:
-    """The name of this host, if it can be found by others."""
-    return name if "." in (name := hostname.short_name()) else None

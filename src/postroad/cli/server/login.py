@@ -44,7 +44,9 @@ def login(url: str | None, *, as_json: bool) -> None:
     except server_login.LoginError as problem:
         raise server_command.CommandError(str(problem)) from None
     of_account = f", account {output.printable(account)}" if account else ""
-    text = f"Logged in to {url}{of_account}. Scopes of the key: {', '.join(scopes)}. It is stored in {_shown(file)}."
+    home = Path.home()
+    shown = f"~/{file.relative_to(home)}" if file.is_relative_to(home) else str(file)
+    text = f"Logged in to {url}{of_account}. Scopes of the key: {', '.join(scopes)}. It is stored in {shown}."
     data = {"url": url, "account": account, "scopes": scopes, "file": str(file)}
     output.show(output.Report(data=data, text=text), as_json=as_json)
 
@@ -63,11 +65,6 @@ def logout(url: str | None, *, as_json: bool) -> None:
         raise server_command.CommandError(str(problem)) from None
     text = f"Logged out of {named}. The key is still valid; revoke it if it is no longer needed."
     output.show(output.Report(data={"url": named}, text=text), as_json=as_json)
-
-
-def _shown(file: Path) -> str:
-    home = Path.home()
-    return f"~/{file.relative_to(home)}" if file.is_relative_to(home) else str(file)
 
 
 def _key() -> str:

@@ -54,7 +54,11 @@ def show(server: api_client.Client, message_id: str) -> output.Report:
     """Show everything about a message: recipients, attempts, why it waits, and webhooks."""
     found = server.get(f"/v1/messages/{parse.quote(message_id, safe='')}")
     events = _events(server, message_id)
-    lines = [*_head(found), *_recipients(found), *_reports(found), *_event_lines(events)]
+    reports = (
+        f"Report, {one.get('received_at')}: {one.get('action')} {one.get('status')} {one.get('response')}"
+        for one in server_command.objects(found.get("async_bounces"))
+    )
+    lines = [*_head(found), *_recipients(found), *reports, *_event_lines(events)]
     return output.Report(data={**found, "events": events}, text="\n".join(map(output.printable, lines)))
 
 
@@ -85,7 +89,8 @@ def _recipients(found: dict[str, Any]) -> Iterator[str]:
         yield f"{one.get('email')}: {one.get('status')}"
         for number, attempt in enumerate((a for a in attempts if a.get("recipient_id") == one.get("id")), 1):
             result = RESULTS.get(str(attempt.get("verdict")), attempt.get("verdict"))
-            yield f"  Attempt {number}, {attempt.get('started_at')}: {result}{_at(attempt)}"
+            at = f", {attempt['host']} ({attempt.get('address')})" if attempt.get("host") else ""
+            yield f"  Attempt {number}, {attempt.get('started_at')}: {result}{at}"
             reply = f"{attempt.get('smtp_code') or ''} {attempt.get('smtp_response') or ''}".strip()
             if reply:
                 yield f"    Reply: {reply}"
@@ -95,15 +100,6 @@ def _recipients(found: dict[str, Any]) -> Iterator[str]:
         reason = queue.get("reason") if isinstance(queue, dict) else None
         if isinstance(reason, dict):
             yield f"  Waiting: {reason.get('text')}"
-
-
-def _at(attempt: dict[str, Any]) -> str:
-    return f", {attempt['host']} ({attempt.get('address')})" if attempt.get("host") else ""
-
-
-def _reports(found: dict[str, Any]) -> Iterator[str]:
-    for one in server_command.objects(found.get("async_bounces")):
-        yield f"Report, {one.get('received_at')}: {one.get('action')} {one.get('status')} {one.get('response')}"
 
 
 def _events(server: api_client.Client, message_id: str) -> list[dict[str, Any]] | None:

@@ -57,7 +57,9 @@ def send(server: api_client.Client, *, key: str | None, wait: int | None, **fiel
     If the connection breaks, the error names the key to pass as --key, so that a second try sends nothing twice. With
     --wait, the exit code is 1 if a result is missing by then.
     """
-    given = f"cli-{os.urandom(16).hex()}" if key is None else _checked_key(key)
+    if key is not None and not (1 <= len(key) <= limits.IDEMPOTENCY_KEY_CHARACTERS and key.isprintable()):
+        raise click.UsageError(f"--key: must have 1 to {limits.IDEMPOTENCY_KEY_CHARACTERS} characters")
+    given = key or f"cli-{os.urandom(16).hex()}"
     body = {name: value for name, value in _message(fields).items() if value}
     try:
         accepted = server.call("POST", "/emails", body, headers={"Idempotency-Key": given})
@@ -91,12 +93,6 @@ def _message(fields: dict[str, Any]) -> dict[str, Any]:
         "tags": list(fields["tags"]),
         "attachments": [_attachment(file) for file in fields["files"]],
     }
-
-
-def _checked_key(text: str) -> str:
-    if not (1 <= len(text) <= limits.IDEMPOTENCY_KEY_CHARACTERS and text.isprintable()):
-        raise click.UsageError(f"--key: must have 1 to {limits.IDEMPOTENCY_KEY_CHARACTERS} characters")
-    return text
 
 
 def _result(server: api_client.Client, message_id: str, *, seconds: int) -> dict[str, Any]:

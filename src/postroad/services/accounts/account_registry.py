@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -374,10 +375,10 @@ async def continue_removals(ctx: context.Context) -> int:
 async def _delete_some(ctx: context.Context, account_id: str) -> bool:
     """Delete up to MAX_BATCHES batches of an account; whether nothing is left."""
     # The order keeps the database consistent after every transaction: what belongs to a row goes with it or before it.
-    steps = [
+    steps: list[Callable[[store.Transaction], Awaitable[int]]] = [
         functools.partial(_delete_webhook_log, account_id),
         functools.partial(retention.delete_account_rows, "idempotency_keys", account_id),
-        functools.partial(_delete_messages, account_id),
+        lambda tx: retention.remove_account_messages(tx, account_id),
         *(functools.partial(retention.delete_account_rows, table, account_id) for table in retention.ACCOUNT_TABLES),
     ]
     left = MAX_REMOVAL_BATCHES
@@ -390,10 +391,6 @@ async def _delete_some(ctx: context.Context, account_id: str) -> bool:
         await credentials.bump_access_version(tx)
         await retention.delete_account(tx, account_id)
     return True
-
-
-async def _delete_messages(account_id: str, tx: store.Transaction) -> int:
-    return await retention.remove_account_messages(tx, account_id)
 
 
 async def _delete_webhook_log(account_id: str, tx: store.Transaction) -> int:

@@ -60,8 +60,11 @@ async def read(ctx: context.Context, account_id: str, chosen: chart_ranges.Range
             limit=MAX_EXAMPLES_EXAMINED,
         )
     # The newest of each kind is kept, which comes last.
-    examples = {(example.reason, _provider(example)): example for example in reversed(refused)}
-    earlier = _sums(before)
+    examples = {
+        (example.reason, providers.label_of(example.provider_queue) if example.provider_queue else ""): example
+        for example in reversed(refused)
+    }
+    earlier = {key: sum(row.bounced + row.failed for row in rows) for key, rows in _by_key(before).items()}
     groups = [
         FailureGroup(
             cause=cause,
@@ -112,16 +115,8 @@ def _by_key(rows: Iterable[mail_counts.FailureTotal]) -> dict[Key, list[mail_cou
     return found
 
 
-def _sums(rows: Iterable[mail_counts.FailureTotal]) -> dict[Key, int]:
-    return {key: sum(one.bounced + one.failed for one in found) for key, found in _by_key(rows).items()}
-
-
 def _trend(rows: Iterable[mail_counts.FailureTotal], chosen: chart_ranges.Range) -> list[int]:
     trend = [0] * len(chosen.starts)
     for row in rows:
         trend[chosen.place_of(row.hour)] += row.bounced + row.failed
     return trend
-
-
-def _provider(one: attempts.RefusalExample) -> str:
-    return providers.label_of(one.provider_queue) if one.provider_queue else ""

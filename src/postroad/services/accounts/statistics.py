@@ -112,7 +112,8 @@ def hourly_sample(sample: Sample, *, from_hour: int) -> list[mail_counts.BucketT
         results = counts[hour, _provider_of_row(provider_queue)]
         if status in _ENDED:
             results[_ENDED[status]] += count
-        results["deferred"] += count * _deferrals(status, attempt_count)
+        # Attempts after which there was, or will be, another one.
+        results["deferred"] += count * max(0, attempt_count - int(status in _ENDED_BY_ATTEMPT))
     names = mail_counts.BucketTotal.__struct_fields__[2:]
     return [
         mail_counts.BucketTotal(hour - from_hour, provider, *(values[name] for name in names))
@@ -139,11 +140,6 @@ def delivery_times(sample: Sample) -> list[DeliveryTime]:
 def _provider_of_row(provider_queue: str | None) -> str:
     """The provider that a recipient counts for; empty without an attempt."""
     return providers.label_of(provider_queue) if provider_queue else ""
-
-
-def _deferrals(status: str, attempt_count: int) -> int:
-    """Attempts after which there was, or will be, another one."""
-    return max(0, attempt_count - int(status in _ENDED_BY_ATTEMPT))
 
 
 def _percentile(durations: Iterable[int], percent: int) -> int:

@@ -49,12 +49,12 @@ class Search:
         self, domain: str, record: spf_record.Record, wanted: Sequence[spf_record.Term]
     ) -> list[spf_record.Term]:
         """The expected terms that the domain's record does not permit. Raises PermError and TempError."""
-        return [term for term in wanted if not await self._allows_it(domain, record, term)]
-
-    async def _allows_it(self, domain: str, record: spf_record.Record, wanted: spf_record.Term) -> bool:
-        if await self._allows_from_top(domain, record, wanted):
-            return True
-        return await self._by_addresses(domain, record, wanted)
+        return [
+            term
+            for term in wanted
+            if not await self._allows_from_top(domain, record, term)
+            and not await self._by_addresses(domain, record, term)
+        ]
 
     async def _by_addresses(self, domain: str, record: spf_record.Record, wanted: spf_record.Term) -> bool:
         """A record that permits every address of a host permits the host."""

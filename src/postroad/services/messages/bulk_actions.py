@@ -197,14 +197,11 @@ async def send_again(
                     key=f"bulk {message.id}",
                 )
             except errors.PostroadError as refusal:
-                report.unchanged[_reason(refusal)] += 1
+                reason = next((text for kind, text in _REFUSALS.items() if isinstance(refusal, kind)), refusal.code)
+                report.unchanged[reason] += 1
             else:
                 report.add(int(not accepted.replayed), Counter({RESENT: int(accepted.replayed)}))
     return report
-
-
-def _reason(refusal: errors.PostroadError) -> str:
-    return next((text for kind, text in _REFUSALS.items() if isinstance(refusal, kind)), refusal.code)
 
 
 async def _change_queue(
@@ -216,7 +213,10 @@ async def _change_queue(
         message.recipient_count for message in selected if message.status != statuses.MessageStatus.QUEUED
     )
     if action is Action.RETRY and queued:
-        await _take_turn(ctx, account_id)
+        # It counts as one of the account's retries: providers are protected by the pause after attempts.
+        async with ctx.store.transaction() as tx:
+            await accounts.lock(tx, [account_id])
+            await usage_limits.take_repeat(ctx, tx, account_id, usage_limits.Repeat.RETRIES)
     step = _retry if action is Action.RETRY else _cancel
     for ids in steps(queued):
         work = functools.partial(step, ctx, account_id=account_id, message_ids=ids)
@@ -235,13 +235,6 @@ def steps(queued: Sequence[messages.Message]) -> Iterator[list[str]]:
         reached += message.recipient_count
     if ids:
         yield ids
-
-
-async def _take_turn(ctx: context.Context, account_id: str) -> None:
-    """A bulk retry counts as one of the account's retries: providers are protected by the pause after attempts."""
-    async with ctx.store.transaction() as tx:
-        await accounts.lock(tx, [account_id])
-        await usage_limits.take_repeat(ctx, tx, account_id, usage_limits.Repeat.RETRIES)
 
 
 async def _retry(

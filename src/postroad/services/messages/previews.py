@@ -130,7 +130,7 @@ async def of_html(ctx: context.Context, account_id: str, html: str, *, is_dark: 
     """HTML that is not in a message, for the frame, up to the limit; to be sent with `DOCUMENT_HEADERS`."""
     shown = html[:TEXT_CHARACTERS]
     return await ctx.threads.run(
-        account_id, lambda: html_preview.render(shown, _no_image, is_dark=is_dark).encode("utf-8", "replace")
+        account_id, lambda: html_preview.render(shown, lambda _: None, is_dark=is_dark).encode("utf-8", "replace")
     )
 
 
@@ -182,10 +182,6 @@ class _Images:
             self._made[name] = _data_uri(octets())
         self._room -= size
         return self._made[name] or None
-
-
-def _no_image(content_id: str) -> None:
-    del content_id
 
 
 def _data_uri(octets: bytes) -> str:

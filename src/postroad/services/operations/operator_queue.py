@@ -135,7 +135,7 @@ class QueueSummary:
         if time.monotonic() < self._valid_until:
             return self.last
         if self._takes_long:
-            self._flights.start("count", lambda: self._renew(ctx))
+            self._flights.start("count", lambda: self._count(ctx))
         else:
             counting = asyncio.ensure_future(self._flights.join("count", lambda: self._count(ctx)))
             done, _ = await asyncio.wait([counting], timeout=WAIT_SECONDS)
@@ -146,9 +146,6 @@ class QueueSummary:
 
     async def close(self) -> None:
         await self._flights.cancel()
-
-    async def _renew(self, ctx: context.Context) -> None:
-        await self._count(ctx)
 
     async def _count(self, ctx: context.Context) -> Summary:
         began = time.monotonic()
@@ -287,10 +284,7 @@ async def _change(
         elif action == "expire":
             changed[account_id] = await queue_changes.expire_unleased(ctx, own)
         else:
-            changed[account_id] = await _make_ready(ctx, [one.key for one in own])
+            async with ctx.store.transaction() as tx:
+                keys = [one.key for one in own]
+                changed[account_id] = await queue_views.make_named_ready(tx, keys, now=ctx.clock())
     return changed
-
-
-async def _make_ready(ctx: context.Context, keys: Sequence[queue.Key]) -> int:
-    async with ctx.store.transaction() as tx:
-        return await queue_views.make_named_ready(tx, keys, now=ctx.clock())

@@ -94,7 +94,7 @@ class Checks:
         """The results of the last run, without waiting: a run begins if there was none, or to `renew` old results."""
         is_old = self._last is None or ctx.clock() - self._last.at >= CHECKS_VALID
         if is_old and (renew or self._last is None):
-            self._flights.start("checks", lambda: self._renew(ctx))
+            self._flights.start("checks", lambda: self._run(ctx))
         return self._last
 
     @property
@@ -103,9 +103,6 @@ class Checks:
 
     async def close(self) -> None:
         await self._flights.cancel()
-
-    async def _renew(self, ctx: context.Context) -> None:
-        await self._run(ctx)
 
     async def _run(self, ctx: context.Context) -> CheckRun:
         results = await table.run(await findings.of_context(ctx))

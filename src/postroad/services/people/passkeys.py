@@ -268,7 +268,9 @@ async def check(
     try:
         sign_count = await ctx.threads.run(whose, verify)
     except passkey_answers.AnswerError:
-        raise await _recorded_refusal(ctx, passkey) from None
+        async with ctx.store.reading() as tx:
+            services_login.audit_failure(ctx, await users.of_login(tx, passkey.login_id))
+        raise refusal() from None
     async with ctx.store.transaction() as tx:
         await use_challenge(ctx, tx, challenge)
         if not await stored_second_factors.use_passkey(tx, passkey.id, sign_count=sign_count, now=ctx.clock()):
@@ -305,12 +307,6 @@ async def _named(
     if assertion.user_handle != found.user_handle and (assertion.user_handle is not None or login_id is None):
         raise refusal()
     return found
-
-
-async def _recorded_refusal(ctx: context.Context, passkey: stored_second_factors.Passkey) -> errors.InvalidRequest:
-    async with ctx.store.reading() as tx:
-        services_login.audit_failure(ctx, await users.of_login(tx, passkey.login_id))
-    return refusal()
 
 
 def _expected(party: RelyingParty, challenge: Challenge) -> passkey_answers.Expected:

@@ -59,7 +59,8 @@ async def create(
 
 async def find_user(ctx: context.Context, token: str) -> users.User:
     """The user that a link belongs to. Raises RateLimited when too many were tried from the network of the actor."""
-    _refuse_impossible(token)
+    if len(token) != tokens.SECRET_CHARACTERS or not token.isascii() or not token.isalnum():
+        raise _not_found()
     counters = login_rules.of_network(ctx.actor.client_address)
     await ctx.access_cache.login_failures.check(counters, now=ctx.clock())
     async with ctx.store.reading() as tx:
@@ -161,11 +162,6 @@ def _acting(ctx: context.Context, user: users.User) -> context.Context:
     return dataclasses.replace(
         ctx, actor=dataclasses.replace(ctx.actor, kind=callers.ActorKind.PERSON, user_id=user.id)
     )
-
-
-def _refuse_impossible(token: str) -> None:
-    if len(token) != tokens.SECRET_CHARACTERS or not token.isascii() or not token.isalnum():
-        raise _not_found()
 
 
 def _not_found() -> errors.NotFound:

@@ -79,7 +79,7 @@ async def begin(
         methods=methods,
         created_at=now,
         last_used_at=now,
-        expires_at=_last_second(claims) * times.SECOND if is_browser else claims.expires_at,
+        expires_at=claims.iat * times.SECOND + MAX_SESSION_DAYS * times.DAY if is_browser else claims.expires_at,
         confirmed_at=now if parent is None else parent.row.confirmed_at,
         parent_id=None if parent is None or outlives_parent else parent.row.id,
     )
@@ -202,10 +202,6 @@ def is_idle(ctx: context.Context, row: sessions.Session) -> bool:
 
 def _idle_seconds(ctx: context.Context) -> int:
     return ctx.settings.dashboard.session_hours * HOUR_SECONDS
-
-
-def _last_second(claims: tokens.Claims) -> int:
-    return claims.iat + MAX_SESSION_DAYS * 24 * HOUR_SECONDS
 
 
 # The sessions and tokens of a person: listed with device, network and last use, ended, and made by name.

@@ -189,7 +189,11 @@ async def usable(ctx: context.Context, account_id: str) -> Connection:
     if found is None:
         raise errors.InvalidRequest("this account has no single sign-on")
     async with ctx.store.reading() as tx:
-        named = [domain for domain in found.domains if await _is_usable(ctx, tx, account_id, domain)]
+        named = [
+            domain
+            for domain in found.domains
+            if not is_reserved(ctx, domain) and await domains.verified_owner(tx, domain) == account_id
+        ]
     if not named:
         raise errors.InvalidRequest("none of the email domains of this single sign-on is verified any more")
     return Connection(found.row, named)
@@ -272,10 +276,6 @@ async def _end_sso_sessions(ctx: context.Context, tx: store.Transaction, account
 
 def _acting_session(ctx: context.Context) -> str:
     return (None if ctx.actor.who is None else ctx.actor.who.token_id) or ""
-
-
-async def _is_usable(ctx: context.Context, tx: store.Transaction, account_id: str, name: str) -> bool:
-    return not is_reserved(ctx, name) and await domains.verified_owner(tx, name) == account_id
 
 
 def is_reserved(ctx: context.Context, domain: str) -> bool:

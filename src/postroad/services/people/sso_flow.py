@@ -106,7 +106,10 @@ async def enter_account(ctx: context.Context, plan: Plan, person: login_rules.Pe
         before = user.login_id
         user = await _with_own_login(ctx, tx, user)
         if is_new or user.login_id != before:
-            await _bind(ctx, tx, plan.account_id, person, user)
+            login_id, now = user.login_id or "", ctx.clock()
+            bound = stored_sso.Identity(plan.account_id, person.issuer, person.subject, login_id, now)
+            await stored_sso.put_identity(tx, bound)
+            await audit_log.write(_acting(ctx, user), tx, user.account_id, "user.sso_bound", user.email)
         await _follow_groups(ctx, tx, arrival, user, members)
         login = await users.login_by_id(tx, user.login_id or "")
     ctx.access_cache.invalidate()
@@ -181,14 +184,6 @@ async def _with_own_login(ctx: context.Context, tx: store.Transaction, user: use
             return user
     await sessions.remove_link(tx, user.id)
     return await auth_logins.give_new(ctx, tx, user, password_hash=None)
-
-
-async def _bind(
-    ctx: context.Context, tx: store.Transaction, connection: str, person: login_rules.Person, user: users.User
-) -> None:
-    identity = stored_sso.Identity(connection, person.issuer, person.subject, user.login_id or "", ctx.clock())
-    await stored_sso.put_identity(tx, identity)
-    await audit_log.write(_acting(ctx, user), tx, user.account_id, "user.sso_bound", user.email)
 
 
 async def _follow_groups(
@@ -374,7 +369,8 @@ async def begin(
         "scope": f"openid {chosen.scopes}".strip(),
         "state": state,
         "nonce": nonce,
-        "code_challenge": _challenge(verifier),
+        # S256 of RFC 7636 section 4.2.
+        "code_challenge": base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("="),
         "code_challenge_method": "S256",
         **({"login_hint": login_hint} if login_hint else {}),
     }
@@ -493,11 +489,6 @@ async def _audit_refusal(ctx: context.Context, account_id: str, subject: str, wh
 
 def _unusable(problem: sso_providers.ProviderError) -> errors.InvalidRequest:
     return errors.InvalidRequest(f"the provider cannot be used now: {problem}")
-
-
-def _challenge(verifier: str) -> str:
-    """S256 of RFC 7636 section 4.2."""
-    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
 
 
 def _with_query(url: str, query: Mapping[str, str]) -> str:

@@ -296,7 +296,9 @@ class Providers:
         }
         headers = [*_JSON, ("Content-Type", "application/x-www-form-urlencoded")]
         if _uses_basic(registration, metadata):
-            headers.append(("Authorization", _basic(registration)))
+            # RFC 6749 section 2.3.1: both parts are form-encoded first.
+            pair = f"{parse.quote_plus(registration.client_id)}:{parse.quote_plus(registration.client_secret)}"
+            headers.append(("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}"))
         else:
             fields["client_id"] = registration.client_id
             if registration.client_secret:
@@ -375,12 +377,6 @@ def _uses_basic(registration: login_rules.Registration, metadata: login_rules.Me
     return bool(registration.client_secret) and (
         "client_secret_basic" in methods or "client_secret_post" not in methods
     )
-
-
-def _basic(registration: login_rules.Registration) -> str:
-    """RFC 6749 section 2.3.1: both parts are form-encoded first."""
-    pair = f"{parse.quote_plus(registration.client_id)}:{parse.quote_plus(registration.client_secret)}"
-    return f"Basic {base64.b64encode(pair.encode()).decode()}"
 
 
 def _decoded(body: bytes, kind: type[_Document], *, what: str) -> _Document:

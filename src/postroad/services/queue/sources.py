@@ -50,7 +50,8 @@ async def listed(ctx: context.Context) -> list[SourceView]:
     now = ctx.clock()
     async with ctx.store.reading() as tx:
         states = delivery_controls.source_states_in_force(await delivery_controls.listed_source_states(tx), now=now)
-        counts = await mail_counts.sources_since(tx, _first_day(states, now=now))
+        warm_ups = [times.day_of(state.set_at) for state in states if state.state == SourceStatus.WARMING]
+        counts = await mail_counts.sources_since(tx, min([times.day_of(now) - SHOWN_DAYS, *warm_ups]))
     return [_view(ctx, source, states, counts, now=now) for source in ctx.settings.sources]
 
 
@@ -164,11 +165,6 @@ def _total(
         name: sum(getattr(count, name) for count in found) for name in ("delivered", "deferred", "refused", "blocked")
     }
     return mail_counts.SourceCount(source, provider, since_day, **numbers)
-
-
-def _first_day(states: Iterable[delivery_controls.SourceState], *, now: int) -> int:
-    warm_ups = [times.day_of(state.set_at) for state in states if state.state == SourceStatus.WARMING]
-    return min([times.day_of(now) - SHOWN_DAYS, *warm_ups])
 
 
 async def _set(

@@ -52,7 +52,8 @@ async def _section(given: findings.Subject, section: str) -> list[findings.Findi
     file, key = Path(given.settings.tls.certificate), Path(given.settings.tls.key)
     try:
         await asyncio.to_thread(server_tls.Certificate.load, file, key)
-        on_disk = (await asyncio.to_thread(_read, file)).public_bytes(_DER)
+        chain = x509.load_pem_x509_certificates(await asyncio.to_thread(file.read_bytes))
+        on_disk = chain[0].public_bytes(_DER)
     except server_tls.CertificateError as problem:
         return [
             findings.error(
@@ -89,10 +90,6 @@ def _fine(given: findings.Subject, section: str, certificate: x509.Certificate) 
     return findings.ok(
         f"{section}: the certificate for {_listed(certificate)} expires in {_days(given, certificate)} days"
     )
-
-
-def _read(file: Path) -> x509.Certificate:
-    return x509.load_pem_x509_certificates(file.read_bytes())[0]
 
 
 async def _served(given: findings.Subject, section: str) -> bytes | None:
