@@ -215,7 +215,7 @@ async def test_a_week_leaves_what_a_person_has_made_as_it_is(
         return [
             await endpoints.find(ctx, account_id, listening.webhook.id),
             await endpoints.find(ctx, account_id, mine.webhook.id),
-            await delivery_log.page(ctx, account_id, mine.webhook.id, limit=10),
+            (await delivery_log.page(ctx, account_id, mine.webhook.id, limit=10)).rows,
             await domains.by_name(ctx, account_id, "outlet.example"),
             await templates.find(ctx, account_id, "receipt"),
             await users.by_email(ctx, "grace@shop.example"),

@@ -103,7 +103,7 @@ async def test_a_replay_is_a_delivery_of_its_own(ctx: context.Context, browser: 
     text = (await browser.follow(replayed)).text
     assert f'href="/webhook/deliveries/{delivery.id}"' in text
     assert "Next attempt:" in text
-    newest, old = await delivery_log.page(ctx, browser.account_id, limit=10)
+    newest, old = (await delivery_log.page(ctx, browser.account_id, limit=10)).rows
     assert (newest.delivery.replay_of, newest.delivery.body) == (delivery.id, delivery.body)
     assert old.delivery.id == delivery.id
 
@@ -113,4 +113,4 @@ async def test_nothing_is_replayed_to_a_webhook_that_is_disabled(ctx: context.Co
     await endpoints.save(ctx, browser.account_id, url=URL, enabled=False)
     answer = await browser.post(f"/webhook/deliveries/{delivery.id}/replay")
     assert (answer.status_code, "The webhook is disabled; enable it" in answer.text) == (409, True)
-    assert len(await delivery_log.page(ctx, browser.account_id, limit=10)) == 1
+    assert len((await delivery_log.page(ctx, browser.account_id, limit=10)).rows) == 1

@@ -19,7 +19,7 @@ from tests.services import claimed_mail
 async def timeline(ctx: context.Context, account_id: str, message_id: str) -> timelines.Timeline:
     found = await messages.details(ctx, account_id, message_id)
     lines = await queue_inspection.entries_of_message(ctx, account_id, message_id)
-    reported = await delivery_log.page(ctx, account_id, message_id=message_id, limit=100)
+    reported = (await delivery_log.page(ctx, account_id, message_id=message_id, limit=100)).rows
     return timelines.build(found, [line.waiting for line in lines.values()], reported)
 
 
@@ -127,11 +127,11 @@ async def test_in_a_long_timeline_the_webhook_has_a_step_only_for_failures(
     await endpoints.save(ctx, account_id, url=webhook_rows.URL)
     for _ in range(3):
         await webhook_rows.put_ended(ctx, account_id, message_id=message_id)
-    reported = await delivery_log.page(ctx, account_id, message_id=message_id, limit=100)
+    reported = (await delivery_log.page(ctx, account_id, message_id=message_id, limit=100)).rows
     assert sum("Webhook sent" in step.title for step in timelines.build(found, [], reported).steps) == 3
     for _ in range(2):
         await webhook_rows.put_ended(ctx, account_id, webhooks.State.FAILED, message_id=message_id)
-    reported = await delivery_log.page(ctx, account_id, message_id=message_id, limit=100)
+    reported = (await delivery_log.page(ctx, account_id, message_id=message_id, limit=100)).rows
     shown = timelines.build(found, [], reported)
     assert [step.title for step in shown.steps if "Webhook" in step.title] == ["Webhook failed: 2 events"]
     assert shown.omitted_count == 4

@@ -37,7 +37,7 @@ def settings(database_url: str, authority: trustme.CA) -> Iterator[config.Settin
 
 
 async def statuses(ctx: context.Context, browser: Browser) -> list[str]:
-    return [entry.status for entry in await delivery_log.page(ctx, browser.account_id, limit=100)]
+    return [entry.status for entry in (await delivery_log.page(ctx, browser.account_id, limit=100)).rows]
 
 
 async def test_without_a_webhook_the_page_teaches(browser: Browser, reader: Browser) -> None:

@@ -185,12 +185,12 @@ async def test_reports_that_came_later_go_with_their_message(
 async def test_an_event_that_waits_outlives_its_message(ctx: context.Context, shop: str, clock: contexts.Clock) -> None:
     await endpoints.save(ctx, shop, url=webhook_rows.URL)
     message_id = await sent(ctx, shop)
-    (reported,) = await delivery_log.page(ctx, shop, limit=10)
+    (reported,) = (await delivery_log.page(ctx, shop, limit=10)).rows
     async with ctx.store.transaction() as tx:
         await tx.run_script("UPDATE messages SET ended_at = 1")
     clock.pass_seconds(DAY_SECONDS)
     assert await swept(ctx) == (1, 1)
-    (still,) = await delivery_log.page(ctx, shop, limit=10)
+    (still,) = (await delivery_log.page(ctx, shop, limit=10)).rows
     assert still == reported
     assert message_id.encode() in still.delivery.body
     assert (await operator_jobs.check_consistency(ctx)).findings == []

@@ -24,7 +24,7 @@ def settings(database_url: str) -> config.Settings:
 
 
 async def listed(ctx: context.Context, account_id: str, *, limit: int = 100, **where: Any) -> list[str]:
-    return [entry.delivery.id for entry in await delivery_log.page(ctx, account_id, limit=limit, **where)]
+    return [entry.delivery.id for entry in (await delivery_log.page(ctx, account_id, limit=limit, **where)).rows]
 
 
 async def test_the_log_comes_in_parts_newest_first(
@@ -39,9 +39,9 @@ async def test_the_log_comes_in_parts_newest_first(
         clock.pass_seconds(1)
     newest_first = made[::-1]
     assert await listed(ctx, account_id) == newest_first
-    first = await delivery_log.part(ctx, account_id, limit=3)
+    first = await delivery_log.page(ctx, account_id, limit=3)
     assert ([entry.delivery.id for entry in first.rows], first.next_cursor) == (newest_first[:3], newest_first[2])
-    second = await delivery_log.part(ctx, account_id, before=first.next_cursor, limit=3)
+    second = await delivery_log.page(ctx, account_id, before=first.next_cursor, limit=3)
     assert ([entry.delivery.id for entry in second.rows], second.next_cursor) == (newest_first[3:], None)
     assert await listed(ctx, account_id, before=newest_first[4]) == []
     for before in UNKNOWN_IDS[1:]:
@@ -73,7 +73,7 @@ async def test_an_entry_has_its_attempts_in_their_order(ctx: context.Context, ac
     other = await webhook_rows.put(ctx, account_id)
     second = await webhook_rows.put_attempt(ctx, delivery, 2, status_code=None, error="timeout: nothing came")
     first = await webhook_rows.put_attempt(ctx, delivery, 1, status_code=503)
-    entries = {entry.delivery.id: entry for entry in await delivery_log.page(ctx, account_id, limit=10)}
+    entries = {entry.delivery.id: entry for entry in (await delivery_log.page(ctx, account_id, limit=10)).rows}
     assert entries[delivery.id].attempts == [first, second]
     assert entries[other.id].attempts == []
     assert entries[delivery.id].delivery == delivery
@@ -88,7 +88,7 @@ async def test_who_waits_for_an_attempt_is_pending(
     await endpoints.save(ctx, account_id, url=URL)
     ended_at = ctx.clock() if status != "pending" else None
     await webhook_rows.put(ctx, account_id, state=state, ended_at=ended_at)
-    (entry,) = await delivery_log.page(ctx, account_id, limit=10)
+    (entry,) = (await delivery_log.page(ctx, account_id, limit=10)).rows
     assert entry.status == status
     assert (entry.next_attempt_at is None) == (status != "pending")
 
@@ -107,7 +107,7 @@ async def test_the_next_attempt_is_shown_unless_one_is_under_way_or_the_endpoint
     }
 
     async def due() -> dict[str, int | None]:
-        found = {e.delivery.id: e.next_attempt_at for e in await delivery_log.page(ctx, account_id, limit=10)}
+        found = {e.delivery.id: e.next_attempt_at for e in (await delivery_log.page(ctx, account_id, limit=10)).rows}
         return {name: found[row.id] for name, row in rows.items()}
 
     assert await due() == {"new": now, "waits": later, "under way": None, "was let go of": now}
@@ -131,7 +131,7 @@ async def test_a_replay_is_a_new_delivery_of_the_same_event_and_bytes(
     assert again.id > old.id
     assert (again.url, again.due_at, again.created_at) == (URL, ctx.clock(), ctx.clock())
     assert ctx.webhook_wakeup.is_set()
-    assert (await delivery_log.page(ctx, account_id, limit=1)) == [
+    assert (await delivery_log.page(ctx, account_id, limit=1)).rows == [
         delivery_log.Entry(again, [], next_attempt_at=ctx.clock())
     ]
     assert entry.status == "pending"
@@ -174,7 +174,7 @@ async def test_a_status_without_an_index_is_looked_for_only_so_far_at_once(
         await webhook_rows.put_ended(ctx, account_id)
     place, parts = None, []
     for _ in range(3):
-        found = await delivery_log.part(ctx, account_id, status="pending", before=place, limit=2)
+        found = await delivery_log.page(ctx, account_id, status="pending", before=place, limit=2)
         parts.append([entry.delivery.id for entry in found.rows])
         place = found.next_cursor
     assert (parts, place) == ([[], [], [waiting.id]], None)
@@ -191,7 +191,7 @@ async def test_one_entry_is_found_and_replayed_by_its_id_in_its_own_account_whil
     mine, foreign = [await webhook_rows.put_ended(ctx, account_id) for account_id in (account.id, other.id)]
     found = await delivery_log.find(ctx, account.id, mine.id)
     assert (found.delivery, found.status, len(found.attempts)) == (mine, "succeeded", 1)
-    assert [found] == await delivery_log.page(ctx, account.id, limit=10)
+    assert [found] == (await delivery_log.page(ctx, account.id, limit=10)).rows
     for delivery_id in (*UNKNOWN_IDS, foreign.id):
         for verb in (delivery_log.find, delivery_log.replay):
             with pytest.raises(errors.NotFound, match=r"^no such webhook delivery in this account$"):
@@ -225,7 +225,7 @@ async def replay_all(ctx: context.Context, account_id: str) -> delivery_log.Repl
 
 async def pending(ctx: context.Context, account_id: str) -> list[str | None]:
     """What waiting deliveries are replays of, oldest first."""
-    found = await delivery_log.page(ctx, account_id, status="pending", limit=100)
+    found = (await delivery_log.page(ctx, account_id, status="pending", limit=100)).rows
     return [entry.delivery.replay_of for entry in found][::-1]
 
 
@@ -242,7 +242,7 @@ async def test_what_failed_in_the_period_is_sent_again_and_nothing_else(
     done = await delivery_log.replay_failed(ctx, shop, after=after, before=before)
     assert (done.count, done.next_after, done.has_more) == (2, None, False)
     assert ctx.webhook_wakeup.is_set()
-    found = await delivery_log.page(ctx, shop, status="pending", limit=10)
+    found = (await delivery_log.page(ctx, shop, status="pending", limit=10)).rows
     reported = {entry.delivery.replay_of: entry.delivery for entry in found}
     assert reported.keys() == {made[1].id, made[2].id}
     again = reported[made[1].id]

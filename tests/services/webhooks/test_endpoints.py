@@ -119,7 +119,7 @@ async def test_a_removed_endpoint_is_gone_with_its_secrets_and_its_log(ctx: cont
     await webhook_rows.put(ctx, account_id)
     await endpoints.remove(ctx, account_id)
     assert await endpoints.find(ctx, account_id) is None
-    assert await delivery_log.page(ctx, account_id, limit=10) == []
+    assert (await delivery_log.page(ctx, account_id, limit=10)).rows == []
     for attempt in (endpoints.remove(ctx, account_id), endpoints.rotate(ctx, account_id)):
         with pytest.raises(errors.NotFound, match=r"^this account has no webhook$"):
             await attempt
@@ -128,7 +128,7 @@ async def test_a_removed_endpoint_is_gone_with_its_secrets_and_its_log(ctx: cont
     new = await endpoints.save(ctx, account_id, url=URL)
     assert new.webhook.id != old.webhook.id
     assert new.secret not in (None, old.secret, theirs.secret)
-    assert await delivery_log.page(ctx, account_id, limit=10) == []
+    assert (await delivery_log.page(ctx, account_id, limit=10)).rows == []
     with pytest.raises(errors.NotFound):
         await delivery_log.replay(ctx, account_id, delivery.id)
     assert await endpoints.find(ctx, other.id) == theirs.webhook

@@ -57,7 +57,7 @@ async def test_a_ping_is_one_signed_request_and_is_logged(
     (attempt,) = entry.attempts
     assert (attempt.status_code, attempt.response_body, attempt.error) == (200, "ok", None)
     assert (entry.status, entry.delivery.attempt_count, entry.next_attempt_at) == ("succeeded", 1, None)
-    assert await delivery_log.page(ctx, account_id, limit=10) == [entry]
+    assert (await delivery_log.page(ctx, account_id, limit=10)).rows == [entry]
 
 
 @pytest.mark.parametrize("status, ended", [(204, "succeeded"), (302, "failed"), (410, "failed"), (500, "failed")])
@@ -69,7 +69,7 @@ async def test_whatever_the_endpoint_says_is_an_answer_and_final(
     entry = await delivery_log.ping(ctx, shop)
     assert len(endpoint.requests) == 1
     assert (entry.status, entry.attempts[0].status_code, entry.next_attempt_at) == (ended, status, None)
-    assert await delivery_log.page(ctx, shop, limit=10) == [entry]
+    assert (await delivery_log.page(ctx, shop, limit=10)).rows == [entry]
 
 
 async def test_an_endpoint_that_is_not_there_fails_the_ping_and_says_why(ctx: context.Context, shop: str) -> None:
@@ -101,7 +101,7 @@ async def test_of_twenty_who_ping_at_the_same_moment_one_gets_through_and_betwee
         assert refused.value.retry_after == left
     clock.pass_seconds(0.5)
     await delivery_log.ping(ctx, shop)
-    assert len(endpoint.requests) == len(await delivery_log.page(ctx, shop, limit=10)) == 2
+    assert len(endpoint.requests) == len((await delivery_log.page(ctx, shop, limit=10)).rows) == 2
 
 
 async def test_a_new_endpoint_in_place_of_a_removed_one_waits_as_that_did(
@@ -144,7 +144,7 @@ async def test_an_endpoint_that_is_removed_meanwhile_has_no_log_but_the_caller_h
     endpoint.answer = remove
     entry = await delivery_log.ping(ctx, shop)
     assert entry.status == "succeeded"
-    assert await delivery_log.page(ctx, shop, limit=10) == []
+    assert (await delivery_log.page(ctx, shop, limit=10)).rows == []
     async with ctx.store.reading() as tx:
         assert await webhooks.delivery_by_id(tx, *entry.delivery.key, ended_after=0) is None
 
@@ -166,4 +166,4 @@ async def test_a_listener_has_no_url_to_ping(ctx: context.Context, account_id: s
     made = await listeners.create(ctx, account_id, endpoint_settings.Changes())
     with pytest.raises(errors.Conflict, match="its events are fetched"):
         await delivery_log.ping(ctx, account_id, made.webhook.id)
-    assert await delivery_log.page(ctx, account_id, made.webhook.id, limit=1) == []
+    assert (await delivery_log.page(ctx, account_id, made.webhook.id, limit=1)).rows == []

@@ -96,7 +96,7 @@ async def events(ctx: context.Context, request: routing.Request) -> routing.Resp
     """List what was sent to a webhook, newest first."""
     query: emails.Page = request.query
     row = await _find(ctx, request)
-    part = await delivery_log.part(ctx, request.caller.account_id, row.id, before=query.after, limit=query.rows)
+    part = await delivery_log.page(ctx, request.caller.account_id, row.id, before=query.after, limit=query.rows)
     listed = [_event(entry) for entry in part.rows]
     return extension_api.respond({"object": "list", "has_more": part.next_cursor is not None, "data": listed})
 

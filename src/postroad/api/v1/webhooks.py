@@ -81,7 +81,7 @@ async def list_deliveries(ctx: context.Context, request: routing.Request) -> rou
     Deliveries of the last 7 days, newest first.
     """
     query: schemas.WebhookDeliveriesQuery = request.query
-    found = await delivery_log.part(
+    found = await delivery_log.page(
         ctx,
         request.caller.account_id,
         request.path.get(WEBHOOK_ID),

@@ -205,7 +205,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         needs_credits=needs_credits,
         has_sent=has_sent,
         may_operate=request.may(callers.Permission.OPERATE),
-        deliveries=await delivery_log.page(ctx, account_id, limit=MAX_DELIVERIES),
+        deliveries=(await delivery_log.page(ctx, account_id, limit=MAX_DELIVERIES)).rows,
         webhooks=await endpoints.of_account(ctx, account_id),
     )
     sample = await statistics.read_sample(

@@ -126,7 +126,7 @@ async def _values(request: requests.PageRequest) -> dict[str, Any]:
         "not_sent_reason": _not_sent_reason(sent, webhook),
         "sent": sent,
         "webhook": webhook,
-        "deliveries": await delivery_log.page(ctx, account_id, message_id=sent.message.id, limit=MAX_DELIVERIES)
+        "deliveries": (await delivery_log.page(ctx, account_id, message_id=sent.message.id, limit=MAX_DELIVERIES)).rows
         if sent
         else [],
         "expects_delivery": (

@@ -350,7 +350,7 @@ async def _values(request: requests.PageRequest, webhook: webhooks.Webhook | Non
 
 async def _log(request: requests.PageRequest, query: Query) -> dict[str, Any]:
     message, status = (query.message or "").strip(), query.status or None
-    part = await delivery_log.part(
+    part = await delivery_log.page(
         request.ctx,
         request.account_id,
         request.path.get("webhook"),

@@ -57,21 +57,6 @@ async def page(
     status: Status | None = None,
     before: str | None = None,
     limit: int,
-) -> list[Entry]:
-    """The entries of a page; use `part` to continue with the next page."""
-    found = await part(ctx, account_id, webhook_id, message_id=message_id, status=status, before=before, limit=limit)
-    return found.rows
-
-
-async def part(
-    ctx: context.Context,
-    account_id: str,
-    webhook_id: str | None = None,
-    *,
-    message_id: str | None = None,
-    status: Status | None = None,
-    before: str | None = None,
-    limit: int,
 ) -> identifiers.Page[Entry]:
     """A page of the log, newest first, filtered by message, status and `before`.
 
