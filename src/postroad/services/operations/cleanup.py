@@ -72,18 +72,14 @@ async def remove_messages(ctx: context.Context, *, now: int) -> RemovalResult:
 async def remove_test_mail(ctx: context.Context, *, now: int) -> RemovalResult:
     """Remove expired test messages with their content. Their partition, if they have one, stays much longer."""
     before = now - queue_limit.TEST_MAIL_DAYS * times.DAY
-
-    async def batch(tx: store.Transaction) -> int:
-        return await retention.remove_test_messages(tx, ended_before=before)
-
-    return await _remove_in_batches(ctx, batch, seconds=MAX_SECONDS)
+    return await _remove_in_batches(
+        ctx, lambda tx: retention.remove_test_messages(tx, ended_before=before), seconds=MAX_SECONDS
+    )
 
 
 async def _remove(ctx: context.Context, remove: Remove, ended: partitions.Window) -> RemovalResult:
-    async def batch(tx: store.Transaction) -> int:
-        return await remove(tx, ended_before=ended.ended_before, ended_after=ended.ended_after)
-
-    return await _remove_in_batches(ctx, batch, seconds=MAX_SECONDS)
+    work = functools.partial(remove, ended_before=ended.ended_before, ended_after=ended.ended_after)
+    return await _remove_in_batches(ctx, work, seconds=MAX_SECONDS)
 
 
 async def return_space(ctx: context.Context) -> RemovalResult:
@@ -170,58 +166,34 @@ async def sweep(ctx: context.Context) -> SweepResult:
         keys = await key_replacement.forget_expired(tx, now=now)
     swept = SweepResult(
         resumed=tuple(await account_registry.cool_down(ctx)),
-        idempotency_keys=await _in_batches(
-            ctx,
-            lambda tx: stored_messages.sweep_idempotency_keys(tx, now=now),
-            rows=store.SWEEP_ROWS,
-        ),
-        sessions=await _in_batches(ctx, lambda tx: stored_sessions.sweep(tx, now=now), rows=store.SWEEP_ROWS),
+        idempotency_keys=await _in_batches(ctx, lambda tx: stored_messages.sweep_idempotency_keys(tx, now=now)),
+        sessions=await _in_batches(ctx, lambda tx: stored_sessions.sweep(tx, now=now)),
         provider_queues=forgotten,
         holds=removed_holds,
         webhook_deliveries=await _sweep_log(ctx, before=now - delivery_log.LOG_SECONDS * times.SECOND),
         webhook_secrets=secrets,
         previous_keys=keys,
         accounts=await account_registry.continue_removals(ctx),
-        rates=await _in_batches(
-            ctx, lambda tx: stored_rates.sweep(tx, before=now - throttle.MAX_CLOCK_SKEW), rows=store.SWEEP_ROWS
-        ),
-        bounce_guard_days=await _in_batches(ctx, functools.partial(_sweep_days, ctx), rows=store.SWEEP_ROWS),
+        rates=await _in_batches(ctx, lambda tx: stored_rates.sweep(tx, before=now - throttle.MAX_CLOCK_SKEW)),
+        bounce_guard_days=await _in_batches(ctx, functools.partial(_sweep_days, ctx)),
         hourly_counts=await _in_batches(
-            ctx,
-            lambda tx: mail_counts.sweep_hourly(tx, until_hour=mail_counts.hour_of(now) - HOURLY_COUNTS_HOURS),
-            rows=store.SWEEP_ROWS,
+            ctx, lambda tx: mail_counts.sweep_hourly(tx, until_hour=mail_counts.hour_of(now) - HOURLY_COUNTS_HOURS)
         ),
         failure_counts=await _in_batches(
-            ctx,
-            lambda tx: mail_counts.sweep_failures(tx, until_hour=mail_counts.hour_of(now) - HOURLY_COUNTS_HOURS),
-            rows=store.SWEEP_ROWS,
+            ctx, lambda tx: mail_counts.sweep_failures(tx, until_hour=mail_counts.hour_of(now) - HOURLY_COUNTS_HOURS)
         ),
         source_counts=await _in_batches(
-            ctx,
-            lambda tx: mail_counts.sweep_sources(tx, until_day=times.day_of(now) - SOURCE_COUNTS_DAYS),
-            rows=store.SWEEP_ROWS,
+            ctx, lambda tx: mail_counts.sweep_sources(tx, until_day=times.day_of(now) - SOURCE_COUNTS_DAYS)
         ),
         audit_log=await _in_batches(
-            ctx,
-            lambda tx: storage_audit_log.sweep(tx, before=now - ctx.settings.dashboard.audit_log_days * times.DAY),
-            rows=store.SWEEP_ROWS,
+            ctx, lambda tx: storage_audit_log.sweep(tx, before=now - ctx.settings.dashboard.audit_log_days * times.DAY)
         ),
-        password_links=await _in_batches(
-            ctx, lambda tx: stored_sessions.sweep_links(tx, now=now), rows=store.SWEEP_ROWS
-        ),
-        pending_logins=await _in_batches(
-            ctx, lambda tx: stored_sessions.sweep_pending(tx, now=now), rows=store.SWEEP_ROWS
-        ),
-        mta_sts_policies=await _in_batches(
-            ctx, lambda tx: tls_policies.sweep_policies(tx, now=now), rows=store.SWEEP_ROWS
-        ),
-        login_failures=await _in_batches(
-            ctx, lambda tx: stored_rates.sweep_failures(tx, now=now), rows=store.SWEEP_ROWS
-        ),
+        password_links=await _in_batches(ctx, lambda tx: stored_sessions.sweep_links(tx, now=now)),
+        pending_logins=await _in_batches(ctx, lambda tx: stored_sessions.sweep_pending(tx, now=now)),
+        mta_sts_policies=await _in_batches(ctx, lambda tx: tls_policies.sweep_policies(tx, now=now)),
+        login_failures=await _in_batches(ctx, lambda tx: stored_rates.sweep_failures(tx, now=now)),
         known_networks=await _in_batches(
-            ctx,
-            lambda tx: stored_rates.sweep_networks(tx, before=now - KNOWN_NETWORK_DAYS * times.DAY),
-            rows=store.SWEEP_ROWS,
+            ctx, lambda tx: stored_rates.sweep_networks(tx, before=now - KNOWN_NETWORK_DAYS * times.DAY)
         ),
         approval_bodies=await _in_batches(
             ctx,
@@ -232,16 +204,10 @@ async def sweep(ctx: context.Context) -> SweepResult:
             ctx, lambda tx: approvals.sweep(tx, before=now - APPROVAL_DAYS * times.DAY), rows=approvals.SWEEP_ROWS
         ),
         tls_reports=await _in_batches(
-            ctx,
-            lambda tx: tls_policies.sweep_reports(tx, until_day=times.day_of(now) - TLS_REPORT_DAYS),
-            rows=store.SWEEP_ROWS,
+            ctx, lambda tx: tls_policies.sweep_reports(tx, until_day=times.day_of(now) - TLS_REPORT_DAYS)
         ),
-        notices=await _in_batches(
-            ctx, lambda tx: notices.sweep(tx, before=now - NOTICE_DAYS * times.DAY), rows=store.SWEEP_ROWS
-        ),
-        notice_mails=await _in_batches(
-            ctx, lambda tx: notices.sweep_mails(tx, before=now - NOTICE_DAYS * times.DAY), rows=store.SWEEP_ROWS
-        ),
+        notices=await _in_batches(ctx, lambda tx: notices.sweep(tx, before=now - NOTICE_DAYS * times.DAY)),
+        notice_mails=await _in_batches(ctx, lambda tx: notices.sweep_mails(tx, before=now - NOTICE_DAYS * times.DAY)),
     )
     # The longest work comes last, after the idempotency keys that refer to messages. Bodies are deleted before their
     # messages.
@@ -284,7 +250,9 @@ async def _sweep_days(ctx: context.Context, tx: store.Transaction) -> int:
     )
 
 
-async def _in_batches(ctx: context.Context, work: Callable[[store.Transaction], Awaitable[int]], *, rows: int) -> int:
+async def _in_batches(
+    ctx: context.Context, work: Callable[[store.Transaction], Awaitable[int]], *, rows: int = store.SWEEP_ROWS
+) -> int:
     """Run batches, each in its own transaction, so that others get the database in between."""
     total = 0
     for _ in range(MAX_BATCHES):
