@@ -154,7 +154,7 @@ async def test_a_changed_role_counts_for_sessions_and_tokens_that_are_open(team:
     user = team.people["developer"]
     assert (await team.open("developer", "/template/new")).status_code == 200
     assert (await team.call("developer", "POST", "/v1/domains", {"name": "new.example"})).status_code == 201
-    await account_users.change_role(team.ctx, team.account_id, user.id, role=Role.ANALYST)
+    await account_users.change(team.ctx, team.account_id, user.id, role=Role.ANALYST)
     assert (await team.open("developer", "/template/new")).status_code == 403
     assert (await team.open("developer", "/inbox")).status_code == 403
     refused = await team.call("developer", "POST", "/v1/domains", {"name": "other.example"})
@@ -171,9 +171,9 @@ async def test_a_role_that_ended_while_the_request_was_under_way_is_not_used(tea
             team.account_id, None, callers.Scheme.TOKEN, callers.ROLE_PERMISSIONS[before], user_id=acting.id
         )
         ctx = context.acting_as(team.ctx, who, request_id="req_1", client_address="192.0.2.1")
-        await account_users.change_role(team.ctx, team.account_id, acting.id, role=after)
+        await account_users.change(team.ctx, team.account_id, acting.id, role=after)
         with pytest.raises(errors.Forbidden):
-            await account_users.change_role(ctx, team.account_id, team.people[person].id, role=role)
+            await account_users.change(ctx, team.account_id, team.people[person].id, role=role)
     assert (await team.roles())["second@mine.example"] == "owner"
 
 

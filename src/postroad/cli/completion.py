@@ -6,12 +6,11 @@ from click import shell_completion
 from postroad import cli
 from postroad.cli.framework import server_command
 
-SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_POSTROAD_COMPLETE"
 
 
 @click.command("completion")
-@click.argument("shell", type=click.Choice(SHELLS), metavar="SHELL")
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")), metavar="SHELL")
 def completion(shell: str) -> None:
     """Print the completion script of a shell: bash, zsh or fish."""
     found = shell_completion.get_completion_class(shell)

@@ -161,7 +161,7 @@ async def test_nobody_hands_over_to_themselves(ctx: context.Context, owner: user
     by_token = await logged_in(ctx, bearer((await logins.issue_token(ctx, member)).token))
     _, secret = await api_keys.create(by_token, member.account_id, credential_id=None, name="All", scopes=EVERYTHING)
     own = as_user(ctx, member)
-    await account_users.change_role(as_user(ctx, owner), member.account_id, member.id, role=callers.Role.ADMIN)
+    await account_users.change(as_user(ctx, owner), member.account_id, member.id, role=callers.Role.ADMIN)
     for refused in (
         account_users.disable(own, member.account_id, member.id, hand_over=True),
         account_users.disable(await logged_in(ctx, bearer(secret)), member.account_id, member.id, hand_over=True),
@@ -214,7 +214,7 @@ async def test_a_key_manages_the_team_only_while_its_creator_may(
     _, secret = await api_keys.create(acting, member.account_id, credential_id=None, name="All", scopes=EVERYTHING)
     scopes = set()
     for role in (callers.Role.ADMIN, callers.Role.READ_ONLY):
-        await account_users.change_role(as_user(ctx, owner), member.account_id, member.id, role=role)
+        await account_users.change(as_user(ctx, owner), member.account_id, member.id, role=role)
         key = (await who_is(ctx, bearer(secret))).key
         assert key is not None
         scopes.add(key.scopes)

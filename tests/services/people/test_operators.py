@@ -87,7 +87,7 @@ async def test_an_owner_of_the_account_cannot_become_the_operator_by_a_password_
     owner = await logged_in(ctx, account_id, owner_id)
     for attempt in (
         users.create_password_link(owner, account_id, operator_id),
-        users.change_role(owner, account_id, operator_id, role=callers.Role.DEVELOPER),
+        users.change(owner, account_id, operator_id, role=callers.Role.DEVELOPER),
         users.disable(owner, account_id, operator_id),
         users.remove(owner, account_id, operator_id),
     ):

@@ -128,11 +128,11 @@ async def test_one_is_ended_and_the_audit_log_of_its_account_tells(
 ) -> None:
     there = await contexts.begin_session(ctx, elsewhere)
     acting = as_user(ctx, owner)
-    await sessions.end_own(acting, owner.login_id or "", there.row.id)
+    await sessions.end(acting, there.row.id, login_id=owner.login_id or "")
     assert (await has_ended(ctx, there), await has_ended(ctx, session)) == (True, False)
     assert ("user.session_ended", owner.email, "") in await summaries(ctx, elsewhere.account_id)
     with pytest.raises(errors.NotFound, match="no such session"):
-        await sessions.end_own(acting, owner.login_id or "", there.row.id)
+        await sessions.end(acting, there.row.id, login_id=owner.login_id or "")
 
 
 async def test_nobody_ends_the_session_of_another_person_and_an_account_none_in_another_one(
@@ -142,11 +142,11 @@ async def test_nobody_ends_the_session_of_another_person_and_an_account_none_in_
         ctx, owner.account_id, email="other@example.com", password=None, role=callers.Role.OWNER
     )
     with pytest.raises(errors.NotFound):
-        await sessions.end_own(ctx, other.login_id or "", session.row.id)
+        await sessions.end(ctx, session.row.id, login_id=other.login_id or "")
     with pytest.raises(errors.NotFound):
-        await sessions.end_of_user(ctx, elsewhere, session.row.id)
+        await sessions.end(ctx, session.row.id, user_id=elsewhere.id)
     assert not await has_ended(ctx, session)
-    await sessions.end_of_user(ctx, owner, session.row.id)
+    await sessions.end(ctx, session.row.id, user_id=owner.id)
     assert await has_ended(ctx, session)
 
 
@@ -170,7 +170,7 @@ async def test_a_token_without_a_name_lives_no_longer_than_its_session(
     token = await sessions.make_token(as_user(ctx, owner), owner, session)
     assert token.expires_at == session.expires_at
     assert (await who_is(ctx, bearer(token.token))).user_id == owner.id
-    await sessions.end_own(ctx, owner.login_id or "", session.row.id)
+    await sessions.end(ctx, session.row.id, login_id=owner.login_id or "")
     with pytest.raises(errors.Unauthorized):
         await who_is(ctx, bearer(token.token))
 
@@ -181,12 +181,12 @@ async def test_a_token_with_a_name_and_a_date_outlives_its_session(
 ) -> None:
     acting = as_user(ctx, owner)
     token = await sessions.make_token(acting, owner, session, name="nightly", expires_at=clock.now + 30 * DAY)
-    await sessions.end_own(acting, owner.login_id or "", session.row.id)
+    await sessions.end(acting, session.row.id, login_id=owner.login_id or "")
     clock.pass_seconds(29 * 24 * 3600)
     assert (await who_is(ctx, bearer(token.token))).user_id == owner.id
     assert [one.name for one in await sessions.of_user(ctx, owner)] == ["nightly"]
     if end == "revoked":
-        await sessions.end_own(acting, owner.login_id or "", token.row.id)
+        await sessions.end(acting, token.row.id, login_id=owner.login_id or "")
     else:
         await account_users.set_password(ctx, owner.account_id, owner.id, password="quite another sentence")
     with pytest.raises(errors.Unauthorized):
@@ -241,6 +241,6 @@ async def test_tokens_of_a_session_continue_when_it_continues_in_another_account
     continued = await logins.switch(as_user(ctx, owner), session, elsewhere.account_id)
     assert await has_ended(ctx, session)
     assert (await who_is(ctx, bearer(token.token))).account_id == owner.account_id
-    await sessions.end_own(ctx, owner.login_id or "", continued.session.row.id)
+    await sessions.end(ctx, continued.session.row.id, login_id=owner.login_id or "")
     with pytest.raises(errors.Unauthorized):
         await who_is(ctx, bearer(token.token))

@@ -25,7 +25,7 @@ Action = Callable[[context.Context, str, str], Awaitable[object]]
 
 
 async def demote(ctx: context.Context, account_id: str, user_id: str) -> users.User:
-    return await account_users.change_role(ctx, account_id, user_id, role=MEMBER)
+    return await account_users.change(ctx, account_id, user_id, role=MEMBER)
 
 
 async def set_password(ctx: context.Context, account_id: str, user_id: str) -> users.User:
@@ -163,7 +163,7 @@ async def test_a_role_counts_at_once_and_a_removed_user_is_out_and_the_address_f
 ) -> None:
     jo = await person(ctx, account_id, "jo")
     session = await log_in(ctx, jo)
-    changed = await account_users.change_role(as_user(ctx, owner), account_id, jo.id, role=READ_ONLY)
+    changed = await account_users.change(as_user(ctx, owner), account_id, jo.id, role=READ_ONLY)
     assert changed.role == "read_only"
     clock.pass_seconds(1)
     assert callers.Permission.CHANGE not in (await who_is(ctx, bearer(session.token))).permissions
@@ -245,7 +245,7 @@ async def test_only_an_owner_changes_users_even_with_a_forged_request(
     await person(ctx, account.id, "other", OWNER)
     assert (await demote(as_user(ctx, owner), account.id, owner.id)).role == "developer"
     with pytest.raises(errors.Forbidden):
-        await account_users.change_role(as_user(ctx, owner), account.id, owner.id, role=OWNER)
+        await account_users.change(as_user(ctx, owner), account.id, owner.id, role=OWNER)
 
 
 async def test_role_and_lock_change_together_or_not_at_all(
@@ -266,7 +266,7 @@ async def test_every_change_of_users_is_in_the_audit_log_and_a_repetition_is_not
     mine = as_user(ctx, owner)
     invited = (await account_users.invite(mine, account_id, email="jo@example.com", role=MEMBER)).user
     for _ in range(2):
-        await account_users.change_role(mine, account_id, invited.id, role=READ_ONLY)
+        await account_users.change(mine, account_id, invited.id, role=READ_ONLY)
         await account_users.disable(mine, account_id, invited.id)
     for _ in range(2):
         await account_users.enable(mine, account_id, invited.id)

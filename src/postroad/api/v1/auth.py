@@ -223,7 +223,7 @@ async def end_session(ctx: context.Context, request: routing.Request) -> routing
     It ends everywhere within a second, with the tokens that were made in it.
     """
     user, _ = await logins.me(ctx, request.caller)
-    await sessions.end_own(ctx, user.login_id or "", request.path["id"])
+    await sessions.end(ctx, request.path["id"], login_id=user.login_id or "")
     return routing.Response(204)
 
 

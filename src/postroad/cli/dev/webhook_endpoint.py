@@ -48,7 +48,6 @@ MAX_REMEMBERED: Final = 10_000
 # An address has at most 254 characters (RFC 5321 section 4.5.3.1.3).
 SHOWN_CHARACTERS: Final = 300
 _HEADER: Final = webhook_signature.HEADER.lower().encode()
-_DELETE: Final = "\x7f"
 
 
 class Data(msgspec.Struct, frozen=True):
@@ -164,7 +163,7 @@ def json_line(received: ReceivedWebhook) -> str:
         "duplicate": received.is_duplicate,
         "event": received.document,
     }
-    return json.dumps(value).replace(_DELETE, "\\u007f")
+    return json.dumps(value).replace("\x7f", "\\u007f")
 
 
 def _response(status: int, text: str) -> tuple[int, list[tuple[bytes, bytes]], bytes]:

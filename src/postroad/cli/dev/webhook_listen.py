@@ -237,8 +237,7 @@ def listen(
         return
     if forward_to is not None:
         _check_target(forward_to)
-    server = server_command.client(url, os.environ)
-    receive(server, forward_to=forward_to, wanted=wanted, as_json=as_json)
+    receive(server_command.client(url, os.environ), forward_to=forward_to, wanted=wanted, as_json=as_json)
 
 
 def _is_of_server(ctx: click.Context) -> bool:

@@ -55,7 +55,6 @@ def _is_there(file: Path) -> bool:
 
 URL_VARIABLE: Final = "POSTROAD_URL"
 KEY_VARIABLE: Final = "POSTROAD_API_KEY"
-SETTING_PREFIX: Final = "POSTROAD_"
 UNAUTHORIZED: Final = 401
 FORBIDDEN: Final = 403  # also of one request of a good key, such as a sender of another domain
 REFUSED: Final = (UNAUTHORIZED, FORBIDDEN)
@@ -208,7 +207,7 @@ def is_local(chosen: Mapping[str, Any], environment: Mapping[str, str]) -> bool:
 
 def _is_local_by_default(environment: Mapping[str, str]) -> bool:
     """The same without options: the environment comes before the last login, and that before the file of `init`."""
-    has_settings = any(name.startswith(SETTING_PREFIX) and "__" in name for name in environment)
+    has_settings = any(name.startswith("POSTROAD_") and "__" in name for name in environment)
     if environment.get(URL_VARIABLE):
         if has_settings:
             raise click.UsageError(

@@ -15,7 +15,6 @@ import click
 FOLDER: Final = "postroad"
 FILE: Final = "login.json"
 PRIVATE_FOLDER: Final = 0o700
-PRIVATE_FILE: Final = 0o600
 
 
 class LoginError(Exception):
@@ -86,7 +85,7 @@ def store(file: Path, logins: Logins) -> None:
         # `tempfile` takes longer to import than the rest of this module.
         part = file.with_name(f"{file.name}.{os.getpid()}")
         try:
-            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
+            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as new:
                 json.dump({"current": logins.current, "keys": dict(logins.keys)}, new, indent=2)
             part.replace(file)

@@ -167,8 +167,7 @@ async def renew_certificate(context: services_context.Context) -> output.Report:
     """Order the certificate of acme.names now, whether it is due or not. The service must be running."""
     if not context.settings.acme.names:
         raise config.ConfigError("acme.names: empty; list the host names of the certificate")
-    log = logs.of_command()
-    result = await certificates.Renewer(context, log).renew(is_forced=True)
+    result = await certificates.Renewer(context, logs.of_command()).renew(is_forced=True)
     names = list(context.settings.acme.names)
     if result is None:
         raise click.ClickException("Another process is ordering this certificate; see 'postroad certificate list'.")

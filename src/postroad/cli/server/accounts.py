@@ -201,7 +201,6 @@ def unlimited_credits(server: local_server.LocalServer, state: str) -> output.Re
     return output.Report(data={"account": found}, text=f"Account {found['name']!r} ({found['id']}) {result}.")
 
 
-DEFAULT_ENTRIES: Final = 50
 MAX_ENTRIES: Final = 1_000
 
 
@@ -210,7 +209,7 @@ MAX_ENTRIES: Final = 1_000
 @click.option(
     "--limit",
     type=click.IntRange(1, MAX_ENTRIES),
-    default=DEFAULT_ENTRIES,
+    default=50,
     show_default=True,
     help="Maximum number of entries.",
 )

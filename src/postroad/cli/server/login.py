@@ -82,8 +82,7 @@ def _scopes(server: api_client.Client) -> tuple[list[str], str | None]:
     try:
         for scope, (method, path) in PROBES.items():
             try:
-                response = server.call(method, path)
-                shown = response.get("account")
+                shown = server.call(method, path).get("account")
                 account = str(shown.get("name")) if isinstance(shown, dict) else account
             except api_client.ServerError as problem:
                 if problem.status in server_command.REFUSED:

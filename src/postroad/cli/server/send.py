@@ -16,7 +16,6 @@ from postroad.cli.framework import output, server_command
 from postroad.model.mail import limits
 from postroad.network.http import api_client
 
-STANDARD_INPUT: Final = "-"
 # Often enough for a person, and a small part of what a key may do.
 POLL_SECONDS: Final = 0.5
 NOT_FINAL: Final = ("queued", "deferred")
@@ -142,7 +141,7 @@ def _wait_reason(one: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(given: str | None) -> str | None:
-    if given != STANDARD_INPUT:
+    if given != "-":
         return given
     # One byte beyond the limit is enough to know that the text is too large.
     raw = sys.stdin.buffer.read(limits.MIME_BYTES + 1)

@@ -45,8 +45,7 @@ def show_list(server: api_client.Client, *, after: str, limit: int, source: str 
 def add(server: api_client.Client, *, email: str, reason: str | None) -> output.Report:
     """Add an address to the suppression list of an account."""
     body = {"email": email} if reason is None else {"email": email, "reason": reason}
-    found = server.call("POST", PATH, body)
-    suppression = found.get("suppression")
+    suppression = server.call("POST", PATH, body).get("suppression")
     shown = suppression if isinstance(suppression, dict) else {}
     text = output.printable(f"{shown.get('email')} is suppressed: {shown.get('reason')}")
     return output.Report(data={"suppression": shown}, text=text)

@@ -17,7 +17,6 @@ import click
 from postroad.cli.framework import output, server_command
 from postroad.network.http import api_client
 
-DEFAULT_SECONDS: Final = 2.0
 MAX_WAIT_SECONDS: Final = 30.0
 # Rows of a table where the output is no terminal.
 ROWS: Final = 10
@@ -38,7 +37,7 @@ State = dict[str, Any]
         click.Option(
             ["--interval"],
             type=click.FloatRange(min=0.5, max=3600),
-            default=DEFAULT_SECONDS,
+            default=2.0,
             show_default=True,
             help="Seconds between two refreshes.",
         ),

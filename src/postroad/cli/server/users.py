@@ -203,8 +203,7 @@ def _change(
 
 
 def _view(user: users.User) -> dict[str, Any]:
-    shown = msgspec.to_builtins(team.user_view(user))
-    return {"id": user.id, "account_id": user.account_id, **shown}
+    return {"id": user.id, "account_id": user.account_id, **msgspec.to_builtins(team.user_view(user))}
 
 
 def _working(server: local_server.LocalServer) -> list[dict[str, Any]]:

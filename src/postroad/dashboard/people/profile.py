@@ -78,7 +78,7 @@ async def make_token(request: requests.PageRequest) -> routing.Response:
 
 async def end_session(request: requests.PageRequest) -> routing.Response:
     """End one of the person's sessions or tokens; the one that is used here ends, too, if it is chosen."""
-    ended = await sessions.end_own(request.ctx, request.session.row.login_id, request.path["id"])
+    ended = await sessions.end(request.ctx, request.path["id"], login_id=request.session.row.login_id)
     if ended.id == request.session.row.id:
         return requests.redirect(request.http.headers, "/login")
     what = "The token is revoked." if ended.kind == stored_sessions.Kind.TOKEN else "The session is ended."

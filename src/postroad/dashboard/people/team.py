@@ -107,7 +107,7 @@ async def require_second_factor(request: requests.PageRequest) -> routing.Respon
 
 async def change_role(request: requests.PageRequest) -> routing.Response:
     form: RoleChange = request.form
-    user = await account_users.change_role(request.ctx, request.account_id, request.path["id"], role=form.role)
+    user = await account_users.change(request.ctx, request.account_id, request.path["id"], role=form.role)
     return request.redirect(PATH, notice=f"{user.email} is now {_NOTICES[form.role]}.")
 
 
@@ -140,7 +140,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
 
 async def end_session(request: requests.PageRequest) -> routing.Response:
     user = await _managed(request)
-    await sessions.end_of_user(request.ctx, user, request.path["session"])
+    await sessions.end(request.ctx, request.path["session"], user_id=user.id)
     return request.redirect(f"{PATH}/{user.id}", notice=f"A session of {user.email} is ended.")
 
 

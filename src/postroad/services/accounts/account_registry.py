@@ -322,8 +322,7 @@ async def _keep_an_operator(ctx: context.Context, tx: store.Transaction, account
     # At the command line, the account can be opened again at once.
     if ctx.actor is callers.OPERATOR:
         return
-    found = await users.operators(tx)
-    if all(operator.account_id != account_id for operator in found):
+    if all(operator.account_id != account_id for operator in await users.operators(tx)):
         return
     if all(user.account_id == account_id for user in await users.operators_who_can_log_in(tx)):
         raise errors.Conflict(

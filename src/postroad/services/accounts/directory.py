@@ -20,7 +20,6 @@ from postroad.storage.people import accounts
 from postroad.storage.people import users as stored_users
 
 DAY_HOURS: Final = 24
-MONTH_HOURS: Final = 30 * DAY_HOURS
 SEARCH_CHARACTERS: Final = 200
 
 
@@ -71,7 +70,7 @@ async def details(ctx: context.Context, account_id: str) -> AccountDetails:
     now = ctx.clock()
     async with ctx.store.scanning() as tx:
         last_day = await _volume(tx, account_id, now=now, hours=DAY_HOURS)
-        last_month = await _volume(tx, account_id, now=now, hours=MONTH_HOURS)
+        last_month = await _volume(tx, account_id, now=now, hours=30 * DAY_HOURS)
     return AccountDetails(
         account,
         await account_registry.sending(ctx, account),

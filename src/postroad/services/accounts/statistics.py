@@ -153,7 +153,6 @@ LATEST_FAILURES: Final = 10
 MIN_RESULTS: Final = 20
 # As many as fit on a page without scrolling.
 PULSE_DELIVERIES: Final = 20
-PULSE_BYTES: Final = 8
 # Mail that waits for longer is tried rarely.
 PULSE_HOURS: Final = 24
 # Where mail may have cost no credits, the queue is counted, up to here: that takes some milliseconds.
@@ -333,7 +332,7 @@ async def change_fingerprint(ctx: context.Context, account_id: str) -> bytes:
     state = (account.available, account.reserved, account.status) if account else ()
     # The hour is included: what leaves the window must not hide what enters it.
     text = repr((from_hour, state, tuple(counts), [tuple(delivery) for delivery in deliveries]))
-    return hashlib.blake2b(text.encode(), digest_size=PULSE_BYTES).digest()
+    return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 
 async def _newest_deliveries(tx: store.Transaction, account_id: str) -> list[store.Row]:

@@ -185,8 +185,7 @@ async def _existing(tx: store.Transaction, account_id: str, domain_id: str) -> d
 
 
 async def _refuse_verified_elsewhere(tx: store.Transaction, account_id: str, name: str) -> None:
-    owner = await domains.verified_owner(tx, name)
-    if owner not in (None, account_id):
+    if await domains.verified_owner(tx, name) not in (None, account_id):
         raise errors.Conflict(f"name: {name} is verified by another account")
 
 

@@ -26,7 +26,6 @@ from postroad.storage.mail import messages as stored
 
 _ADDRESS: Final = re.compile(r"@([^\s@<>,;\"]+)>?\s*$")
 _DKIM_DOMAIN: Final = re.compile(r"(?:^|;)\s*d\s*=\s*([^\s;]+)")
-_ONE_CLICK: Final = "list-unsubscribe=one-click"
 
 
 class Level(StrEnum):
@@ -123,7 +122,7 @@ def _unsubscribe(fields: dict[str, list[str]]) -> CheckFinding:
         return CheckFinding(
             Level.WARN, "List-Unsubscribe has no https:// URL, which one-click unsubscription needs (RFC 8058)."
         )
-    if fields.get("list-unsubscribe-post", [""])[0].strip().lower() != _ONE_CLICK:
+    if fields.get("list-unsubscribe-post", [""])[0].strip().lower() != "list-unsubscribe=one-click":
         return CheckFinding(
             Level.WARN,
             "List-Unsubscribe-Post: List-Unsubscribe=One-Click is missing, so it is not one-click (RFC 8058).",
@@ -216,7 +215,6 @@ def _misleading(text: str, host: str) -> list[str]:
 # `caniemail/manifest.toml` says where the data is from; tests/services/messages/caniemail_reducer.py renews it.
 
 _SUPPORTED, _PARTLY, _NOT = "y", "a", "n"
-PERCENT: Final = 100
 
 
 class _Feature(msgspec.Struct, frozen=True):
@@ -280,7 +278,7 @@ def _limited(feature: _Feature, usage: html_usage.Usage) -> LimitedFeature:
         lines=sorted(lines)[: html_usage.MAX_LINES],
         not_supported=_clients(feature, _NOT),
         partly_supported=_clients(feature, _PARTLY),
-        supported_percent=feature.support.count(_SUPPORTED) * PERCENT // max(1, tested),
+        supported_percent=feature.support.count(_SUPPORTED) * 100 // max(1, tested),
     )
 
 

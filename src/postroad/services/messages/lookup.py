@@ -46,8 +46,7 @@ _PLAIN: Final = {
 
 def conditions_of(clauses: tuple[search_query.Clause, ...]) -> tuple[message_search.Clause, ...]:
     """The conditions of each clause; the longest words first: they are in the fewest subjects."""
-    ordered = sorted(clauses, key=_cost)
-    return tuple(tuple(map(_condition, clause)) for clause in ordered)
+    return tuple(tuple(map(_condition, clause)) for clause in sorted(clauses, key=_cost))
 
 
 def _cost(clause: search_query.Clause) -> int:

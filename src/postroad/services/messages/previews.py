@@ -36,7 +36,6 @@ DOCUMENT_HEADERS: Final = (
     ("Cross-Origin-Resource-Policy", "same-origin"),
 )
 DOWNLOAD_TYPE: Final = "application/octet-stream"
-DOWNLOAD_POLICY: Final = "sandbox; default-src 'none'; frame-ancestors 'none'"
 
 # By their first bytes: the declared type of a part is not trusted.
 _IMAGES: Final = (
@@ -146,7 +145,7 @@ def download_headers(filename: str) -> tuple[tuple[str, str], ...]:
     """Headers that make a browser save a response under a safe name; all responses are `nosniff`."""
     return (
         ("Content-Disposition", file_names.download_disposition(filename)),
-        ("Content-Security-Policy", DOWNLOAD_POLICY),
+        ("Content-Security-Policy", "sandbox; default-src 'none'; frame-ancestors 'none'"),
         ("Cross-Origin-Resource-Policy", "same-origin"),
     )
 

@@ -112,8 +112,7 @@ async def find(ctx: context.Context, job_id: str) -> processes.Job:
 
 def state_of(job: processes.Job, *, now: int) -> str:
     """The state of a job; one that has not reported for long was interrupted."""
-    is_silent = job.state == processes.RUNNING and now - job.updated_at > SILENT
-    return INTERRUPTED if is_silent else job.state
+    return INTERRUPTED if job.state == processes.RUNNING and now - job.updated_at > SILENT else job.state
 
 
 def _json(result: Any) -> str:  # noqa: ANN401 - of any kind of job

@@ -1,6 +1,7 @@
 """The queue of all accounts, as operators see and change it: in numbers, in pages, and by jobs in steps."""
 
 import asyncio
+import functools
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -186,10 +187,7 @@ _ACTIONS: Final[Mapping[Action, tuple[str, str]]] = {
 async def start(
     ctx: context.Context, jobs: operator_jobs.Jobs, action: Action, chosen: queue_views.Selection
 ) -> stored_jobs.Job:
-    async def work(report: operator_jobs.Report) -> dict[str, int]:
-        return await _walk(ctx, action, chosen, report)
-
-    return await jobs.start(ctx, f"queue.{action}", scope(chosen), work)
+    return await jobs.start(ctx, f"queue.{action}", scope(chosen), functools.partial(_walk, ctx, action, chosen))
 
 
 async def select(

@@ -48,7 +48,6 @@ RETRY_DELAYS: Final = (
     6 * times.HOUR,
     9 * times.HOUR,
 )
-_ENTROPY_BYTES: Final = 8
 
 
 def is_late(day: int, *, now: int) -> bool:
@@ -58,7 +57,7 @@ def is_late(day: int, *, now: int) -> bool:
 
 def due_at(day: int, *, entropy: Callable[[int], bytes]) -> int:
     """When the report of a day is sent."""
-    chance = int.from_bytes(entropy(_ENTROPY_BYTES), "big") % SPREAD
+    chance = int.from_bytes(entropy(8), "big") % SPREAD
     return (day + 1) * times.DAY + FIRST_REPORT + chance
 
 

@@ -96,7 +96,6 @@ async def _created(tx: store.Transaction, user: users.User) -> CreatedSecrets:
 
 # The credential that is created with the first API key.
 FIRST_NAME: Final = "API keys"
-USERNAME_PREFIX: Final = "smtp_"
 # 16 characters of 36 are 82 bits: usernames never collide. It is not a secret.
 USERNAME_CHARACTERS: Final = 16
 
@@ -163,7 +162,7 @@ async def revoke(ctx: context.Context, account_id: str, credential_id: str) -> N
 
 
 def _new_username() -> str:
-    return USERNAME_PREFIX + installation_keys.random_text(USERNAME_CHARACTERS).lower()
+    return "smtp_" + installation_keys.random_text(USERNAME_CHARACTERS).lower()
 
 
 async def _insert(

@@ -344,7 +344,6 @@ TOTP_SECRET_BYTES: Final = 20
 TOTP_DIGITS: Final = 6
 TOTP_STEP: Final = 30 * times.SECOND
 TOTP_DRIFT_STEPS: Final = 1
-TOTP_ISSUER: Final = "Postroad"
 # Whoever begins to set up an app finishes it; a secret that was seen by others is not left to be confirmed later.
 TOTP_SET_UP: Final = times.HOUR
 
@@ -364,7 +363,7 @@ def matching_totp_step(secret: str, code: str, *, now: int, after: int) -> int |
 
 
 def totp_uri(secret: str, *, email: str) -> str:
-    return pyotp.TOTP(secret, digits=TOTP_DIGITS).provisioning_uri(email, issuer_name=TOTP_ISSUER)
+    return pyotp.TOTP(secret, digits=TOTP_DIGITS).provisioning_uri(email, issuer_name="Postroad")
 
 
 async def _store_totp(ctx: context.Context, tx: store.Transaction, login_id: str) -> bool:

@@ -226,16 +226,6 @@ async def of_user(ctx: context.Context, user: users.User) -> list[sessions.Sessi
         return _alive(ctx, await sessions.of_user(tx, user.id, now=ctx.clock()))
 
 
-async def end_own(ctx: context.Context, login_id: str, session_id: str) -> sessions.Session:
-    """End a session of a person, whichever account it is in."""
-    return await end(ctx, session_id, login_id=login_id)
-
-
-async def end_of_user(ctx: context.Context, user: users.User, session_id: str) -> sessions.Session:
-    """End a session of a user, in the account of that user only."""
-    return await end(ctx, session_id, user_id=user.id)
-
-
 async def end_others(ctx: context.Context, current: sessions.Session) -> int:
     """End all sessions and tokens of a person but this one; returns how many."""
     async with ctx.store.transaction() as tx:

@@ -144,10 +144,6 @@ async def create_password_link(
     return made
 
 
-async def change_role(ctx: context.Context, account_id: str, user_id: str, *, role: callers.Role) -> users.User:
-    return await change(ctx, account_id, user_id, role=role)
-
-
 async def disable(ctx: context.Context, account_id: str, user_id: str, *, hand_over: bool = False) -> users.User:
     """Disable a user. What they created stops working until they are enabled, unless it is handed over."""
     return await change(ctx, account_id, user_id, enabled=False, hand_over=hand_over)
@@ -444,8 +440,7 @@ async def remove_operator(ctx: context.Context, user_id: str) -> users.User:
     """Withdraw the role; the user stays a user of their account. One operator who can log in stays."""
     async with ctx.store.transaction() as tx:
         await stored_credentials.bump_access_version(tx)
-        found = await users.operators(tx)
-        user = next((operator for operator in found if operator.id == user_id), None)
+        user = next((operator for operator in await users.operators(tx) if operator.id == user_id), None)
         if user is None:
             raise errors.NotFound("no such operator")
         able = [one.id for one in await users.operators_who_can_log_in(tx)]

@@ -19,7 +19,6 @@ from postroad.storage.mail import delivery_controls, queue
 from postroad.storage.people import accounts
 
 PAGE: Final = 1_000
-COMMAND: Final = "postroad queue hold"
 
 
 class QueuedCount(msgspec.Struct, frozen=True):
@@ -57,7 +56,7 @@ async def hold(
     *,
     account_id: str = delivery_controls.HOLD_ALL,
     domain: str = delivery_controls.HOLD_ALL,
-    reason: str = COMMAND,
+    reason: str = "postroad queue hold",
 ) -> bool:
     """Hold mail; False when exactly this was held already."""
     labels.check_label("reason", reason, limit=labels.REASON_CHARACTERS)

@@ -29,7 +29,6 @@ MAX_BYTES: Final = 10 * 1024 * 1024
 MAX_ROWS: Final = 100_000
 # A server's reply has at most 2,000 characters, and may be in an export.
 REASON_CHARACTERS: Final = 4_000
-NO_REASON: Final = "imported"
 # Enough to see what is wrong with a file.
 SHOWN_PROBLEMS: Final = 5
 # For one query.
@@ -174,4 +173,4 @@ def _entry(columns: Sequence[str], row: Sequence[str]) -> tuple[str, str]:
     reason = _UNSEEN.sub(" ", cells.get("reason", "")).strip()
     if len(reason) > REASON_CHARACTERS:
         raise ValueError(f"reason: at most {REASON_CHARACTERS} characters")
-    return address.parse(cells["email"].strip()).key, reason or NO_REASON
+    return address.parse(cells["email"].strip()).key, reason or "imported"

@@ -72,8 +72,7 @@ async def restore(ctx: context.Context, account_id: str, alias: str, number: int
 
 async def duplicate(ctx: context.Context, account_id: str, alias: str) -> stored.Template:
     """Create a copy of what is published, with an alias of its own."""
-    template = await templates.find(ctx, account_id, alias)
-    content = templates.content_of(template)
+    content = templates.content_of(await templates.find(ctx, account_id, alias))
     stem = alias[: limits.TEMPLATE_ALIAS_CHARACTERS - len(COPY_SUFFIX) - NUMBER_CHARACTERS] + COPY_SUFFIX
     async with ctx.store.reading() as tx:
         taken = await stored.aliases(tx, account_id, beginning=stem)

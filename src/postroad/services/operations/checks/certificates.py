@@ -24,7 +24,6 @@ from postroad.services.operations.checks import connections, findings
 # Renewal begins a third of the lifetime before the end, which is 30 days of 90; two failed attempts later is a warning.
 WARNING_DAYS: Final = 21
 ERROR_DAYS: Final = 3
-_DER: Final = serialization.Encoding.DER
 
 
 async def certificates(given: findings.Subject) -> Sequence[findings.Finding]:
@@ -53,7 +52,7 @@ async def _section(given: findings.Subject, section: str) -> list[findings.Findi
     try:
         await asyncio.to_thread(server_tls.Certificate.load, file, key)
         chain = x509.load_pem_x509_certificates(await asyncio.to_thread(file.read_bytes))
-        on_disk = chain[0].public_bytes(_DER)
+        on_disk = chain[0].public_bytes(serialization.Encoding.DER)
     except server_tls.CertificateError as problem:
         return [
             findings.error(

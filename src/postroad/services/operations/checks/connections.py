@@ -51,8 +51,7 @@ LISTENERS: Final = (
 
 def expected(given: findings.Subject) -> Sequence[tuple[Listener, config.Endpoint]]:
     """The listeners that should answer on this host now."""
-    is_known = given.store is not None
-    if is_known and not given.here:
+    if given.store is not None and not given.here:
         return []
     every = [(listener, listener.endpoint(given.settings)) for listener in LISTENERS]
     return [(one, where) for one, where in every if where and (not one.role or given.runs_here(one.role))]

@@ -31,7 +31,6 @@ ERROR_DAYS: Final = 3.0
 WARNING_DAYS: Final = 14.0
 # A week has busy and quiet days; less than a day tells nothing about the next.
 SAMPLED: Final = 7 * times.DAY
-MIN_SAMPLED: Final = times.DAY
 # After a start, maintenance has begun partitions by then.
 SETTLED: Final = 2 * times.HOUR
 PARTITION_ADVICE: Final = (
@@ -182,7 +181,7 @@ async def daily_growth(known: store.Store, host: str, folder: str, *, free: int,
     """The bytes that a day fills, between the oldest measurement of the last week and now; None while not known."""
     async with known.reading() as tx:
         oldest = await space.oldest_sample(tx, host, folder, since=now - SAMPLED)
-    if oldest is None or now - oldest[0] < MIN_SAMPLED:
+    if oldest is None or now - oldest[0] < times.DAY:
         return None
     return (oldest[1] - free) / (now - oldest[0]) * times.DAY
 
