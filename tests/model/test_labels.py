@@ -53,3 +53,15 @@ def test_the_schema_allows_what_the_check_allows(name: str) -> None:
         assert not said_by_schema
     else:
         assert said_by_schema
+
+
+def test_a_domain_is_written_as_it_is_stored() -> None:
+    assert labels.parse_domain("domain", "BÜCHER.example") == "xn--bcher-kva.example"
+    with pytest.raises(errors.InvalidRequest, match="domain: "):
+        labels.parse_domain("domain", "no domain")
+
+
+def test_an_address_is_read_or_refused_with_the_name_of_its_field() -> None:
+    assert labels.parse_mailbox("email", "Jo <Jo@Example.com>").key == "jo@example.com"
+    with pytest.raises(errors.InvalidRequest, match="email: "):
+        labels.parse_mailbox("email", "no address")

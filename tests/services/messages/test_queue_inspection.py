@@ -233,12 +233,6 @@ async def test_one_that_was_claimed_after_the_look_is_left_to_its_worker(ctx: co
     assert await states(ctx) == ["sending"]
 
 
-def test_a_domain_is_written_as_the_queue_has_it() -> None:
-    assert queue_inspection.domain("BÜCHER.example") == "xn--bcher-kva.example"
-    with pytest.raises(errors.InvalidRequest, match="domain: "):
-        queue_inspection.domain("no domain")
-
-
 async def test_an_account_has_its_own_message_tried_now(ctx: context.Context, shop: str, clock: Clock) -> None:
     waiting = await deferred(ctx, shop)
     clock.pass_seconds(1)

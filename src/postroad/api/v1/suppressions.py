@@ -9,7 +9,6 @@ from postroad import context, errors
 from postroad.api.v1 import messages, resource
 from postroad.model.people import callers
 from postroad.model.units import identifiers, labels, times
-from postroad.protocol.mime import address
 from postroad.services.suppressions import suppression_csv
 from postroad.services.suppressions import suppression_list as suppressions
 from postroad.storage.mail import suppressions as stored
@@ -123,11 +122,9 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
 
 
 async def _only(ctx: context.Context, account_id: str, email: str) -> list[stored.Suppression]:
+    labels.parse_mailbox("email", email)
     try:
-        address.parse(email)
         return [await suppressions.find(ctx, account_id, email)]
-    except address.AddressError as problem:
-        raise errors.InvalidRequest(f"email: {problem}") from None
     except errors.NotFound:
         return []
 

@@ -16,7 +16,7 @@ from postroad import errors
 from postroad.api.operator import queue as api_queue
 from postroad.cli.framework import command, local_server, output, server_command
 from postroad.model.bounces import disposition
-from postroad.model.units import times
+from postroad.model.units import labels, times
 from postroad.services.messages import queue_inspection
 from postroad.services.queue import holds, wait_reasons
 from postroad.storage.mail import attempts, queue_views
@@ -118,7 +118,9 @@ async def _filter(
             raise errors.NotFound(f"message {message} does not exist in this account")
         account_id = found.account_id
     return queue_views.Filter(
-        account_id=account_id, message_id=message, domain=None if domain is None else queue_inspection.domain(domain)
+        account_id=account_id,
+        message_id=message,
+        domain=None if domain is None else labels.parse_domain("domain", domain),
     )
 
 
@@ -201,7 +203,7 @@ def _duplicates(held: stored_holds.Hold, counts: list[holds.QueuedCount], total:
 
 async def _scope(context: services_context.Context, account: str | None, domain: str | None) -> tuple[str, str]:
     account_id = stored_holds.HOLD_ALL if account is None else (await command.named_account(context, account)).id
-    return account_id, stored_holds.HOLD_ALL if domain is None else queue_inspection.domain(domain)
+    return account_id, stored_holds.HOLD_ALL if domain is None else labels.parse_domain("domain", domain)
 
 
 def _options(held: stored_holds.Hold) -> str:

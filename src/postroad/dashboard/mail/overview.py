@@ -6,7 +6,6 @@ from typing import Final
 
 import msgspec
 
-from postroad import errors
 from postroad.dashboard.framework import forms, navigation, requests
 from postroad.dashboard.mail import alerts, welcome
 from postroad.model.bounces import disposition, failure_causes
@@ -15,7 +14,6 @@ from postroad.model.mail import limits
 from postroad.model.people import callers
 from postroad.model.search import search_query, search_values
 from postroad.model.units import chart_ranges, labels, times
-from postroad.protocol.mime import address
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits, failure_report, statistics
 from postroad.services.domains import domain_registry as domains
@@ -185,7 +183,8 @@ class Meter(msgspec.Struct, frozen=True):
 async def show(request: requests.PageRequest) -> routing.Response:
     query: Query = request.query
     ctx, account_id = request.ctx, request.account_id
-    narrowing = statistics.Narrowing(_domain(query.domain), _tag(query.tag))
+    domain = labels.parse_domain("domain", query.domain) if query.domain else ""
+    narrowing = statistics.Narrowing(domain, _tag(query.tag))
     shown = read_range(request, query, narrowing)
     found = await statistics.overview(ctx, account_id, shown.chosen, narrowing)
     guard = await accounts.sending(ctx, request.account)
@@ -250,13 +249,6 @@ async def _has_sent(request: requests.PageRequest, found: statistics.Overview) -
         return True
     newest = await messages.page(request.ctx, request.account_id, messages.Filters(), limit=1, cursor=None)
     return bool(newest.messages)
-
-
-def _domain(text: str | None) -> str:
-    try:
-        return address.parse_domain(text) if text else ""
-    except address.AddressError as problem:
-        raise errors.InvalidRequest(f"domain: {problem}") from None
 
 
 def _tag(text: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Display names of accounts, credentials and keys: one plain line that cannot deceive its reader.
+"""Names that people give: display names as one plain line that cannot deceive its reader, addresses and domains.
 
 JSON Schema and `check_label` share one pattern, so that no name is valid in one place and refused in another. Refused
 are control characters, Unicode line breaks and bidirectional marks. It is apart from `model/mail/limits.py` because
@@ -32,3 +32,19 @@ def check_label(field: str, text: str, *, limit: int = LABEL_CHARACTERS) -> str:
     if not 1 <= len(text) <= limit or not _PLAIN.fullmatch(text):
         raise errors.InvalidRequest(f"{field}: must be 1 to {limit} characters on one line, without control characters")
     return text
+
+
+def parse_mailbox(field: str, text: str) -> address.Mailbox:
+    """An address, or InvalidRequest with the name of the field."""
+    try:
+        return address.parse(text)
+    except address.AddressError as problem:
+        raise errors.InvalidRequest(f"{field}: {problem}") from None
+
+
+def parse_domain(field: str, text: str) -> str:
+    """A domain as it is stored, or InvalidRequest with the name of the field."""
+    try:
+        return address.parse_domain(text)
+    except address.AddressError as problem:
+        raise errors.InvalidRequest(f"{field}: {problem}") from None

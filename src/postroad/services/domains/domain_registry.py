@@ -11,8 +11,7 @@ from postroad import context, errors
 from postroad.mail.accept import send_limits
 from postroad.model.domains import warmup
 from postroad.model.events import events
-from postroad.model.units import identifiers, times
-from postroad.protocol.mime import address
+from postroad.model.units import identifiers, labels, times
 from postroad.services import audit_log, usage_limits
 from postroad.storage.engine import store
 from postroad.storage.mail import domains
@@ -43,7 +42,7 @@ VERIFIED_BY: Final = {domains.OPERATOR: "by the operator", domains.DNS: "by its 
 
 async def add(ctx: context.Context, account_id: str, name: str, *, verified: bool) -> domains.Domain:
     """Register a domain for an account; an operator may verify it at once."""
-    normal = _parse(name)
+    normal = labels.parse_domain("name", name)
     now = ctx.clock()
     domain = domains.Domain(
         id=ctx.new_id(identifiers.DOMAIN, now=now),
@@ -83,7 +82,7 @@ async def find(ctx: context.Context, account_id: str, domain_id: str) -> domains
 
 async def by_name(ctx: context.Context, account_id: str, name: str) -> domains.Domain:
     """One domain of an account by its name, in any spelling."""
-    normal = _parse(name)
+    normal = labels.parse_domain("name", name)
     async with ctx.store.reading() as tx:
         domain = await domains.by_name(tx, account_id, normal)
     if domain is None:
@@ -94,7 +93,7 @@ async def by_name(ctx: context.Context, account_id: str, name: str) -> domains.D
 async def verified_owner(ctx: context.Context, name: str) -> str | None:
     """The account that has verified a name. For operators: accounts do not learn of each other."""
     async with ctx.store.reading() as tx:
-        return await domains.verified_owner(tx, _parse(name))
+        return await domains.verified_owner(tx, labels.parse_domain("name", name))
 
 
 async def verify(ctx: context.Context, account_id: str, domain_id: str, *, by: str) -> domains.Domain:
@@ -168,13 +167,6 @@ async def remove(ctx: context.Context, account_id: str, domain_id: str) -> None:
         await domains.remove_checks(tx, account_id, domain_id)
         await audit_log.write(ctx, tx, account_id, "domain.removed", domain.name)
     ctx.access_cache.invalidate()
-
-
-def _parse(name: str) -> str:
-    try:
-        return address.parse_domain(name)
-    except address.AddressError as problem:
-        raise errors.InvalidRequest(f"name: {problem}") from None
 
 
 async def _existing(tx: store.Transaction, account_id: str, domain_id: str) -> domains.Domain:

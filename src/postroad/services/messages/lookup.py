@@ -377,7 +377,8 @@ def _plain_clauses(filters: Filters) -> list[search_query.Clause]:
     if filters.metadata is not None:
         search_query.metadata_entry(filters.metadata)
     for name, given in (("from", filters.sender), ("to", filters.recipient)):
-        _check_address(name, given)
+        if given is not None:
+            labels.parse_mailbox(name, given)
     named = {
         "status": filters.status,
         "source": filters.source,
@@ -388,14 +389,6 @@ def _plain_clauses(filters: Filters) -> list[search_query.Clause]:
     }
     plain = [(search_query.Term(name, value),) for name, value in named.items() if value is not None]
     return [*plain, *((search_query.Term(None, word),) for word in filters.words)]
-
-
-def _check_address(name: str, text: str | None) -> None:
-    try:
-        if text is not None:
-            address.parse(text)
-    except address.AddressError as problem:
-        raise errors.InvalidRequest(f"{name}: {problem}") from None
 
 
 def _check_id(message_id: str) -> None:

@@ -12,7 +12,6 @@ from postroad import config, context, errors
 from postroad.model.delivery import providers
 from postroad.model.mail import limits
 from postroad.model.units import identifiers, times
-from postroad.protocol.mime import address
 from postroad.services import audit_log, usage_limits
 from postroad.services.messages import queue_changes
 from postroad.services.queue import sources, wait_reasons
@@ -119,14 +118,6 @@ class QueueChange(msgspec.Struct, frozen=True):
 
     changed: int
     held: int
-
-
-def domain(text: str) -> str:
-    """A recipient domain in the form that the queue stores."""
-    try:
-        return address.parse_domain(text)
-    except address.AddressError as problem:
-        raise errors.InvalidRequest(f"domain: {problem}") from None
 
 
 async def filter_by_id(ctx: context.Context, text: str) -> queue_views.Filter:

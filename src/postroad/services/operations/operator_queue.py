@@ -12,7 +12,7 @@ import msgspec
 from postroad import context, errors
 from postroad.concurrency import caches
 from postroad.model.bounces import reasons
-from postroad.model.units import identifiers, times
+from postroad.model.units import identifiers, labels, times
 from postroad.services import audit_log
 from postroad.services.accounts import account_registry
 from postroad.services.messages import queue_changes, queue_inspection
@@ -203,7 +203,7 @@ async def narrow(ctx: context.Context, *, account_id: str | None, domain: str | 
     """The part of the queue that belongs to an account that exists, and goes to a domain; None stands for all."""
     return queue_views.Selection(
         "" if account_id is None else (await account_registry.find(ctx, account_id)).id,
-        "" if domain is None else queue_inspection.domain(domain),
+        "" if domain is None else labels.parse_domain("domain", domain),
     )
 
 

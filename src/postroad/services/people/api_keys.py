@@ -18,7 +18,6 @@ from postroad.mail.accept import validation
 from postroad.model.mail import statuses
 from postroad.model.people import callers, grants
 from postroad.model.units import identifiers, labels, times
-from postroad.protocol.mime import address
 from postroad.services import audit_log, usage_limits
 from postroad.services.people import credentials as people_credentials
 from postroad.storage.engine import store
@@ -42,7 +41,7 @@ def checked_limits(limits: callers.KeyLimits, *, now: int) -> callers.KeyLimits:
     if limits.expires_at is not None and limits.expires_at <= now:
         raise errors.InvalidRequest(f"expires_at: must be in the future; it is {times.to_wire(now)}")
     return callers.KeyLimits(
-        domains=_names("domains", limits.domains, _domain),
+        domains=_names("domains", limits.domains, labels.parse_domain),
         networks=_names("networks", limits.networks, _network),
         templates=_names("templates", limits.templates, validation.check_alias),
         recipients_per_day=limits.recipients_per_day,
@@ -56,13 +55,6 @@ def _names(member: str, names: tuple[str, ...], normal: Callable[[str, str], str
     if len(names) > MAX_LIMIT_NAMES:
         raise errors.InvalidRequest(f"{member}: has {len(names)} entries; at most {MAX_LIMIT_NAMES} are allowed")
     return tuple(dict.fromkeys(normal(f"{member}[{index}]", name) for index, name in enumerate(names)))
-
-
-def _domain(field: str, name: str) -> str:
-    try:
-        return address.parse_domain(name)
-    except address.AddressError as problem:
-        raise errors.InvalidRequest(f"{field}: {problem}") from None
 
 
 def _network(field: str, text: str) -> str:

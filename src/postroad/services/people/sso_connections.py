@@ -9,6 +9,7 @@ import msgspec
 from postroad import config, context, errors
 from postroad.keys import encryption
 from postroad.model.people import callers, login_rules
+from postroad.model.units import labels
 from postroad.protocol.mime import address
 from postroad.services import audit_log
 from postroad.services.people import second_factors
@@ -244,10 +245,7 @@ def _check(ctx: context.Context, draft: Draft) -> Sequence[str]:
         raise errors.InvalidRequest(f"groups: name at most {MAX_GROUPS} groups, of at most {MAX_CHARACTERS} characters")
     if not 0 < len(draft.domains) <= MAX_DOMAINS:
         raise errors.InvalidRequest(f"domains: name at least one email domain, and at most {MAX_DOMAINS}")
-    try:
-        return sorted({address.parse_domain(name) for name in draft.domains})
-    except address.AddressError as problem:
-        raise errors.InvalidRequest(f"domains: {problem}") from None
+    return sorted({labels.parse_domain("domains", name) for name in draft.domains})
 
 
 async def _check_domain(ctx: context.Context, tx: store.Transaction, account_id: str, name: str) -> None:

@@ -19,7 +19,7 @@ import msgspec
 
 from postroad import config, context, errors
 from postroad.model.people import callers, login_rules
-from postroad.model.units import identifiers, times
+from postroad.model.units import identifiers, labels, times
 from postroad.protocol.mime import address
 from postroad.services import audit_log, usage_limits
 from postroad.services.people import logins as auth_logins
@@ -334,10 +334,7 @@ class Completed(msgspec.Struct, frozen=True):
 
 async def connection_for(ctx: context.Context, email: str) -> str:
     """The connection for an email, by its domain alone: an account's id, or `INSTALLATION`. Raises InvalidRequest."""
-    try:
-        domain = address.parse(email).domain
-    except address.AddressError as problem:
-        raise errors.InvalidRequest(f"email: {problem}") from None
+    domain = labels.parse_mailbox("email", email).domain
     sso = ctx.settings.sso
     is_listed = sso_connections.is_reserved(ctx, domain)
     if not is_listed:

@@ -18,7 +18,7 @@ from postroad import context, errors
 from postroad.keys import installation_keys
 from postroad.mail import notice_kinds, notice_outbox
 from postroad.model.people import callers, grants
-from postroad.model.units import identifiers, times
+from postroad.model.units import identifiers, labels, times
 from postroad.protocol.mime import address
 from postroad.services import audit_log, usage_limits
 from postroad.services.people import credentials, password_links, passwords
@@ -362,10 +362,7 @@ def _refuse_operator(ctx: context.Context, user: users.User) -> None:
 
 
 def _plain_address(email: str) -> address.Mailbox:
-    try:
-        mailbox = address.parse(email)
-    except address.AddressError as problem:
-        raise errors.InvalidRequest(f"email: {problem}") from None
+    mailbox = labels.parse_mailbox("email", email)
     if mailbox.display_name is not None or mailbox.written != mailbox.written.strip(" "):
         raise errors.InvalidRequest("email: give the address alone, without a name")
     return mailbox

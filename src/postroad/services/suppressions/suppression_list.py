@@ -79,7 +79,7 @@ async def add_many(
 ) -> list[tuple[suppressions.Suppression, bool]]:
     """The same for the addresses of one request, together: in one transaction, with one look at the quota."""
     labels.check_label("reason", reason, limit=labels.REASON_CHARACTERS)
-    places = [(account_id, _key(email)) for email in emails]
+    places = [(account_id, labels.parse_mailbox("email", email).key) for email in emails]
     wanted = [
         suppressions.Suppression(*place, source, reason, None, None, ctx.clock()) for place in dict.fromkeys(places)
     ]
@@ -118,13 +118,6 @@ def _keys(account_id: str, emails: Sequence[str]) -> dict[str, suppressions.Supp
         with contextlib.suppress(errors.NotFound):
             keys[email] = (account_id, _known_key(email))
     return keys
-
-
-def _key(email: str) -> str:
-    try:
-        return address.parse(email).key
-    except address.AddressError as problem:
-        raise errors.InvalidRequest(f"email: {problem}") from None
 
 
 def _known_key(email: str) -> str:

@@ -132,10 +132,5 @@ def _events(wanted: Sequence[str]) -> list[str]:
 def _sender_domains(given: Sequence[str]) -> list[str]:
     if len(given) > MAX_SENDER_DOMAINS:
         raise errors.InvalidRequest(f"sender_domains: {len(given)} domains; at most {MAX_SENDER_DOMAINS} are allowed")
-    found = []
-    for place, name in enumerate(given):
-        try:
-            found.append(address.parse_domain(name))
-        except address.AddressError as problem:
-            raise errors.InvalidRequest(f"sender_domains[{place}]: {problem}") from None
+    found = (labels.parse_domain(f"sender_domains[{place}]", name) for place, name in enumerate(given))
     return list(dict.fromkeys(found))
