@@ -184,6 +184,13 @@ def acting_as(ctx: Context, who: callers.Caller, *, request_id: str, client_addr
     return dataclasses.replace(ctx, actor=actor)
 
 
+def as_person(ctx: Context, user_id: str) -> Context:
+    """The same context, acting for whoever has proved to be this user."""
+    return dataclasses.replace(
+        ctx, actor=dataclasses.replace(ctx.actor, kind=callers.ActorKind.PERSON, user_id=user_id)
+    )
+
+
 def as_operator(ctx: Context) -> Context:
     """The same context, acting for the installation: its caller is an operator, and may change any account."""
     return dataclasses.replace(ctx, actor=dataclasses.replace(ctx.actor, kind=callers.ActorKind.OPERATOR))

@@ -27,6 +27,7 @@ from postroad.config.entries import check_upstream_files as check_upstream_files
 from postroad.config.entries import upstream_credentials as upstream_credentials
 from postroad.config.listeners import TLS_ALPN_01 as TLS_ALPN_01
 from postroad.config.listeners import acme_challenge as acme_challenge
+from postroad.config.listeners import base_url as base_url
 from postroad.config.listeners import local_url as local_url
 from postroad.config.listeners import public_url as public_url
 from postroad.config.listeners import serves_https as serves_https

@@ -78,6 +78,11 @@ def local_url(settings: Settings) -> str:
     return f"{'https' if serves_https(settings) else 'http'}://{settings.http.listen}"
 
 
+def base_url(settings: Settings) -> str:
+    """The URL of the service for links, from the settings and never from a request; no slash at its end."""
+    return (public_url(settings) or local_url(settings)).rstrip("/")
+
+
 def check_tls(settings: Settings) -> None:
     """Raise ConfigError if a listener cannot do with the certificate what is asked of it."""
     if settings.tls.certificate and settings.acme.names:

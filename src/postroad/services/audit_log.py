@@ -206,9 +206,8 @@ async def search(
 
     At most MAX_EXAMINED are examined, and the cursor continues from there.
     """
-    place, after = identifiers.end(identifiers.AUDIT_ENTRY), identifiers.at(identifiers.AUDIT_ENTRY, filters.since or 0)
-    if before is not None:
-        place = identifiers.check("before", before, identifiers.AUDIT_ENTRY)
+    place = identifiers.before(before, identifiers.AUDIT_ENTRY)
+    after = identifiers.at(identifiers.AUDIT_ENTRY, filters.since or 0)
     if filters.until is not None:
         place = min(place, identifiers.at(identifiers.AUDIT_ENTRY, filters.until))
     patterns, floor = filters.patterns, None

@@ -27,8 +27,9 @@ class LocalServer(api_client.Client):
     """Calls the API as the operator, in one account at a time; without one, only the operator's part works."""
 
     def __init__(self, settings: config.Settings, *, account: str | None, needs_account: bool) -> None:
-        url = config.public_url(settings) or config.local_url(settings)
-        super().__init__(f"{url}, on this host", "", user_agent=f"postroad/{postroad.__version__}")
+        super().__init__(
+            f"{config.base_url(settings)}, on this host", "", user_agent=f"postroad/{postroad.__version__}"
+        )
         self.settings = settings
         self._opened = contextlib.AsyncExitStack()
         self._api: Callable[..., Coroutine[Any, Any, tuple[int, bytes]]] | None = None

@@ -58,7 +58,8 @@ class KeyFile:
         """Let the new key take the place of the old one, which is kept."""
         _write(self.previous, self.path.read_text(encoding="utf-8"), like=self.path)
         self.new.replace(self.path)
-        _flush_folder(self.path.parent)
+        # A renamed file has its new name after a power failure too.
+        backup_files.sync(self.path.parent)
 
 
 def _write(path: Path, text: str, *, like: Path) -> None:
@@ -72,16 +73,7 @@ def _write(path: Path, text: str, *, like: Path) -> None:
         file.flush()
         os.fsync(file.fileno())
     partial.replace(path)
-    _flush_folder(path.parent)
-
-
-def _flush_folder(folder: Path) -> None:
-    """Flush the names in a folder: a renamed file has its new name after a power failure too."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    backup_files.sync(path.parent)
 
 
 @click.command("rotate", cls=command.SettingsCommand)

@@ -172,7 +172,7 @@ async def run(request: requests.PageRequest) -> routing.Response:
         is_new = await holds.hold(
             request.ctx, account_id=chosen.account_id, domain=chosen.domain, reason=form.reason or ""
         )
-        scope = operator_queue.scope(chosen)
+        scope = holds.scope(chosen)
         return request.redirect(PATH, notice=f"Held: {scope}." if is_new else f"Already held: {scope}.")
     job = await operator_queue.start(request.ctx, request.site.operator_state.jobs, form.action, chosen)
     return request.redirect(f"{jobs.PATH}/{job.id}", notice="Started. This page shows the progress.")

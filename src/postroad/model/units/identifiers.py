@@ -93,6 +93,11 @@ def after(cursor: str | None, prefix: str) -> str:
     return "" if cursor is None else check("cursor", cursor, prefix)
 
 
+def before(cursor: str | None, prefix: str) -> str:
+    """The position before which a page of the newest first begins; after everything for the first page."""
+    return end(prefix) if cursor is None else check("before", cursor, prefix)
+
+
 def next_cursor(ids: Sequence[str], *, limit: int) -> str | None:
     """The cursor of the next page when more than `limit` rows were found; else None."""
     return ids[limit - 1] if len(ids) > limit else None

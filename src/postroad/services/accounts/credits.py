@@ -82,9 +82,7 @@ async def ledger(
     ctx: context.Context, account_id: str, before: str | None, limit: int
 ) -> list[stored_accounts.LedgerEntry]:
     """A page of ledger entries, newest first, older than `before`; None for the newest."""
-    place = identifiers.end(identifiers.LEDGER)
-    if before is not None:
-        place = identifiers.check("before", before, identifiers.LEDGER)
+    place = identifiers.before(before, identifiers.LEDGER)
     async with ctx.store.scanning(account_id) as tx:
         return await stored_accounts.entries(tx, account_id, before=place, limit=limit)
 
@@ -179,9 +177,7 @@ class Usage(msgspec.Struct, frozen=True):
 
 async def statement(ctx: context.Context, account_id: str, *, before: str | None, limit: int) -> identifiers.Page[Line]:
     """A page of the ledger as lines, older than `before`; None for the newest."""
-    place = identifiers.end(identifiers.LEDGER)
-    if before is not None:
-        place = identifiers.check("before", before, identifiers.LEDGER)
+    place = identifiers.before(before, identifiers.LEDGER)
     async with ctx.store.scanning(account_id) as tx:
         balance = await _balance(tx, account_id, place)
         entries = await stored_accounts.entries(tx, account_id, before=place, limit=ENTRIES_PER_PAGE)

@@ -17,6 +17,7 @@ from postroad.services import audit_log
 from postroad.services.accounts import account_registry
 from postroad.services.messages import queue_changes, queue_inspection
 from postroad.services.operations import operator_jobs
+from postroad.services.queue import holds
 from postroad.storage.mail import delivery_controls as stored_holds
 from postroad.storage.mail import mail_counts, queue, queue_views
 from postroad.storage.operations import processes as stored_jobs
@@ -187,7 +188,7 @@ _ACTIONS: Final[Mapping[Action, tuple[str, str]]] = {
 async def start(
     ctx: context.Context, jobs: operator_jobs.Jobs, action: Action, chosen: queue_views.Selection
 ) -> stored_jobs.Job:
-    return await jobs.start(ctx, f"queue.{action}", scope(chosen), functools.partial(_walk, ctx, action, chosen))
+    return await jobs.start(ctx, f"queue.{action}", holds.scope(chosen), functools.partial(_walk, ctx, action, chosen))
 
 
 async def select(
@@ -235,11 +236,6 @@ async def _count(ctx: context.Context, action: Action, chosen: queue_views.Selec
     return found, False
 
 
-def scope(chosen: queue_views.Selection) -> str:
-    mail = f"mail to {chosen.domain}" if chosen.domain else "all mail"
-    return f"{mail} of account {chosen.account_id}" if chosen.account_id else mail
-
-
 async def _walk(
     ctx: context.Context, action: Action, chosen: queue_views.Selection, report: operator_jobs.Report
 ) -> dict[str, int]:
@@ -264,7 +260,7 @@ async def _walk(
         async with ctx.store.transaction() as tx:
             number = changed.total()
             subject = f"{number} recipient" if number == 1 else f"{number} recipients"
-            await audit_log.write(ctx, tx, audit_log.INSTALLATION, of_installation, subject, scope(chosen))
+            await audit_log.write(ctx, tx, audit_log.INSTALLATION, of_installation, subject, holds.scope(chosen))
     return {"changed": changed.total()}
 
 

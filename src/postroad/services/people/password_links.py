@@ -8,7 +8,6 @@ from a request's Host.
 
 import base64
 import contextlib
-import dataclasses
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -88,7 +87,7 @@ async def redeem(ctx: context.Context, token: str, *, password: str) -> users.Us
         await credentials.bump_access_version(tx)
         link = await sessions.consume_link(tx, tokens.hash_secret(token))
         user = await _person(ctx, tx, link)
-        acting = _acting(ctx, user)
+        acting = context.as_person(ctx, user.id)
         await sessions.remove_link(tx, user.id)
         if user.login_id is None:
             await _join(acting, tx, user, own, password_hash=password_hash)
@@ -112,7 +111,7 @@ async def join(ctx: context.Context, invitation: bytes, own: users.Login) -> use
         user = await _person(ctx, tx, await sessions.consume_link(tx, invitation))
         if user.login_id is not None:
             raise _not_found()
-        acting = _acting(ctx, user)
+        acting = context.as_person(ctx, user.id)
         await _join(acting, tx, user, own, password_hash="")
         await audit_log.write(acting, tx, user.account_id, "user.joined", user.email)
     ctx.access_cache.invalidate()
@@ -146,8 +145,7 @@ def unseal(ctx: context.Context, user_id: str, sealed: str) -> str:
 
 
 def url(settings: config.Settings, token: str) -> str:
-    base = config.public_url(settings) or config.local_url(settings)
-    return f"{base.rstrip('/')}/password/{token}"
+    return f"{config.base_url(settings)}/password/{token}"
 
 
 async def _person(ctx: context.Context, tx: store.Transaction, link: sessions.PasswordLink | None) -> users.User:
@@ -156,12 +154,6 @@ async def _person(ctx: context.Context, tx: store.Transaction, link: sessions.Pa
     if user is None or user.disabled_at is not None or account is None or account.closed_at is not None:
         raise _not_found()
     return user
-
-
-def _acting(ctx: context.Context, user: users.User) -> context.Context:
-    return dataclasses.replace(
-        ctx, actor=dataclasses.replace(ctx.actor, kind=callers.ActorKind.PERSON, user_id=user.id)
-    )
 
 
 def _not_found() -> errors.NotFound:

@@ -217,17 +217,12 @@ def installation(settings: config.Settings) -> login_rules.Registration:
 
 def redirect_uri(settings: config.Settings, account_id: str) -> str:
     """Where a provider sends browsers back to. One of its own for each connection: no provider can mix them up."""
-    return f"{_base_url(settings)}/sso/{account_id or INSTALLATION_NAME}/callback"
+    return f"{config.base_url(settings)}/sso/{account_id or INSTALLATION_NAME}/callback"
 
 
 def log_out_uri(settings: config.Settings) -> str:
     """Where a provider sends browsers after it has logged them out."""
-    return f"{_base_url(settings)}/login"
-
-
-def _base_url(settings: config.Settings) -> str:
-    """From the settings, never from a request's Host."""
-    return (config.public_url(settings) or config.local_url(settings)).rstrip("/")
+    return f"{config.base_url(settings)}/login"
 
 
 def _check(ctx: context.Context, draft: Draft) -> Sequence[str]:

@@ -7,7 +7,6 @@ provider never counts for another. Which provider somebody is sent to is decided
 """
 
 import base64
-import dataclasses
 import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
@@ -109,7 +108,7 @@ async def enter_account(ctx: context.Context, plan: Plan, person: login_rules.Pe
             login_id, now = user.login_id or "", ctx.clock()
             bound = stored_sso.Identity(plan.account_id, person.issuer, person.subject, login_id, now)
             await stored_sso.put_identity(tx, bound)
-            await audit_log.write(_acting(ctx, user), tx, user.account_id, "user.sso_bound", user.email)
+            await audit_log.write(context.as_person(ctx, user.id), tx, user.account_id, "user.sso_bound", user.email)
         await _follow_groups(ctx, tx, arrival, user, members)
         login = await users.login_by_id(tx, user.login_id or "")
     ctx.access_cache.invalidate()
@@ -207,7 +206,7 @@ async def _follow_groups(
     await users.set_role(tx, user.id, role.value)
     await sessions.remove_link(tx, user.id)
     detail = f"{user.role} to {role}, {BY_SSO}"
-    await audit_log.write(_acting(ctx, user), tx, user.account_id, "user.role_changed", user.email, detail)
+    await audit_log.write(context.as_person(ctx, user.id), tx, user.account_id, "user.role_changed", user.email, detail)
 
 
 async def _installation_login(ctx: context.Context, tx: store.Transaction, arrival: _Arrival) -> users.Login:
@@ -235,7 +234,7 @@ async def _adopt(ctx: context.Context, tx: store.Transaction, email: address.Mai
             continue
         await sessions.remove_link(tx, user.id)
         await auth_logins.give(ctx, tx, user, login_id=login.id)
-        await audit_log.write(_acting(ctx, user), tx, user.account_id, "user.sso_bound", user.email)
+        await audit_log.write(context.as_person(ctx, user.id), tx, user.account_id, "user.sso_bound", user.email)
 
 
 async def _member_of_installation(
@@ -272,14 +271,7 @@ async def _follow_operator_groups(
         return
     await users.set_operator(tx, user.id, since=ctx.clock() if is_operator else None)
     action = "operator.added" if is_operator else "operator.removed"
-    await audit_log.write(_acting(ctx, user), tx, audit_log.INSTALLATION, action, user.email, BY_SSO)
-
-
-def _acting(ctx: context.Context, user: users.User) -> context.Context:
-    """Whoever comes acts as their user."""
-    return dataclasses.replace(
-        ctx, actor=dataclasses.replace(ctx.actor, kind=callers.ActorKind.PERSON, user_id=user.id)
-    )
+    await audit_log.write(context.as_person(ctx, user.id), tx, audit_log.INSTALLATION, action, user.email, BY_SSO)
 
 
 def _existing(login: users.Login | None) -> users.Login:

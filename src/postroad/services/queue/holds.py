@@ -15,7 +15,7 @@ from postroad import context, errors
 from postroad.model.units import labels, times
 from postroad.services import audit_log
 from postroad.storage.engine import store
-from postroad.storage.mail import delivery_controls, queue
+from postroad.storage.mail import delivery_controls, queue, queue_views
 from postroad.storage.people import accounts
 
 PAGE: Final = 1_000
@@ -29,7 +29,7 @@ class QueuedCount(msgspec.Struct, frozen=True):
     recipients: int
 
 
-def scope(hold: delivery_controls.Hold) -> str:
+def scope(hold: delivery_controls.Hold | queue_views.Selection) -> str:
     mail = f"mail to {hold.domain}" if hold.domain else "all mail"
     return f"{mail} of account {hold.account_id}" if hold.account_id else mail
 

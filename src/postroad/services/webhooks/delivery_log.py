@@ -63,9 +63,7 @@ async def page(
     Failed deliveries have an index. For another status at most `MAX_SCANNED_ROWS` entries are examined, so a page may
     be shorter than `limit`, or empty, without being the last.
     """
-    place = identifiers.end(identifiers.WEBHOOK_DELIVERY)
-    if before is not None:
-        place = identifiers.check("before", before, identifiers.WEBHOOK_DELIVERY)
+    place = identifiers.before(before, identifiers.WEBHOOK_DELIVERY)
     if message_id is not None and not identifiers.is_identifier(message_id, identifiers.MESSAGE):
         return identifiers.Page([], None)
     now = ctx.clock()

@@ -85,7 +85,7 @@ async def run(given: findings.Subject, *, scopes: Sequence[Scope] = tuple(Scope)
 
 async def run_one(name: str, check: Check, given: findings.Subject) -> Result:
     # The service itself serves its documentation.
-    page = f"{config.public_url(given.settings) or config.local_url(given.settings)}/{PAGE}#{name}"
+    page = f"{config.base_url(given.settings)}/{PAGE}#{name}"
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             return Result(name, await check.run(given), page)

@@ -4,7 +4,6 @@ A link needs no login (RFC 8058): it names a person and a kind, and is signed. I
 that person, and so it does not expire.
 """
 
-import dataclasses
 import hashlib
 import hmac
 from collections.abc import Mapping
@@ -71,20 +70,14 @@ async def by_token(ctx: context.Context, token: str) -> tuple[users.User, str]:
 async def unsubscribe(ctx: context.Context, token: str) -> tuple[users.User, str]:
     """End the kind that a link names for its person, who acts by it."""
     user, kind = await by_token(ctx, token)
-    actor = dataclasses.replace(ctx.actor, kind=callers.ActorKind.PERSON, user_id=user.id)
-    await choose(dataclasses.replace(ctx, actor=actor), user, kind, notice_kinds.Choice.OFF)
+    await choose(context.as_person(ctx, user.id), user, kind, notice_kinds.Choice.OFF)
     return user, kind
 
 
 def unsubscribe_url(ctx: context.Context, user_id: str, kind: str) -> str:
     """The link that ends a kind for a person."""
     named = f"{user_id}.{kind}"
-    return f"{base_url(ctx.settings)}/notices/{named}.{_signature(ctx.keys.session, named).decode()}"
-
-
-def base_url(settings: config.Settings) -> str:
-    """The address of the dashboard, without a slash at its end."""
-    return (config.public_url(settings) or config.local_url(settings)).rstrip("/")
+    return f"{config.base_url(ctx.settings)}/notices/{named}.{_signature(ctx.keys.session, named).decode()}"
 
 
 def _signature(key: bytes, named: str) -> bytes:

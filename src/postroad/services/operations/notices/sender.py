@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from postroad import context, errors
+from postroad import config, context, errors
 from postroad.mail import notice_kinds
 from postroad.mail.accept import submit
 from postroad.model.mail import send_request, statuses
@@ -280,7 +280,7 @@ def _render(
     ctx: context.Context, user: users.User, first: notices.Mail, items: Sequence[tuple[str, dict[str, str]]]
 ) -> tuple[str, Rendered]:
     """The link that ends mail of this kind, if it can be ended, and the mail."""
-    base_url = choices.base_url(ctx.settings)
+    base_url = config.base_url(ctx.settings)
     profile = f"{base_url}/profile#mail"
     if first.is_digest:
         return "", render_digest(items, link="", footer=Footer(profile))
