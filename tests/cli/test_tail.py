@@ -72,7 +72,7 @@ def without_waiting(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
             if left[0] < 0:
                 raise KeyboardInterrupt
 
-        monkeypatch.setattr("postroad.cli.server.messages.time.sleep", sleep)
+        monkeypatch.setattr("postroad.cli.framework.server_command.time.sleep", sleep)
 
     return use
 

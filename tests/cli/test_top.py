@@ -176,7 +176,7 @@ def test_a_server_that_is_gone_is_asked_again(home: Path, scripted: Scripted, mo
             raise KeyboardInterrupt
 
     monkeypatch.setattr(api_client.Client, "get", get)
-    monkeypatch.setattr("postroad.cli.server.top.time.sleep", sleep)
+    monkeypatch.setattr("postroad.cli.framework.server_command.time.sleep", sleep)
     monkeypatch.setattr(
         server_command, "client", lambda *_: api_client.Client("http://127.0.0.1:1", "k", user_agent="")
     )

@@ -26,13 +26,10 @@ from postroad.protocol.signatures import webhook_signature
 
 PATH: Final = "/v1/webhook-listeners"
 WAIT_SECONDS: Final = 5
-MAX_RETRY_SECONDS: Final = 30.0
 # An endpoint has as long for a request of a server.
 FORWARD_SECONDS: Final = 10.0
 USER_AGENT: Final = "Service-Webhook/1.0"
 NOT_FOUND: Final = 404
-# The server is overloaded, restarts, or asks to wait.
-TEMPORARY: Final = (None, 429, 500, 502, 503, 504)
 # More than a response can have.
 MAX_REMEMBERED: Final = 1_000
 
@@ -89,7 +86,7 @@ class Session:
 def receive(server: api_client.Client, *, forward_to: str | None, wanted: Sequence[str], as_json: bool) -> None:
     """Print the events of the server, and post them to the URL if there is one, until Ctrl-C."""
     session = Session(server, wanted=wanted)
-    try:
+    with server_command.until_interrupted(session.close):
         session.open()
         click.echo(f"Listening for the events of {server.url}. Press Ctrl-C to stop.", err=True)
         if forward_to is not None:
@@ -98,12 +95,6 @@ def receive(server: api_client.Client, *, forward_to: str | None, wanted: Sequen
         for event in _events(session):
             result = None if forward_to is None else forward(forward_to, str(event.get("body")), session.secret)
             click.echo(json_line(event, result) if as_json else line(event, result))
-    except KeyboardInterrupt:
-        pass
-    except api_client.ServerError as problem:
-        raise server_command.error_of(problem) from None
-    finally:
-        session.close()
 
 
 def _events(session: Session) -> Iterator[Event]:
@@ -117,12 +108,12 @@ def _events(session: Session) -> Iterator[Event]:
                 session.open()
                 click.echo("The listener had expired, and events since then are lost. Listening again.", err=True)
                 continue
-            if problem.status not in TEMPORARY:
+            if problem.status not in server_command.TEMPORARY:
                 raise
             failures += 1
             if failures == 1:
                 click.echo(output.printable(f"{problem}; trying again."), err=True)
-            time.sleep(min(0.5 * 2 ** min(failures, 10), MAX_RETRY_SECONDS))
+            time.sleep(min(0.5 * 2 ** min(failures, 10), server_command.MAX_WAIT_SECONDS))
 
 
 def forward(url: str, body: str, secret: str) -> str:

@@ -10,9 +10,10 @@ imported when it is used. The API key never is an argument, because other users 
 import contextlib
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -107,6 +108,44 @@ def error_of(problem: api_client.ServerError) -> CommandError:
     if problem.status is None:
         return UnreachableError(str(problem))
     return RefusedError(str(problem)) if problem.status == UNAUTHORIZED else CommandError(str(problem))
+
+
+@contextlib.contextmanager
+def until_interrupted(close: Callable[[], None]) -> Iterator[None]:
+    """Work on what a server says until Ctrl-C, which is no error."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        return
+    except api_client.ServerError as problem:
+        raise error_of(problem) from None
+    finally:
+        close()
+
+
+# A response that another request may not get: the server is overloaded, restarts, or asks to wait.
+TEMPORARY: Final = (None, 429, 500, 502, 503, 504)
+MAX_WAIT_SECONDS: Final = 30.0
+T = TypeVar("T")
+
+
+def follow(step: Callable[[], Iterable[T]], *, seconds: float, is_quiet: bool = False, again: str = "") -> Iterator[T]:
+    """What each step yields. A server that was there and is gone is asked again; `again` is shown when it is back."""
+    failures, has_begun = 0, False
+    while True:
+        try:
+            yield from step()
+            if failures and again:
+                click.echo(again, err=True)
+            failures, has_begun = 0, True
+        except api_client.ServerError as problem:
+            # An error of the first request is one of the command: a wrong URL, or a wrong key.
+            if not has_begun or problem.status not in TEMPORARY:
+                raise
+            failures += 1
+            if failures == 1 and not is_quiet:
+                click.echo(output.printable(f"{problem}; trying again."), err=True)
+        time.sleep(min(seconds * 2 ** min(failures, 10), max(seconds, MAX_WAIT_SECONDS)))
 
 
 class ServerCommand(click.Command):

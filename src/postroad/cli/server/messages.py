@@ -142,7 +142,6 @@ def _event_lines(events: list[dict[str, Any]] | None) -> Iterator[str]:
 # again.
 
 POLL_SECONDS: Final = 1.0
-MAX_WAIT_SECONDS: Final = 30.0
 PAGE: Final = 100
 # More new messages than this between two requests are not shown one by one.
 MAX_PAGES: Final = 5
@@ -151,8 +150,6 @@ MAX_OPEN: Final = 500
 MAX_DETAILS: Final = 8
 REMEMBERED: Final = 10 * PAGE
 OPEN: Final = "queued"
-# A response that another request may not get: the server is overloaded, restarts, or asks to wait.
-TEMPORARY: Final = (429, 500, 502, 503, 504)
 
 Event = dict[str, Any]
 
@@ -171,33 +168,10 @@ def tail(*, test: bool, as_json: bool, **chosen: Any) -> None:
     server = server_command.connect(chosen)
     click.echo(f"Server: {server.url}. Press Ctrl-C to stop.", err=True)
     follower = Follower(server, mode="test" if test else "live")
-    try:
-        for event in _follow(follower, server):
+    again = f"{server.url} can be reached again."
+    with server_command.until_interrupted(server.close):
+        for event in server_command.follow(follower.step, seconds=POLL_SECONDS, again=again):
             click.echo(json.dumps(event) if as_json else line(event))
-    except KeyboardInterrupt:
-        return
-    except api_client.ServerError as problem:
-        raise server_command.error_of(problem) from None
-    finally:
-        server.close()
-
-
-def _follow(follower: "Follower", server: api_client.Client) -> Iterator[Event]:
-    failures = 0
-    while True:
-        try:
-            yield from follower.step()
-            if failures:
-                click.echo(f"{server.url} can be reached again.", err=True)
-            failures = 0
-        except api_client.ServerError as problem:
-            # An error of the first request is one of the command: a wrong URL, or a wrong key.
-            if not follower.has_begun or problem.status not in (None, *TEMPORARY):
-                raise
-            failures += 1
-            if failures == 1:
-                click.echo(output.printable(f"{problem}; trying again."), err=True)
-        time.sleep(min(POLL_SECONDS * 2 ** min(failures, 10), MAX_WAIT_SECONDS))
 
 
 class Follower:
@@ -209,13 +183,13 @@ class Follower:
         self._seen: collections.OrderedDict[str, None] = collections.OrderedDict()
         # What was last shown of the recipients, by message.
         self._open: collections.OrderedDict[str, dict[str, object]] = collections.OrderedDict()
-        self.has_begun = False
+        self._has_begun = False
 
     def step(self) -> Iterator[Event]:
         """What has happened since the last step; nothing in the first."""
         new = self._new_messages()
-        if not self.has_begun:
-            self.has_begun = True
+        if not self._has_begun:
+            self._has_begun = True
             return
         for message in reversed(new):
             members = {name: message.get(name) for name in ("from", "subject", "recipient_count")}
@@ -236,7 +210,7 @@ class Follower:
             unseen = [one for one in page if one["id"] not in self._seen]
             new += unseen
             cursor = found.get("next_cursor")
-            if not self.has_begun or cursor is None or len(unseen) < len(page):
+            if not self._has_begun or cursor is None or len(unseen) < len(page):
                 break
         for one in reversed(new):
             self._seen[one["id"]] = None

@@ -8,8 +8,7 @@ import datetime as dt
 import json
 import shutil
 import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import click
@@ -17,13 +16,11 @@ import click
 from postroad.cli.framework import output, server_command
 from postroad.network.http import api_client
 
-MAX_WAIT_SECONDS: Final = 30.0
 # Rows of a table where the output is no terminal.
 ROWS: Final = 10
 # Lines of the screen that are not rows of tables.
 HEAD_LINES: Final = 20
 MIN_ROWS: Final = 3
-TEMPORARY: Final = (429, 500, 502, 503, 504)
 # To the upper left corner, and clear from there.
 REDRAW: Final = "\x1b[H\x1b[J"
 COUNTED: Final = ("accepted", "delivered", "deferred", "bounced", "failed")
@@ -53,33 +50,12 @@ def top(*, interval: float, once: bool, as_json: bool, **chosen: Any) -> None:
     is_screen = sys.stdout.isatty() and not as_json and not once
     if not is_screen:
         click.echo(f"Server: {server.url}.{'' if once else ' Press Ctrl-C to stop.'}", err=True)
-    try:
-        for state in _follow(Reader(server), interval=interval, is_quiet=is_screen):
+    reader = Reader(server)
+    with server_command.until_interrupted(server.close):
+        for state in server_command.follow(lambda: [reader.read()], seconds=interval, is_quiet=is_screen):
             click.echo(json.dumps(state) if as_json else _drawn(state, server.url, is_screen=is_screen))
             if once:
                 return
-    except KeyboardInterrupt:
-        return
-    except api_client.ServerError as problem:
-        raise server_command.error_of(problem) from None
-    finally:
-        server.close()
-
-
-def _follow(reader: "Reader", *, interval: float, is_quiet: bool) -> Iterator[State]:
-    """The state at every refresh. A server that was there and is gone is asked again."""
-    failures = 0
-    while True:
-        try:
-            yield reader.read()
-            failures = 0
-        except api_client.ServerError as problem:
-            if not reader.has_begun or problem.status not in (None, *TEMPORARY):
-                raise
-            failures += 1
-            if failures == 1 and not is_quiet:
-                click.echo(output.printable(f"{problem}; trying again."), err=True)
-        time.sleep(min(interval * 2 ** min(failures, 10), max(interval, MAX_WAIT_SECONDS)))
 
 
 class Reader:
@@ -89,14 +65,12 @@ class Reader:
         self._server = server
         self._before: tuple[dt.datetime, Mapping[str, Any]] | None = None
         self._rates: dict[str, float | None] = dict.fromkeys(COUNTED)
-        self.has_begun = False
 
     def read(self) -> State:
         """The state now."""
         queue = self._server.get("/v1/operator/queue")
         providers = self._server.get("/v1/operator/providers")
         health = self._server.get("/v1/operator/health")
-        self.has_begun = True
         self._measure(queue)
         return {
             "at": health.get("now"),
