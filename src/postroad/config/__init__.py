@@ -14,8 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from postroad.config import entries as source_addresses
-from postroad.config import listeners, sources, type_errors
+from postroad.config import entries, listeners, sources, type_errors
 from postroad.config.addresses import Endpoint as Endpoint
 from postroad.config.addresses import dns_server as dns_server
 from postroad.config.addresses import endpoint as endpoint
@@ -62,8 +61,8 @@ def load(
     known = {section: dict(tables[section]) for section, _ in sources.WAYS}
     if file is not None:
         sources.merge(tables, sources.read(file), source=str(file))
-    entries = {"upstreams": source_addresses.upstream_defaults(), "sources": source_addresses.source_defaults()}
-    variables = sources.from_environment(environment, tables, entries)
+    entry_defaults = {"upstreams": entries.upstream_defaults(), "sources": entries.source_defaults()}
+    variables = sources.from_environment(environment, tables, entry_defaults)
     for changes, source in ((variables, sources.ENVIRONMENT), (overrides or {}, "command line")):
         sources.forget_overridden(tables, changes, known)
         sources.merge(tables, changes, source=source)

@@ -13,7 +13,7 @@ import msgspec
 from postroad.config import addresses, entries
 from postroad.config import sources as config_sources
 from postroad.config.sources import ConfigError
-from postroad.model.delivery import providers as model_route_rules
+from postroad.model.delivery import providers as model_providers
 from postroad.model.people import callers
 
 
@@ -527,7 +527,7 @@ class Settings(Section, frozen=True):
     """Every setting of the service."""
 
     upstreams: tuple[entries.Upstream, ...]
-    routes: tuple[model_route_rules.RouteRule, ...]
+    routes: tuple[model_providers.RouteRule, ...]
     sources: tuple[entries.Source, ...]
     database: Database
     http: Http
@@ -565,6 +565,6 @@ class Settings(Section, frozen=True):
                 section.check()
 
     @property
-    def route_rules(self) -> tuple[model_route_rules.RouteRule, ...]:
+    def route_rules(self) -> tuple[model_providers.RouteRule, ...]:
         """The routes, and what applies to all other mail."""
-        return model_route_rules.complete_routes(self.routes, names=[upstream.name for upstream in self.upstreams])
+        return model_providers.complete_routes(self.routes, names=[upstream.name for upstream in self.upstreams])

@@ -20,9 +20,8 @@ from postroad.dashboard.mail import (
     templates,
     welcome,
 )
-from postroad.dashboard.operator import accounts, health, jobs, operators, providers, queue, sources
+from postroad.dashboard.operator import accounts, console, health, jobs, operators, providers, queue, sources
 from postroad.dashboard.operator import audit_log as operator_audit_log
-from postroad.dashboard.operator import console as operator_live
 from postroad.dashboard.people import confirm, login, passkeys, profile, security, team
 from postroad.dashboard.settings import audit_log, credentials, credits, domains, webhooks
 from postroad.services.people import authentication, step_up
@@ -194,7 +193,7 @@ STEP_UP_ROUTES: Final = frozenset(
 CREDIT_ROUTES: Final = (*credits.ROUTES, *accounts.CREDIT_ROUTES)
 # Those of the operator console.
 OPERATOR_ROUTES: Final = (
-    *operator_live.LIVE_ROUTES,
+    *console.LIVE_ROUTES,
     *health.ROUTES,
     *queue.ROUTES,
     *queue.CHANGE_ROUTES,

@@ -27,7 +27,7 @@ from postroad.network.tls import server_tls
 from postroad.protocol.text import http_values
 from postroad.roles import role
 from postroad.services.operations import certificates, operator_jobs, operator_state
-from postroad.services.people import authentication as management_rate
+from postroad.services.people import authentication as people_authentication
 from postroad.services.people import step_up
 from postroad.storage.engine import open_store
 from postroad.submission import listeners as submission_listeners
@@ -57,7 +57,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
     trusted = settings.http.trusted_proxies
     proxies = reverse_proxies.Proxies(trusted) if trusted else None
     policy = throttle.RateLimit(rate=settings.limits.api_rate, burst=API_BURST_SECONDS * settings.limits.api_rate)
-    rate = management_rate.ManagementRate(policy, clock=ctx.clock)
+    rate = people_authentication.ManagementRate(policy, clock=ctx.clock)
     mount = extension_api.Mount(lambda: app.serve_part, rate.require, config.public_url(settings))
     mounted = [route for build in extensions.parts("routes", types.FunctionType) for route in build(mount)]
     operating = operator_state.OperatorState(operator_jobs.Jobs(role_context.log))
@@ -154,7 +154,7 @@ async def start_metrics(role_context: role.RoleContext) -> role.Started:
             *monitoring.health_routes(is_draining=role_context.is_draining),
         ),
         authenticate=authentication.authenticate,
-        require=management_rate.require,
+        require=people_authentication.require,
         clock=ctx.clock,
         entropy=ctx.entropy,
         log=role_context.log,

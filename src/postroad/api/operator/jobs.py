@@ -7,7 +7,7 @@ import msgspec
 from postroad import context, errors
 from postroad.api.v1 import resource
 from postroad.model.units import identifiers, times
-from postroad.services.operations import operator_jobs as services_jobs
+from postroad.services.operations import operator_jobs
 from postroad.storage.operations import processes
 from postroad.web import routing
 
@@ -54,7 +54,7 @@ def shown(ctx: context.Context, job: processes.Job) -> Job:
     return resource.from_record(
         Job,
         job,
-        state=services_jobs.state_of(job, now=ctx.clock()),
+        state=operator_jobs.state_of(job, now=ctx.clock()),
         result=msgspec.json.decode(job.result),
         created_by=job.created_by or None,
     )
@@ -62,17 +62,17 @@ def shown(ctx: context.Context, job: processes.Job) -> Job:
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
     """List the latest jobs."""
-    found = [shown(ctx, job) for job in await services_jobs.listed(ctx)]
+    found = [shown(ctx, job) for job in await operator_jobs.listed(ctx)]
     return routing.Response(200, Jobs(found, request_id=request.id))
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Get a job with its progress."""
-    job = await services_jobs.find(ctx, request.path["id"])
+    job = await operator_jobs.find(ctx, request.path["id"])
     return routing.Response(200, JobResponse(shown(ctx, job), request_id=request.id))
 
 
-def routes(jobs: services_jobs.Jobs) -> tuple[resource.OperatorRoute, ...]:
+def routes(jobs: operator_jobs.Jobs) -> tuple[resource.OperatorRoute, ...]:
     """The routes, with the jobs that this process runs."""
 
     async def check(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -81,7 +81,7 @@ def routes(jobs: services_jobs.Jobs) -> tuple[resource.OperatorRoute, ...]:
         It checks over the whole database that the ledger, counts and statuses agree, as `postroad verify` does, and
         lists what does not. Delivery continues meanwhile.
         """
-        job = await services_jobs.start_consistency_check(ctx, jobs)
+        job = await operator_jobs.start_consistency_check(ctx, jobs)
         return routing.Response(202, JobResponse(shown(ctx, job), request_id=request.id))
 
     return (

@@ -11,8 +11,7 @@ from postroad.model.units import identifiers, times
 from postroad.services.messages import queue_inspection
 from postroad.services.operations import operator_jobs, operator_queue
 from postroad.services.queue import holds
-from postroad.storage.mail import delivery_controls as stored_holds
-from postroad.storage.mail import queue_views
+from postroad.storage.mail import delivery_controls, queue_views
 from postroad.web import routing
 
 RESOURCE: Final = resource.Resource("Queue")
@@ -194,7 +193,7 @@ class Holds(resource.Response, frozen=True):
     holds: list[QueueHold]
 
 
-def hold_view(hold: stored_holds.Hold) -> QueueHold:
+def hold_view(hold: delivery_controls.Hold) -> QueueHold:
     return resource.from_record(
         QueueHold,
         hold,

@@ -8,7 +8,7 @@ from postroad import context, errors
 from postroad.api import emails
 from postroad.api.v1 import resource
 from postroad.mail.accept import submit
-from postroad.model.bounces import disposition as bounces_disposition
+from postroad.model.bounces import disposition
 from postroad.model.mail import limits, send_request, statuses
 from postroad.model.people import callers
 from postroad.model.search import search_query
@@ -34,10 +34,10 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     source: Annotated[
         str, msgspec.Meta(description="The name of the source address; empty where the system chose the address.")
     ]
-    verdict: bounces_disposition.Verdict
+    verdict: disposition.Verdict
     smtp_code: int | None
     smtp_response: str
-    fault: bounces_disposition.Fault | None
+    fault: disposition.Fault | None
     reason: str
     explanation: str
     in_doubt: bool
@@ -117,7 +117,7 @@ def _attempt(row: stored_attempts.Attempt, conversation: str | None) -> Attempt:
         duration_ms=row.duration / 1_000,
         smtp_response=row.response,
         fault=row.fault or None,
-        explanation=bounces_disposition.explain(row.reason),
+        explanation=disposition.explain(row.reason),
         in_doubt=bool(row.in_doubt),
         conversation=conversation or msgspec.UNSET,
     )

@@ -19,8 +19,7 @@ import msgspec
 
 from postroad import build_version, context, errors
 from postroad.concurrency import fairness
-from postroad.dashboard.framework import cookies, forms
-from postroad.dashboard.framework import navigation as dashboard_menu
+from postroad.dashboard.framework import cookies, forms, navigation
 from postroad.dashboard.framework import site as sites
 from postroad.model.people import callers
 from postroad.model.units import times
@@ -62,7 +61,7 @@ class PageRequest(msgspec.Struct, frozen=True):
     session: sessions.Session
     user: users.User
     account: stored_accounts.Account
-    sections: dashboard_menu.Sections = dashboard_menu.SECTIONS
+    sections: navigation.Sections = navigation.SECTIONS
     # Set while an operator views the account.
     view: view_as.ViewAs | None = None
     # The names of the accounts that the person can enter, by id.
@@ -107,14 +106,14 @@ class PageRequest(msgspec.Struct, frozen=True):
     def is_refresh(self) -> bool:
         return self.http.headers.get(REFRESH_HEADER) is not None
 
-    def menu(self, sections: dashboard_menu.Sections) -> list[tuple[str, list[dashboard_menu.Entry]]]:
+    def menu(self, sections: navigation.Sections) -> list[tuple[str, list[navigation.Entry]]]:
         """A menu as the user sees it. Who views an account is an operator, and finds the way back."""
         permissions = self.http.caller.permissions
         if self.view is not None:
             permissions |= {callers.Permission.OPERATE}
-        is_there = {dashboard_menu.INBOX: self.has_inbox, dashboard_menu.CREDITS: self.site.has_credits}
+        is_there = {navigation.INBOX: self.has_inbox, navigation.CREDITS: self.site.has_credits}
         hidden = [entry for entry in is_there if not is_there[entry]]
-        return dashboard_menu.visible(sections, permissions, hidden=hidden)
+        return navigation.visible(sections, permissions, hidden=hidden)
 
     @property
     def hides_content(self) -> bool:

@@ -21,7 +21,7 @@ from postroad.services.messages import resend as messages_resend
 from postroad.services.queue import wait_reasons
 from postroad.services.suppressions import suppression_list as suppressions
 from postroad.services.webhooks import delivery_log, endpoints
-from postroad.storage.mail import attempts as stored_async_bounces
+from postroad.storage.mail import attempts as stored_attempts
 from postroad.storage.mail import messages as stored_messages
 from postroad.storage.mail import queue_views
 from postroad.web import routing
@@ -42,8 +42,8 @@ class RecipientView(msgspec.Struct, frozen=True):
 
     recipient: stored_messages.Recipient
     queue_entry: queue_inspection.QueueEntry | None
-    attempts: list[stored_async_bounces.Attempt]
-    async_bounces: list[stored_async_bounces.AsyncBounce]
+    attempts: list[stored_attempts.Attempt]
+    async_bounces: list[stored_attempts.AsyncBounce]
     is_suppressed: bool
 
     @property
@@ -102,7 +102,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
     ]
     recipient_views.sort(key=lambda view: view.rank)
     shown = await _shown(request, message_id, query)
-    has_content = shown is not None or (_is_refresh(request) and not request.hides(message_id))
+    has_content = shown is not None or (request.is_refresh and not request.hides(message_id))
     can_retry = sum(view.is_waiting for view in recipient_views)
     can_cancel = sum(view.is_untried for view in recipient_views)
     is_movable = found.message.send_at is not None and can_cancel == len(recipient_views)
@@ -159,10 +159,6 @@ def _recipient_view(
     )
 
 
-def _is_refresh(request: requests.PageRequest) -> bool:
-    return request.is_refresh
-
-
 def _resend(recipient_views: list[RecipientView], *, has_content: bool) -> Resend | None:
     """What can be sent again; None without the content, and while there is nobody to send it to."""
     open_to = [view for view in recipient_views if not view.is_suppressed]
@@ -177,7 +173,7 @@ async def _neighbours(request: requests.PageRequest, message_id: str, query: Que
     beside = {"list_url": navigation.messages_url(text), "newer_url": "", "older_url": ""}
     # What a script refreshes does not contain them; a search that is not valid has no results.
     with contextlib.suppress(search_query.QueryError):
-        if not _is_refresh(request):
+        if not request.is_refresh:
             filters = lookup.filters_of(request.ctx, search_query.parse(request.searched(text)), zone=request.zone)
             found = await lookup.find_neighbours(request.ctx, request.account_id, filters, message_id)
             beside["newer_url"] = navigation.message_url(found.newer, text) if found.newer else ""
@@ -187,7 +183,7 @@ async def _neighbours(request: requests.PageRequest, message_id: str, query: Que
 
 async def _shown(request: requests.PageRequest, message_id: str, query: Query) -> previews.PreviewPage | None:
     """The content; None if it was deleted or is hidden, and for scripts that only refresh results."""
-    if _is_refresh(request) or request.hides(message_id):
+    if request.is_refresh or request.hides(message_id):
         return None
     async with request.ctx.previews.hold(request.account_id):
         try:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from postroad.dashboard.framework import forms, requests, snippets
-from postroad.mail import outbox as webhook_outbox
+from postroad.mail import outbox
 from postroad.model.bounces import disposition
 from postroad.model.mail import statuses
 from postroad.model.people import callers
@@ -153,15 +153,13 @@ async def _latest(request: requests.PageRequest) -> LatestTest | None:
     return LatestTest(details.message, recipient, attempts[-1] if attempts else None)
 
 
-def _not_sent_reason(
-    sent: LatestTest | None, webhook: webhooks.Webhook | None
-) -> NotSentReason | webhook_outbox.Filter | None:
+def _not_sent_reason(sent: LatestTest | None, webhook: webhooks.Webhook | None) -> NotSentReason | outbox.Filter | None:
     """Why the webhook is not sent for the final result of the latest test; None if nothing speaks against it."""
     if sent is None or webhook is None:
         return None
     domain = address.parse(sent.message.sender).domain
     is_test = bool(sent.message.is_test)
-    excluding = webhook_outbox.excluding_filter(webhook, is_test=is_test, sender_domain=domain, tags=())
+    excluding = outbox.excluding_filter(webhook, is_test=is_test, sender_domain=domain, tags=())
     if excluding is None and f"email.{sent.recipient.status}" not in webhook.events.split():
         return NotSentReason.EVENT
     return excluding

@@ -8,7 +8,7 @@ import msgspec
 from postroad.dashboard.framework import requests
 from postroad.dashboard.operator import console
 from postroad.services.operations import operator_jobs
-from postroad.storage.operations import processes as stored_jobs
+from postroad.storage.operations import processes
 from postroad.web import routing
 
 PATH: Final = "/operator/jobs"
@@ -24,7 +24,7 @@ TITLES: Final = {
 class JobRow(msgspec.Struct, frozen=True):
     """A job as it is now. `result` is an object of its kind, or a sentence if it failed, or None."""
 
-    job: stored_jobs.Job
+    job: processes.Job
     title: str
     state: str
     result: Any
@@ -45,7 +45,7 @@ class JobRow(msgspec.Struct, frozen=True):
         return len(self.result["findings"]) if self.is_check and isinstance(self.result, dict) else 0
 
 
-def job_rows(some: Sequence[stored_jobs.Job], *, now: int) -> list[JobRow]:
+def job_rows(some: Sequence[processes.Job], *, now: int) -> list[JobRow]:
     return [
         JobRow(
             job,
@@ -74,7 +74,7 @@ async def show_consistency(request: requests.PageRequest) -> routing.Response:
     rows = job_rows(
         [job for job in await operator_jobs.listed(request.ctx) if job.kind == operator_jobs.CONSISTENCY_KIND], now=now
     )
-    is_running = any(row.state == stored_jobs.RUNNING for row in rows)
+    is_running = any(row.state == processes.RUNNING for row in rows)
     return request.page("operator/consistency.html", rows=rows, is_running=is_running)
 
 

@@ -11,7 +11,7 @@ import msgspec
 from postroad import errors
 from postroad.dashboard.framework import forms, navigation, requests
 from postroad.dashboard.people import login, passkeys
-from postroad.services.people import passkeys as relying_party
+from postroad.services.people import passkeys as people_passkeys
 from postroad.services.people import second_factors, step_up
 from postroad.web import routing
 
@@ -46,7 +46,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         is_confirmed=is_confirmed,
         has_password=owner.password_hash is not None,
         factors=await second_factors.of_login(request.ctx, owner.id),
-        relying_party=relying_party.relying_party(request.ctx.settings),
+        relying_party=people_passkeys.relying_party(request.ctx.settings),
         minutes=request.ctx.settings.security.confirmation_minutes,
     )
 

@@ -51,9 +51,9 @@ class NewKey(forms.Form, frozen=True, kw_only=True):
     def limits(self, zone: zoneinfo.ZoneInfo) -> callers.KeyLimits:
         """The limits of the key; it expires at the end of the day, in this zone."""
         return callers.KeyLimits(
-            domains=_credential_names(self.domains),
-            networks=_credential_names(self.networks),
-            templates=_credential_names(self.templates),
+            domains=_words(self.domains),
+            networks=_words(self.networks),
+            templates=_words(self.templates),
             recipients_per_day=self.recipients_per_day,
             credit_budget=self.credit_budget,
             approval_above=self.approval_above,
@@ -112,7 +112,7 @@ async def revoke_key(request: requests.PageRequest) -> routing.Response:
     return request.redirect("/keys", notice="API key revoked. Applications that use it can no longer connect.")
 
 
-def _credential_names(text: str | None) -> tuple[str, ...]:
+def _words(text: str | None) -> tuple[str, ...]:
     """The words of a field, separated by commas, spaces or lines."""
     return tuple(word for word in _BETWEEN.split(text or "") if word)
 
