@@ -212,9 +212,6 @@ def _test(condition: Condition, message_id: str, arguments: Arguments) -> str:
     return f"NOT ({test})" if condition.is_negated else test
 
 
-# ruff: noqa: S608 - all text is of the tables below, and values are arguments
-
-
 _Entries = tuple[tuple[str, tuple[object, ...]], ...]
 
 
