@@ -31,7 +31,7 @@ from postroad.api import openapi
 from postroad.dashboard.framework import site
 from postroad.mail.signing import domain_keys
 from postroad.services.people import passwords
-from postroad.storage.engine import migrations, queries, sqlite
+from postroad.storage.engine import migrations, queries, sqlite, sqlite_connections
 from postroad.web import routing
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ def _shortcuts() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         _set_cost(patch, MIN_COST)
         patch.setattr(domain_keys, "_generate", Keys())
-        patch.setattr(sqlite, "DURABLE", "OFF")
+        patch.setattr(sqlite_connections, "DURABLE", "OFF")
         for module, name in READERS:
             patch.setattr(module, name, _read_once(getattr(module, name)))
         patch.setattr(openapi, "document", _described_once())
@@ -98,7 +98,7 @@ def real_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def real_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit of SQLite waits until it is on the disk."""
-    monkeypatch.setattr(sqlite, "DURABLE", "FULL")
+    monkeypatch.setattr(sqlite_connections, "DURABLE", "FULL")
 
 
 @pytest.fixture

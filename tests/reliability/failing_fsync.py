@@ -12,7 +12,7 @@ from pathlib import Path
 
 import apsw
 
-from postroad.storage.engine import sqlite
+from postroad.storage.engine import sqlite_connections
 
 
 def set_failing(value: int) -> None:
@@ -39,8 +39,8 @@ def fails_and_is_dropped(connection: apsw.Connection, statement: str, file: Path
 def main() -> None:
     path = Path(sys.argv[1])
     log = Path(f"{path}-wal")
-    sqlite.create(path)
-    connection = sqlite.connect(path)
+    sqlite_connections.create(path)
+    connection = sqlite_connections.connect(path)
     connection.execute("CREATE TABLE kept (number INTEGER)")
     connection.execute("INSERT INTO kept VALUES (1)")
     commit_failed = fails_and_is_dropped(connection, "INSERT INTO kept VALUES (2)", log)
@@ -54,7 +54,7 @@ def main() -> None:
         copy = path.with_name(f"{state}.db")
         shutil.copyfile(path, copy)
         shutil.copyfile(log, f"{copy}-wal")
-        found.append([number for (number,) in sqlite.connect(copy).execute("SELECT number FROM kept")])
+        found.append([number for (number,) in sqlite_connections.connect(copy).execute("SELECT number FROM kept")])
     print(json.dumps([commit_failed, checkpoint_failed, log.stat().st_size, found]))  # noqa: T201 - for the test
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from postroad.delivery import recorder
-from postroad.storage.engine import sqlite
+from postroad.storage.engine import sqlite_connections
 from tests.delivery import engine_harness
 from tests.postgres_server import PostgresServer
 from tests.reliability import delivery_harness, service_process, sinks
@@ -92,7 +92,7 @@ async def test_a_stop_does_not_wait_for_workers_whose_results_have_no_room(monke
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 async def test_a_file_that_another_writer_holds_gets_every_result(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(sqlite_connections, "BUSY_SECONDS", 0.1)
     async with sinks.running() as sink:
         tables = delivery_harness.sections(sink)
         async with (

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from postroad import errors
-from postroad.storage.engine import group_commit, sqlite
+from postroad.storage.engine import group_commit, sqlite_connections
 from postroad.webhooks import engine
 from tests import contexts, webhook_server
 from tests.postgres_server import PostgresServer
@@ -94,7 +94,7 @@ async def beside_a_writer(
     url: str, tables: dict[str, dict[str, object]], monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[tuple[webhook_processes.EndpointHarness, webhook_server.WebhookServer, Any]]:
     """An engine that soon gives up waiting for the file, and the context of another writer."""
-    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(sqlite_connections, "BUSY_SECONDS", 0.1)
     async with (
         webhook_server.running(tls=False) as receiver,
         webhook_processes.open_harness(url, tables, receiver.url) as desk,

@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from postroad import errors
-from postroad.storage.engine import open_store, sqlite
+from postroad.storage.engine import open_store, sqlite, sqlite_connections
 from postroad.storage.engine.sqlite import SqliteStore
 from postroad.storage.mail import messages
 from postroad.storage.people import credentials
@@ -121,7 +121,7 @@ async def test_settings_are_in_force_on_every_connection(sqlite_store: SqliteSto
         for view in (tx, look, scan):
             assert await view.fetch("test.journal") == [("wal",)]
             assert await view.fetch("test.flush") == [(2,)]  # FULL
-            assert await view.fetch("test.size") == [(sqlite.WAL_BYTES,)]
+            assert await view.fetch("test.size") == [(sqlite_connections.WAL_BYTES,)]
         assert [(await view.fetch("test.checkpoint"))[0][0] for view in (tx, look, scan)] == [0, 4000, 4000]
         # What runs on the event loop must not sleep there, and does not copy the log either.
         assert [(await view.fetch("test.busy"))[0][0] for view in (tx, look, scan)] == [0, 100, 5000]
@@ -171,7 +171,7 @@ async def test_a_write_lock_of_another_process_is_waited_for(sqlite_store: Sqlit
 async def test_a_write_lock_held_too_long_is_a_temporary_failure(
     sqlite_store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(sqlite_connections, "BUSY_SECONDS", 0.1)
     with held_by_another_process(file_of(sqlite_store), "BEGIN IMMEDIATE"):
         for _ in range(2):
             with pytest.raises(errors.TemporaryFailure):
@@ -304,7 +304,7 @@ async def test_what_is_still_in_use_when_a_store_is_closed_may_end_and_is_let_go
     assert sqlite_store._lookups.idle == sqlite_store._scans.idle == []
     with pytest.raises(errors.ServiceUnavailable):
         await bump(sqlite_store)
-    with contextlib.closing(sqlite.connect(file_of(sqlite_store))) as connection:
+    with contextlib.closing(sqlite_connections.connect(file_of(sqlite_store))) as connection:
         assert connection.execute("SELECT version FROM access_version").fetchall() == [(1,)]
 
 

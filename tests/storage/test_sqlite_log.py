@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 from postroad import errors
-from postroad.storage.engine import sqlite
+from postroad.storage.engine import sqlite, sqlite_connections
 from postroad.storage.engine.sqlite import SqliteStore
 
 # A commit of that many octets is 50 pages.
@@ -24,7 +24,7 @@ async def write(store: SqliteStore, number: int) -> int:
 
 @pytest.fixture
 async def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqliteStore:
-    monkeypatch.setattr(sqlite, "CHECKPOINT_PAGES", 2 * PAGES)
+    monkeypatch.setattr(sqlite_connections, "CHECKPOINT_PAGES", 2 * PAGES)
     monkeypatch.setattr(sqlite, "MAX_PAGES", 6 * PAGES)
     opened = SqliteStore(tmp_path / "postroad.db")
     async with opened.transaction() as tx:

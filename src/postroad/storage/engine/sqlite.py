@@ -18,148 +18,16 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, TypeVar
 
 import apsw
 
 from postroad import errors
 from postroad.concurrency import fairness
-from postroad.storage.engine import backup_files, queries, store
-
-# Connections to a SQLite file, and the mapping of its errors to those of Postroad.
-#
-# WAL with `synchronous=FULL`: a commit returns after its pages are on disk, unless its transaction only leases. A file
-# that cannot have a WAL, such as one in memory, is refused. So is SQLite before 3.51.3, which can corrupt a WAL
-# database when a checkpoint coincides with a reset. The `apsw` wheel contains its own SQLite.
-
-MIN_SQLITE_VERSION = (3, 51, 3)
-# `PRAGMA synchronous` of transactions, and of those that only lease: they are flushed with the next transaction.
-DURABLE = "FULL"
-LEASE = "NORMAL"
-# How long to wait for another process that holds a lock on the file.
-BUSY_SECONDS = 5.0
-# 16 MiB of log between checkpoints: fewer, larger writes to the main file than the default of 4 MiB.
-CHECKPOINT_PAGES = 4_000
-# A log that grew beyond this during a long scan is truncated when it is reused from its start.
-WAL_BYTES = 64 * 1024 * 1024
-# The cache is a ring: each row of a batch moves its statement by one place, and an evicted one is parsed again. This is
-# the maximum of apsw: room for a hundred rows in each of five tables.
-STATEMENT_PLACES = 512
-
-
-def connect(path: Path) -> apsw.Connection:
-    _refuse_old_sqlite()
-    with public_errors():
-        # Never created here: a missing file is an outage, not a new, empty store.
-        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=STATEMENT_PLACES)
-        try:
-            _configure(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-
-def create(path: Path) -> None:
-    """Create an empty file unless it exists, readable by its owner only; its log inherits the mode."""
-    # `connect` reports what went wrong.
-    with contextlib.suppress(OSError):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb"):
-            backup_files.inherit(descriptor, path.parent)
-
-
-def _refuse_old_sqlite() -> None:
-    version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
-    if version < MIN_SQLITE_VERSION:
-        msg = f"SQLite {apsw.sqlite_lib_version()} can corrupt WAL databases; install a current apsw wheel"
-        raise RuntimeError(msg)
-
-
-def _configure(connection: apsw.Connection) -> None:
-    connection.set_busy_timeout(int(BUSY_SECONDS * 1000))
-    # Only a file without pages can have it, and it lasts (see `space.py`); elsewhere it would wait for the write lock.
-    if connection.execute("PRAGMA page_count").fetchall() == [(0,)]:
-        connection.execute("PRAGMA auto_vacuum=INCREMENTAL").fetchall()
-    ((mode,),) = connection.execute("PRAGMA journal_mode=WAL").fetchall()
-    if mode != "wal":
-        msg = (
-            f"database.url: SQLite needs a file on a local disk; here it offers journal mode {mode!r} instead of 'wal'"
-        )
-        raise RuntimeError(msg)
-    for pragma in (
-        f"synchronous={DURABLE}",
-        f"wal_autocheckpoint={CHECKPOINT_PAGES}",
-        f"journal_size_limit={WAL_BYTES}",
-    ):
-        connection.execute(f"PRAGMA {pragma}").fetchall()
-
-
-def busy() -> errors.TemporaryFailure:
-    """The refusal of a caller that waited too long."""
-    return errors.TemporaryFailure("the database is busy; nothing was accepted, try again", retry_after=1)
-
-
-class _PublicErrors:
-    """A class, because each query passes here: a generator would take five times as long."""
-
-    __slots__ = ()
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, cause: BaseException | None, _traceback: TracebackType | None
-    ) -> None:
-        if cause is not None and (public := _public_error(cause)) is not None:
-            raise public from cause
-
-
-_PUBLIC_ERRORS: Final = _PublicErrors()
-
-
-def public_errors() -> _PublicErrors:
-    """Maps the errors of SQLite; a bug, such as wrong SQL, is not mapped."""
-    return _PUBLIC_ERRORS
-
-
-def _public_error(cause: BaseException) -> Exception | None:
-    match cause:
-        case apsw.ConstraintError():
-            return store.ConstraintViolated(str(cause))
-        case (
-            apsw.BusyError()
-            | apsw.LockedError()
-            | apsw.ProtocolError()
-            | apsw.SchemaChangeError()
-            | apsw.InterruptError()
-        ):
-            return busy()
-        case apsw.FullError():
-            msg = "the disk of the database is full; nothing was accepted"
-            return errors.ServiceUnavailable(msg, retry_after=30)
-        case (
-            apsw.IOError()
-            | apsw.CantOpenError()
-            | apsw.ReadOnlyError()
-            | apsw.PermissionsError()
-            | apsw.CorruptError()
-            | apsw.NotADBError()
-            | apsw.NoMemError()
-            | apsw.ConnectionClosedError()
-            | OSError()
-        ):
-            msg = "the database cannot be reached; nothing was accepted"
-            return errors.ServiceUnavailable(msg, retry_after=5)
-        case UnicodeEncodeError():
-            return errors.InvalidRequest("a text contains an unpaired surrogate, which cannot be stored")
-        case _:
-            return None
-
+from postroad.storage.engine import queries, sqlite_connections, store
 
 # At most 64 MiB, which is 16,000 pages; until then all copies are made beside the commits.
-MAX_PAGES: Final = 4 * CHECKPOINT_PAGES
+MAX_PAGES: Final = 4 * sqlite_connections.CHECKPOINT_PAGES
 
 
 class WriteAheadLog:
@@ -182,7 +50,7 @@ class WriteAheadLog:
         self.is_copied = False
         self._path = Path(f"{database}-wal")
         self._pages = 0
-        self._due_pages = CHECKPOINT_PAGES
+        self._due_pages = sqlite_connections.CHECKPOINT_PAGES
         # In place of SQLite's own, which copies the log within the commit.
         writer.set_wal_hook(self._on_commit)
 
@@ -207,8 +75,8 @@ class WriteAheadLog:
         """Copy what is in the log now, unless some of it may not be on disk: the main file would be ahead of it."""
         if self.is_in_doubt:
             return
-        self._due_pages = self._pages + CHECKPOINT_PAGES
-        connection = connect(database)
+        self._due_pages = self._pages + sqlite_connections.CHECKPOINT_PAGES
+        connection = sqlite_connections.connect(database)
         try:
             pages, copied = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         finally:
@@ -227,7 +95,7 @@ class WriteAheadLog:
 
     def _on_commit(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
         if pages < self._pages:  # it has begun again
-            self._due_pages = CHECKPOINT_PAGES
+            self._due_pages = sqlite_connections.CHECKPOINT_PAGES
         self._pages = pages
         self.is_copied = False
         return apsw.SQLITE_OK
@@ -269,7 +137,7 @@ class SqliteTransaction:
     def _checked(self, work: Callable[[], T]) -> T:
         self.check()
         try:
-            with public_errors():
+            with sqlite_connections.public_errors():
                 return work()
         except BaseException:
             self.failed = True
@@ -371,11 +239,11 @@ class SqliteStore:
         # Absolute, so that SQLite sees no special name such as `:memory:`, and changing the folder has no effect.
         self._path = path.absolute()
         self._statements = load_statements()
-        create(self._path)
-        self._writer = connect(self._path)
+        sqlite_connections.create(self._path)
+        self._writer = sqlite_connections.connect(self._path)
         # The file's lock is requested on the event loop, which must not block: see `_begin`.
         self._writer.set_busy_timeout(0)
-        self._synchronous = DURABLE
+        self._synchronous = sqlite_connections.DURABLE
         self._write_slot = asyncio.Semaphore(1)
         self._waiting_transactions = 0
         self._changes_before = 0
@@ -385,7 +253,7 @@ class SqliteStore:
         self._copying: asyncio.Task[None] | None = None
         self._scan_threads = ThreadPoolExecutor(SCANS, thread_name_prefix="sqlite-scan")
         self._lookups = _Readers(LOOKUPS, busy_milliseconds=LOOKUP_BUSY_MILLISECONDS)
-        self._scans = _Readers(SCANS, busy_milliseconds=int(BUSY_SECONDS * 1000))
+        self._scans = _Readers(SCANS, busy_milliseconds=int(sqlite_connections.BUSY_SECONDS * 1000))
         self._scan_shares = fairness.FairSemaphore(SCANS, alpha=store.SCAN_ALPHA)
         self._truncating = asyncio.Lock()
         self._is_closing = False
@@ -397,7 +265,7 @@ class SqliteStore:
             await self._acquire_slot(self._write_slot)
         finally:
             self._waiting_transactions -= 1
-        async with self._change(DURABLE, self._commit) as tx:
+        async with self._change(sqlite_connections.DURABLE, self._commit) as tx:
             yield tx
 
     @contextlib.asynccontextmanager
@@ -407,7 +275,7 @@ class SqliteStore:
             # Callers wait for those. Only once: a busy store must not keep leases waiting for ever.
             self._write_slot.release()
             await self._acquire_slot(self._write_slot)
-        async with self._change(LEASE, self._commit_lease) as tx:
+        async with self._change(sqlite_connections.LEASE, self._commit_lease) as tx:
             yield tx
 
     @contextlib.asynccontextmanager
@@ -433,9 +301,9 @@ class SqliteStore:
     async def _begin(self, synchronous: str) -> None:
         """Take the file's write lock, by polling as SQLite does, but without blocking."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + BUSY_SECONDS
+        deadline = loop.time() + sqlite_connections.BUSY_SECONDS
         wait = FIRST_BUSY_POLL_SECONDS
-        with public_errors():
+        with sqlite_connections.public_errors():
             if self._synchronous != synchronous:
                 # It has its effect when it is parsed, so a cached statement would have none.
                 self._writer.execute(f"PRAGMA synchronous={synchronous}", can_cache=False)
@@ -466,7 +334,7 @@ class SqliteStore:
         if self._log.is_copied:
             await self._commit()
             return
-        with public_errors():
+        with sqlite_connections.public_errors():
             self._writer.execute("COMMIT")
 
     def reading(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
@@ -483,7 +351,7 @@ class SqliteStore:
             try:
                 await held.enter_async_context(self._scan_shares.hold(party, timeout=SLOT_WAIT_SECONDS))
             except TimeoutError as cause:
-                raise busy() from cause
+                raise sqlite_connections.busy() from cause
             yield await held.enter_async_context(
                 self._view(
                     self._scans,
@@ -500,7 +368,7 @@ class SqliteStore:
             connection = readers.idle.pop() if readers.idle else self._connect_reader(readers)
             view = view_of(connection)
             try:
-                with public_errors():
+                with sqlite_connections.public_errors():
                     connection.execute("BEGIN")
                 yield view
             finally:
@@ -540,7 +408,7 @@ class SqliteStore:
             self._write_slot.release()
 
     def _connect_reader(self, readers: _Readers) -> apsw.Connection:
-        connection = connect(self._path)
+        connection = sqlite_connections.connect(self._path)
         connection.execute("PRAGMA query_only=ON")
         connection.set_busy_timeout(readers.busy_milliseconds)
         return connection
@@ -559,7 +427,7 @@ class SqliteStore:
                 async with asyncio.timeout(SLOT_WAIT_SECONDS):
                     await slots.acquire()
             except TimeoutError as cause:
-                raise busy() from cause
+                raise sqlite_connections.busy() from cause
         else:
             await slots.acquire()  # immediately, as most are; a timer costs as much as a lookup
         if self._is_closing:
@@ -592,7 +460,7 @@ def _rows(cursor: apsw.Cursor) -> list[Any]:
 
 async def _in_thread(thread: ThreadPoolExecutor, work: Callable[[], object]) -> None:
     def translated() -> None:
-        with public_errors():
+        with sqlite_connections.public_errors():
             work()
 
     await fairness.uninterrupted(thread, translated)

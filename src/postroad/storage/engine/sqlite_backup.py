@@ -12,7 +12,7 @@ from typing import Final
 
 import apsw
 
-from postroad.storage.engine import backup_files, sqlite
+from postroad.storage.engine import backup_files, sqlite_connections
 
 # 16 MiB: a fraction of a second of disk time.
 PAGES_PER_STEP: Final = 4_096
@@ -95,7 +95,7 @@ def fold_log(file: Path) -> None:
 
 def _opened(file: Path) -> apsw.Connection:
     connection = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
-    connection.set_busy_timeout(int(sqlite.BUSY_SECONDS * 1000))
+    connection.set_busy_timeout(int(sqlite_connections.BUSY_SECONDS * 1000))
     return connection
 
 
