@@ -167,8 +167,11 @@ async def details(ctx: context.Context, row: stored.Domain, *, for_operator: boo
     )
 
 
-async def _shown(ctx: context.Context, request: routing.Request, row: stored.Domain) -> DomainDetails:
-    return await details(ctx, row, for_operator=callers.Permission.OPERATE in request.caller.permissions)
+async def _response(
+    ctx: context.Context, request: routing.Request, row: stored.Domain, *, status: int = 200
+) -> routing.Response:
+    shown = await details(ctx, row, for_operator=callers.Permission.OPERATE in request.caller.permissions)
+    return routing.Response(status, DomainResponse(shown, request_id=request.id))
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -193,7 +196,7 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
     body: NewDomain = request.body
     made = await domains.add(ctx, request.caller.account_id, body.name, verified=False)
     await domain_keys.keys(ctx, made)
-    return routing.Response(201, DomainResponse(await _shown(ctx, request, made), request_id=request.id))
+    return await _response(ctx, request, made, status=201)
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -202,20 +205,20 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     With the DNS records to publish, and what the last check found.
     """
     found = await domains.find(ctx, request.caller.account_id, request.path["id"])
-    return routing.Response(200, DomainResponse(await _shown(ctx, request, found), request_id=request.id))
+    return await _response(ctx, request, found)
 
 
 async def check(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Check the DNS records of a sender domain."""
     checked = await domain_checks.check_now(ctx, request.caller.account_id, request.path["id"])
-    return routing.Response(200, DomainResponse(await _shown(ctx, request, checked.domain), request_id=request.id))
+    return await _response(ctx, request, checked.domain)
 
 
 async def rotate_key(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Create a new DKIM key for a sender domain."""
     found = await domains.find(ctx, request.caller.account_id, request.path["id"])
     await key_rotation.rotate(ctx, found)
-    return routing.Response(200, DomainResponse(await _shown(ctx, request, found), request_id=request.id))
+    return await _response(ctx, request, found)
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:

@@ -367,9 +367,6 @@ BULK_ROUTES: Final = (
 )
 
 
-TAIL_PATH: Final = "/tail"
-
-
 async def show_tail(request: requests.PageRequest) -> routing.Response:
     """The newest events, oldest first; with a script, new ones are appended."""
     query: SearchQuery = request.query
@@ -402,4 +399,4 @@ async def show_tail(request: requests.PageRequest) -> routing.Response:
     )
 
 
-TAIL_ROUTES: Final = (requests.get(TAIL_PATH, show_tail, query=SearchQuery),)
+TAIL_ROUTES: Final = (requests.get("/tail", show_tail, query=SearchQuery),)

@@ -358,7 +358,6 @@ def _meters(guard: accounts.Sending) -> Sequence[Meter]:
 ROUTES: Final = (requests.get("/", show, query=Query),)
 
 
-FAILURES_PATH: Final = "/failures"
 NOBODY: Final = "No provider"
 # Those who may not change anything can still look.
 FAILURES_READ: Final = "Read the replies"
@@ -450,4 +449,4 @@ def _action(
             return FailureAction(FAILURES_READ, shown.messages(*terms))
 
 
-FAILURE_ROUTES: Final = (requests.get(FAILURES_PATH, show_failures, query=RangeQuery),)
+FAILURE_ROUTES: Final = (requests.get("/failures", show_failures, query=RangeQuery),)

@@ -84,14 +84,14 @@ async def check_second_factor(site: sites.Site, ctx: context.Context, request: r
 
 
 async def ask_to_register(request: requests.PageRequest) -> routing.Response:
-    owner = await second_factors.login_of(request.ctx, request.session.row.login_id)
+    owner = await security.own_login(request)
     return asking(request.site, await passkeys.ask_to_register(request.ctx, owner, session_id=request.session.row.id))
 
 
 async def register(request: requests.PageRequest) -> routing.Response:
     """Store a new passkey, and show recovery codes if there were none. The session has this factor from now on."""
     form: Registration = request.form
-    owner = await second_factors.login_of(request.ctx, request.session.row.login_id)
+    owner = await security.own_login(request)
     answer = answered(request.site, request.http.headers, form.answer)
     session = request.session
     made, codes = await passkeys.register(request.ctx, owner, answer, session_id=session.row.id, name=form.name)
@@ -103,7 +103,7 @@ async def register(request: requests.PageRequest) -> routing.Response:
 
 
 async def remove(request: requests.PageRequest) -> routing.Response:
-    owner = await second_factors.login_of(request.ctx, request.session.row.login_id)
+    owner = await security.own_login(request)
     gone = await passkeys.remove(request.ctx, owner, request.path["id"])
     return request.redirect(security.PATH, notice=f"Passkey removed: {gone.name}. Remove it from your device, too.")
 

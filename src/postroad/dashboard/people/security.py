@@ -40,7 +40,7 @@ async def show(
     codes: list[str] | None = None,
 ) -> routing.Response:
     """The second factors, and what is shown once: a new authenticator app or new recovery codes."""
-    login = await _login(request)
+    login = await own_login(request)
     factors = await second_factors.of_login(request.ctx, login.id)
     is_required = second_factors.is_required(request.ctx, request.user, request.account)
     return request.page(
@@ -67,7 +67,7 @@ async def begin(request: requests.PageRequest) -> routing.Response:
 async def confirm(request: requests.PageRequest) -> routing.Response:
     """Make the app a factor with its first code, and show recovery codes if there were none."""
     form: FirstCode = request.form
-    codes = await second_factors.confirm_totp(request.ctx, await _login(request), form.code)
+    codes = await second_factors.confirm_totp(request.ctx, await own_login(request), form.code)
     methods = f"{request.session.row.methods} {second_factors.TOTP}"
     await sessions.confirm(request.ctx, request.session, methods=methods)
     if codes:
@@ -86,14 +86,14 @@ async def renew_codes(request: requests.PageRequest) -> routing.Response:
     return await show(request, status=201, codes=codes)
 
 
-async def _login(request: requests.PageRequest) -> users.Login:
+async def own_login(request: requests.PageRequest) -> users.Login:
     return await second_factors.login_of(request.ctx, request.session.row.login_id)
 
 
 async def _proven(request: requests.PageRequest) -> users.Login:
     """The login, whose person has proved again who they are."""
     form: Proof = request.form
-    login = await _login(request)
+    login = await own_login(request)
     try:
         await second_factors.prove(request.ctx, login, form.proof)
     except errors.Unauthorized as problem:
