@@ -48,7 +48,8 @@ FOREIGN_FILES = frozenset({"settings.py"})
 def repository_files(under: str = "") -> Iterator[Path]:
     for folder, folders, files in os.walk(ROOT / under):
         folders[:] = [name for name in folders if name in KEPT_HIDDEN or not (name in PRUNED or name.startswith("."))]
-        yield from (Path(folder, name) for name in files if not name.endswith(LEFTOVERS))
+        # In a linked worktree .git is a file, and whoever works in a copy with it changes this repository.
+        yield from (Path(folder, name) for name in files if name != ".git" and not name.endswith(LEFTOVERS))
 
 
 def text_files(under: str = "") -> Iterator[tuple[str, str]]:
