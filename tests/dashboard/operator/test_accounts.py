@@ -199,7 +199,7 @@ async def test_no_account_is_created_for_an_owner_who_cannot_be_invited(
     assert answer.status_code == 400
     assert await account_registry.by_name(ctx, "New shop") is None
     with pytest.raises(errors.InvalidRequest):
-        users.check_new("no address")
+        users.check_address("no address")
 
 
 async def test_the_owner_of_another_account_may_own_a_new_one(

@@ -242,7 +242,10 @@ async def _listen_for_demo(data: Path, serve: Serve) -> None:
     settings = data_folder.DataFolder(data).settings(environment=os.environ)
     with command.name_store_on_error(settings):
         async with composition.open_context(settings) as ctx:
-            account_id = await _demo_account(ctx, data)
+            person = await users.by_email(ctx, demo_account.EMAIL)
+            if person is None:
+                raise errors.NotFound(f"{data} has no demo account; start 'postroad dev --data {data}' first")
+            account_id = person.account_id
             before = await endpoints.find(ctx, account_id)
             async with serve(functools.partial(_stored_secrets, ctx, account_id)) as (url, stopped):
                 await endpoints.save(ctx, account_id, url=url, wanted=(), enabled=True)
@@ -311,13 +314,6 @@ def _secrets(text: str) -> list[str]:
     if not all(secret.startswith(signed_requests.SECRET_PREFIX) for secret in secrets):
         raise click.UsageError(f"not a webhook secret; it must start with {signed_requests.SECRET_PREFIX}")
     return secrets
-
-
-async def _demo_account(ctx: services_context.Context, data: Path) -> str:
-    person = await users.by_email(ctx, demo_account.EMAIL)
-    if person is None:
-        raise errors.NotFound(f"{data} has no demo account; start 'postroad dev --data {data}' first")
-    return person.account_id
 
 
 async def _stored_secrets(ctx: services_context.Context, account_id: str) -> Sequence[str]:

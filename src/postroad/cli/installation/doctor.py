@@ -48,20 +48,17 @@ async def doctor(settings: config.Settings) -> output.Report:
         for result in results
         for each in result.findings
     ]
-    lines = [line for result in results for line in _lines(result)]
+    lines = [
+        f"{result.name}: {each.state}. {' '.join(_sentence(text) for text in (each.found, each.advice) if text)}"
+        for result in results
+        for each in result.findings
+    ]
     if state in _NAMES:
         # The service that serves the page may be what is broken.
         page = results[0].page.partition("#")[0]
         lines.append(f"Each check is explained at {page}, and in {table.PAGE} of the checkout.")
     text = "\n".join([*lines, _summary(results)])
     return output.Report(data={"state": state, "findings": listed}, text=text, exit_code=EXIT_CODES[state])
-
-
-def _lines(result: table.Result) -> Sequence[str]:
-    return [
-        f"{result.name}: {each.state}. {' '.join(_sentence(text) for text in (each.found, each.advice) if text)}"
-        for each in result.findings
-    ]
 
 
 def _sentence(text: str) -> str:

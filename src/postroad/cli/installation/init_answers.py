@@ -13,7 +13,6 @@ from postroad import config, errors
 from postroad.cli.framework import command
 from postroad.model.units import labels
 from postroad.network import hostname
-from postroad.protocol.mime import address
 from postroad.storage.engine import open_store
 
 DATABASE_VARIABLE: Final = "POSTROAD_DATABASE__URL"
@@ -111,26 +110,12 @@ def _check_host(called: str, name: str) -> None:
         )
 
 
-def _check_domain(called: str, name: str) -> None:
-    try:
-        address.parse_domain(name)
-    except address.AddressError as problem:
-        raise config.ConfigError(f"{called}: {problem}") from None
-
-
-def _check_email(called: str, email: str) -> None:
-    try:
-        address.parse(email)
-    except address.AddressError as problem:
-        raise config.ConfigError(f"{called}: {problem}") from None
-
-
 # What is wrong with an answer, after what it is called.
 _CHECKS: Final[Mapping[str, Callable[[str, str], object]]] = {
     "hostname": _check_host,
     "account": labels.check_label,
-    "domain": _check_domain,
-    "email": _check_email,
+    "domain": labels.parse_domain,
+    "email": labels.parse_mailbox,
 }
 
 

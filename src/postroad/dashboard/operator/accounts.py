@@ -63,7 +63,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
 async def create(request: requests.PageRequest) -> routing.Response:
     """Create an account, invite its owner, and show the link once."""
     form: NewAccount = request.form
-    users.check_new(form.email)
+    users.check_address(form.email)
     account = await account_registry.create(request.ctx, form.name)
     invited = await users.invite(request.ctx, account.id, email=form.email, role=callers.Role.OWNER)
     link = _link(request, "Invitation link", invited.user, invited.link_token, invited.expires_at)

@@ -328,19 +328,15 @@ async def change_fingerprint(ctx: context.Context, account_id: str) -> bytes:
     async with ctx.store.reading() as tx:
         account = await stored_accounts.by_id(tx, account_id)
         counts = await mail_counts.hourly_since(tx, account_id, from_hour=from_hour)
-        deliveries = await _newest_deliveries(tx, account_id)
+        deliveries = [
+            tuple(row)
+            for endpoint in await webhooks.of_account(tx, account_id)
+            for row in await webhooks.newest_deliveries(tx, account_id, endpoint.id, limit=PULSE_DELIVERIES)
+        ]
     state = (account.available, account.reserved, account.status) if account else ()
     # The hour is included: what leaves the window must not hide what enters it.
-    text = repr((from_hour, state, tuple(counts), [tuple(delivery) for delivery in deliveries]))
+    text = repr((from_hour, state, tuple(counts), deliveries))
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
-
-
-async def _newest_deliveries(tx: store.Transaction, account_id: str) -> list[store.Row]:
-    return [
-        row
-        for endpoint in await webhooks.of_account(tx, account_id)
-        for row in await webhooks.newest_deliveries(tx, account_id, endpoint.id, limit=PULSE_DELIVERIES)
-    ]
 
 
 def total(sums: Sequence[mail_counts.BucketTotal]) -> Counts:

@@ -157,6 +157,7 @@ class SweepResult:
 async def sweep(ctx: context.Context) -> SweepResult:
     """Delete everything that has expired, and resume accounts whose suspension has ended."""
     now = ctx.clock()
+    today, days = times.day_of(now), ctx.settings.bounce_guard.days
     async with ctx.store.transaction() as tx:
         forgotten = await processes.sweep_queues(tx, before=now - PROVIDER_QUEUE_MICROSECONDS)
         released = now - retry.lifetime(ctx.settings.delivery.retry_seconds)
@@ -175,7 +176,12 @@ async def sweep(ctx: context.Context) -> SweepResult:
         previous_keys=keys,
         accounts=await account_registry.continue_removals(ctx),
         rates=await _in_batches(ctx, lambda tx: stored_rates.sweep(tx, before=now - throttle.MAX_CLOCK_SKEW)),
-        bounce_guard_days=await _in_batches(ctx, functools.partial(_sweep_days, ctx)),
+        bounce_guard_days=await _in_batches(
+            ctx,
+            lambda tx: mail_counts.sweep_guard_days(
+                tx, until_day=today - days, reports_until_day=today - max(days, bounce_guard.SIGNATURE_DAYS)
+            ),
+        ),
         hourly_counts=await _in_batches(
             ctx, lambda tx: mail_counts.sweep_hourly(tx, until_hour=mail_counts.hour_of(now) - HOURLY_COUNTS_HOURS)
         ),
@@ -183,7 +189,7 @@ async def sweep(ctx: context.Context) -> SweepResult:
             ctx, lambda tx: mail_counts.sweep_failures(tx, until_hour=mail_counts.hour_of(now) - HOURLY_COUNTS_HOURS)
         ),
         source_counts=await _in_batches(
-            ctx, lambda tx: mail_counts.sweep_sources(tx, until_day=times.day_of(now) - SOURCE_COUNTS_DAYS)
+            ctx, lambda tx: mail_counts.sweep_sources(tx, until_day=today - SOURCE_COUNTS_DAYS)
         ),
         audit_log=await _in_batches(
             ctx, lambda tx: storage_audit_log.sweep(tx, before=now - ctx.settings.dashboard.audit_log_days * times.DAY)
@@ -204,7 +210,7 @@ async def sweep(ctx: context.Context) -> SweepResult:
             ctx, lambda tx: approvals.sweep(tx, before=now - APPROVAL_DAYS * times.DAY), rows=approvals.SWEEP_ROWS
         ),
         tls_reports=await _in_batches(
-            ctx, lambda tx: tls_policies.sweep_reports(tx, until_day=times.day_of(now) - TLS_REPORT_DAYS)
+            ctx, lambda tx: tls_policies.sweep_reports(tx, until_day=today - TLS_REPORT_DAYS)
         ),
         notices=await _in_batches(ctx, lambda tx: notices.sweep(tx, before=now - NOTICE_DAYS * times.DAY)),
         notice_mails=await _in_batches(ctx, lambda tx: notices.sweep_mails(tx, before=now - NOTICE_DAYS * times.DAY)),
@@ -240,14 +246,6 @@ async def _sweep_removed(endpoint: webhooks.RemovedEndpoint, tx: store.Transacti
     if removed < webhooks.SWEEP_ROWS:
         await webhooks.forget(tx, endpoint.id)
     return removed
-
-
-async def _sweep_days(ctx: context.Context, tx: store.Transaction) -> int:
-    today = times.day_of(ctx.clock())
-    days = ctx.settings.bounce_guard.days
-    return await mail_counts.sweep_guard_days(
-        tx, until_day=today - days, reports_until_day=today - max(days, bounce_guard.SIGNATURE_DAYS)
-    )
 
 
 async def _in_batches(

@@ -48,7 +48,7 @@ async def create(
     if password is not None:
         passwords.check_new("password", password, email=email)
     chosen = installation_keys.random_text(GENERATED_CHARACTERS) if password is None else password
-    mailbox = _plain_address(email)
+    mailbox = check_address(email)
     password_hash = await auth_logins.hash_password(ctx, chosen, email=email, party=account_id)
     user = _new(ctx, account_id, mailbox, role=role)
     async with ctx.store.transaction() as tx:
@@ -61,7 +61,7 @@ async def create(
 async def invite(ctx: context.Context, account_id: str, *, email: str, role: callers.Role) -> NewInvitation:
     """Create a user without a password, and a link for setting one."""
     grants.check_user(ctx.actor)
-    mailbox = _plain_address(email)
+    mailbox = check_address(email)
     user = _new(ctx, account_id, mailbox, role=role)
     async with ctx.store.transaction() as tx:
         await _insert(ctx, tx, user, mailbox, members=await _lock_members(ctx, tx, account_id))
@@ -69,10 +69,6 @@ async def invite(ctx: context.Context, account_id: str, *, email: str, role: cal
         await _mail_link(ctx, tx, user, made)
         await audit_log.write(ctx, tx, account_id, "user.invited", user.email, f"as {role}")
     return NewInvitation(user, made.token, made.expires_at)
-
-
-def check_new(email: str) -> None:
-    _plain_address(email)
 
 
 async def of_account(ctx: context.Context, account_id: str) -> list[users.User]:
@@ -361,7 +357,7 @@ def _refuse_operator(ctx: context.Context, user: users.User) -> None:
         raise errors.Forbidden("this user operates the installation; only an operator can change this user")
 
 
-def _plain_address(email: str) -> address.Mailbox:
+def check_address(email: str) -> address.Mailbox:
     mailbox = labels.parse_mailbox("email", email)
     if mailbox.display_name is not None or mailbox.written != mailbox.written.strip(" "):
         raise errors.InvalidRequest("email: give the address alone, without a name")
