@@ -166,15 +166,6 @@ def _price(checked: validation.CheckedMessage, identity: MessageIdentity) -> int
     return len(checked.recipients) if identity.is_charged else 0
 
 
-# What "the same body" means for an idempotency key (docs/api.md, "Retrying"): requests are compared by their meaning.
-#
-# The hash is taken over the validated request in one normal form. A member that is null, empty or absent is the same,
-# and so are a lone string and a list of one. Addresses count as parsed, the names of headers in lower case, files by
-# their content. Headers, variables and metadata are in the order of their names, and `1.0` is `1`; any other order
-# counts.
-#
-# Options that came later are part of it only where they are given: hashes of other requests stay as they are stored.
-
 # Unlike JSON it needs no escapes, and it tells texts, numbers and truth values apart.
 _hash_encoder: Final = msgspec.msgpack.Encoder()
 _INTEGERS: Final = range(-(2**63), 2**64)
@@ -185,6 +176,15 @@ def _sha256(data: bytes) -> bytes:
 
 
 def body_hash(checked: validation.CheckedSend, *, digest: Callable[[bytes], bytes] = _sha256) -> bytes:
+    """What "the same body" means for an idempotency key (docs/api.md, "Retrying"): requests are compared by meaning.
+
+    The hash is taken over the validated request in one normal form. A member that is null, empty or absent is the same,
+    and so are a lone string and a list of one. Addresses count as parsed, the names of headers in lower case, files by
+    their content. Headers, variables and metadata are in the order of their names, and `1.0` is `1`; any other order
+    counts.
+
+    Options that came later are part of it only where they are given: hashes of other requests stay as they are stored.
+    """
     normal_form: tuple[object, ...] = (
         _address(checked.sender),
         [_address(mailbox) for mailbox in checked.to],
