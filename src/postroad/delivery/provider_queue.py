@@ -18,7 +18,10 @@ import msgspec
 
 from postroad import context
 from postroad.concurrency import fairness
-from postroad.delivery import attempter, controls, permits, recorder, routing
+from postroad.delivery import attempter as delivery_attempter
+from postroad.delivery import controls, routing
+from postroad.delivery import permits as delivery_permits
+from postroad.delivery import recorder as delivery_recorder
 from postroad.model.bounces import disposition as bounces_disposition
 from postroad.model.delivery import adaptive_rate, fair_shares, providers
 from postroad.model.units import times
@@ -29,16 +32,16 @@ from postroad.telemetry import logs
 
 @dataclass(frozen=True, slots=True)
 class DeliveryServices:
-    """The parts of an engine that provider queues use."""
+    """The parts of an engine that provider queues use. A field named like its module would hide it on Python 3.14."""
 
     ctx: context.Context
-    leases: recorder.Leases
+    leases: delivery_recorder.Leases
     holds: controls.HoldCache
     sources: controls.SourceTable
-    message_loader: attempter.MessageLoader
-    attempter: attempter.Attempter
-    recorder: recorder.Recorder
-    permits: permits.Permits
+    message_loader: delivery_attempter.MessageLoader
+    attempter: delivery_attempter.Attempter
+    recorder: delivery_recorder.Recorder
+    permits: delivery_permits.Permits
     log: logs.Logger
     clock: Callable[[], float]
     # The wall clock as far as it is trusted (`model/units/times.py`): what ends by it, a lease or a recipient's time.
@@ -89,17 +92,17 @@ class JobCapacity:
             return 0
         return max(0, self._rate.allowed_connections() * URGENT_JOBS_PER_CONNECTION - self._urgent[account_id])
 
-    def reserve(self, job: attempter.Job) -> None:
+    def reserve(self, job: delivery_attempter.Job) -> None:
         """Reserve capacity for a job that is being prepared; it is added, or `cancel_reserved` follows."""
         self.reserved += 1
         if job.is_urgent:
             self._urgent[job.account_id] += 1
 
-    def cancel_reserved(self, job: attempter.Job) -> None:
+    def cancel_reserved(self, job: delivery_attempter.Job) -> None:
         self.reserved -= 1
         self.end(job)
 
-    def end(self, job: attempter.Job) -> None:
+    def end(self, job: delivery_attempter.Job) -> None:
         """A job has ended, or is no longer here."""
         if job.is_urgent:
             self._urgent -= collections.Counter([job.account_id])
@@ -119,8 +122,8 @@ ERROR_BACKOFF_SECONDS: Final = 1.0
 class _Worker(msgspec.Struct, frozen=True):
     """A worker that may hold a connection."""
 
-    slot: attempter.ConnectionSlot
-    permit: permits.Permit
+    slot: delivery_attempter.ConnectionSlot
+    permit: delivery_permits.Permit
 
 
 class ProviderQueue:
@@ -133,7 +136,7 @@ class ProviderQueue:
         services: DeliveryServices,
         *,
         source: str = "",
-        fall_back: Callable[[attempter.Job, str], bool] = lambda _job, _error: False,
+        fall_back: Callable[[delivery_attempter.Job, str], bool] = lambda _job, _error: False,
     ) -> None:
         self.name = name
         self.source = source
@@ -141,12 +144,12 @@ class ProviderQueue:
         self.adaptive_rate = adaptive_rate.AdaptiveRate(limits)
         self.last_error = ""
         self._services = services
-        self._jobs: fair_shares.Turns[str, attempter.Job] = fair_shares.Turns()
+        self._jobs: fair_shares.Turns[str, delivery_attempter.Job] = fair_shares.Turns()
         self.capacity = JobCapacity(self.adaptive_rate, services.clock)
-        self._idle: dict[asyncio.Future[attempter.Job | None], _Worker] = {}
+        self._idle: dict[asyncio.Future[delivery_attempter.Job | None], _Worker] = {}
         # Only workers that take jobs have a slot here; those that wait for a permit, by account, have none yet, and
         # those that are closing have none any more. All of them are in `_workers`.
-        self._slots: set[attempter.ConnectionSlot] = set()
+        self._slots: set[delivery_attempter.ConnectionSlot] = set()
         self._asking: collections.Counter[str] = collections.Counter()
         self._workers: set[asyncio.Task[None]] = set()
         # The connections with a job under way, by account.
@@ -155,12 +158,14 @@ class ProviderQueue:
         self._is_stopping = False
         # Large jobs wait for a place in a task of their own, not in a worker, and are queued when they have one.
         self._large_tasks: set[asyncio.Task[None]] = set()
-        self._waiting: dict[attempter.Job, asyncio.Task[None]] = {}
-        self._admitted: dict[attempter.Job, asyncio.Event] = {}  # set when its slot is free again
+        self._waiting: dict[delivery_attempter.Job, asyncio.Task[None]] = {}
+        self._admitted: dict[delivery_attempter.Job, asyncio.Event] = {}  # set when its slot is free again
         self._fall_back = fall_back
         is_named = providers.label_of(name) != providers.OTHERS
         self._large = fairness.FairSemaphore(
-            attempter.MAX_CONCURRENT_LARGE if is_named else attempter.MAX_CONCURRENT_LARGE_PER_DESTINATION
+            delivery_attempter.MAX_CONCURRENT_LARGE
+            if is_named
+            else delivery_attempter.MAX_CONCURRENT_LARGE_PER_DESTINATION
         )
 
     @property
@@ -195,7 +200,7 @@ class ProviderQueue:
         left = 0 if self.is_paused else self.capacity.urgent_left(account_id)
         return min(left, self._services.sources.room(self.source, self.name))
 
-    def add(self, job: attempter.Job) -> None:
+    def add(self, job: delivery_attempter.Job) -> None:
         self.capacity.reserved -= 1
         self.used_at = self._services.clock()
         if not job.is_large:
@@ -206,7 +211,7 @@ class ProviderQueue:
         self._large_tasks.add(task)
         task.add_done_callback(self._large_tasks.discard)
 
-    async def _enqueue_large(self, job: attempter.Job) -> None:
+    async def _enqueue_large(self, job: delivery_attempter.Job) -> None:
         """Queue a large job once its account has a share of the places, and hold the place until the job has ended."""
         async with contextlib.AsyncExitStack() as places:
             try:
@@ -224,7 +229,7 @@ class ProviderQueue:
                 self._enqueue(job)
                 await ended.wait()
 
-    def _enqueue(self, job: attempter.Job) -> None:
+    def _enqueue(self, job: delivery_attempter.Job) -> None:
         account_id = job.account_id
         for waiting, worker in self._idle.items():
             if worker.slot.fits(
@@ -241,7 +246,7 @@ class ProviderQueue:
             del self._idle[waiting]
             waiting.set_result(self._take_job(worker.permit))
 
-    def _take_job(self, permit: permits.Permit) -> attempter.Job | None:
+    def _take_job(self, permit: delivery_permits.Permit) -> delivery_attempter.Job | None:
         """The next job whose account may use the permit."""
         for account_id in self._jobs.parties():
             if self._begin(account_id, permit):
@@ -259,7 +264,7 @@ class ProviderQueue:
         alpha = connections / 2 if connections > MAX_UNSHARED_CONNECTIONS else connections
         return self._shares.has_share(fair_shares.Party(account_id, alpha))
 
-    def _begin(self, account_id: str, permit: permits.Permit) -> bool:
+    def _begin(self, account_id: str, permit: delivery_permits.Permit) -> bool:
         """Begin a job of the account, if it has a share of these connections and of those of all provider queues."""
         if not self._has_share(account_id) or not permit.begin(account_id, is_responsive=self._is_responsive):
             return False
@@ -295,7 +300,7 @@ class ProviderQueue:
         else:
             self._spawn_worker()
 
-    def remove_expired(self, now: int) -> list[attempter.Job]:
+    def remove_expired(self, now: int) -> list[delivery_attempter.Job]:
         """Urgent jobs that were not begun in their time."""
         expired = self._jobs.remove_urgent(lambda job: job.has_expired(now))
         for job in expired:
@@ -303,7 +308,7 @@ class ProviderQueue:
             self._release_slot(job)
         return expired
 
-    def close(self) -> list[attempter.Job]:
+    def close(self) -> list[delivery_attempter.Job]:
         """Begin nothing more; returns the jobs that were not begun."""
         self._is_stopping = True
         queued = self._jobs.clear()
@@ -328,7 +333,7 @@ class ProviderQueue:
             slot.abort()
 
     async def _work(self, account_id: str) -> None:
-        slot = attempter.ConnectionSlot()
+        slot = delivery_attempter.ConnectionSlot()
         async with contextlib.AsyncExitStack() as held:
             try:
                 permit = await held.enter_async_context(
@@ -355,7 +360,7 @@ class ProviderQueue:
                 if slot.connection is not None:
                     slot.connection.abort()
 
-    async def _next_job(self, worker: _Worker) -> attempter.Job | None:
+    async def _next_job(self, worker: _Worker) -> delivery_attempter.Job | None:
         # A worker that ends returns its permit, so that other provider queues get their turn.
         slot = worker.slot
         is_exhausted = slot.is_exhausted(max_deliveries=self.adaptive_rate.limits.messages_per_connection)
@@ -366,7 +371,7 @@ class ProviderQueue:
         if slot.connection is None or not slot.connection.is_usable or self._is_stopping or worker.permit.is_wanted:
             return None
         loop = asyncio.get_running_loop()
-        waiting: asyncio.Future[attempter.Job | None] = loop.create_future()
+        waiting: asyncio.Future[delivery_attempter.Job | None] = loop.create_future()
         self._idle[waiting] = worker
         worker.permit.idle(functools.partial(self._end_idle_wait, waiting))
         alarm = loop.call_later(IDLE_SECONDS, self._end_idle_wait, waiting)
@@ -379,11 +384,11 @@ class ProviderQueue:
     def _on_slow(self) -> None:
         self._is_responsive = False
 
-    def _end_idle_wait(self, waiting: asyncio.Future[attempter.Job | None]) -> None:
+    def _end_idle_wait(self, waiting: asyncio.Future[delivery_attempter.Job | None]) -> None:
         if self._idle.pop(waiting, None) is not None:
             waiting.set_result(None)
 
-    async def _send(self, job: attempter.Job, worker: _Worker) -> None:
+    async def _send(self, job: delivery_attempter.Job, worker: _Worker) -> None:
         """Send one job and handle every error: a job lost here would wait until its lease expires."""
         try:
             await self._send_prepared(job, worker)
@@ -392,7 +397,7 @@ class ProviderQueue:
             await self._release_later(job)
         except Exception:
             self._services.log.exception("delivery_failed", message_id=job.message[1])
-            await self._services.recorder.record_unroutable([job.claim], attempter.INTERNAL_ERROR)
+            await self._services.recorder.record_unroutable([job.claim], delivery_attempter.INTERNAL_ERROR)
         finally:
             self._services.message_loader.release(job)
             self.capacity.end(job)
@@ -404,11 +409,11 @@ class ProviderQueue:
         if self.capacity_left():
             self._services.wake()
 
-    def _release_slot(self, job: attempter.Job) -> None:
+    def _release_slot(self, job: delivery_attempter.Job) -> None:
         if (ended := self._admitted.pop(job, None)) is not None:
             ended.set()
 
-    async def _send_prepared(self, job: attempter.Job, worker: _Worker) -> None:
+    async def _send_prepared(self, job: delivery_attempter.Job, worker: _Worker) -> None:
         if not job.is_prepared and not await self._prepare(job):
             return
         if job.transaction is None:
@@ -440,14 +445,14 @@ class ProviderQueue:
         self._apply_feedback(job_result, is_responsive=not worker.permit.was_slow)
         await self._services.recorder.record_attempt(job, job_result, provider_queue=self.name, started_at=started_at)
 
-    async def _prepare(self, job: attempter.Job) -> bool:
-        ready: list[attempter.Job] = []
+    async def _prepare(self, job: delivery_attempter.Job) -> bool:
+        ready: list[delivery_attempter.Job] = []
         await self._services.message_loader.prepare([job], ready.append)
         if not ready:
             await self._release_later(job)
         return bool(ready)
 
-    async def _release_later(self, job: attempter.Job) -> None:
+    async def _release_later(self, job: delivery_attempter.Job) -> None:
         await asyncio.sleep(ERROR_BACKOFF_SECONDS)
         await self._services.leases.release([job.key])
 
@@ -459,7 +464,7 @@ class ProviderQueue:
             await asyncio.sleep(wait)
         return True
 
-    def _apply_feedback(self, job_result: attempter.JobResult, *, is_responsive: bool) -> None:
+    def _apply_feedback(self, job_result: delivery_attempter.JobResult, *, is_responsive: bool) -> None:
         now = self._services.clock()
         self._is_responsive = is_responsive and not job_result.is_unresponsive
         disposition = job_result.disposition
@@ -490,7 +495,7 @@ class ProviderQueues:
     unused go. `fall_back` gives a job without a session to another provider queue.
     """
 
-    def __init__(self, services: DeliveryServices, *, fall_back: Callable[[attempter.Job, str], bool]) -> None:
+    def __init__(self, services: DeliveryServices, *, fall_back: Callable[[delivery_attempter.Job, str], bool]) -> None:
         self._services = services
         self._fall_back = fall_back
         self._upstreams = {upstream.provider_queue: upstream for upstream in services.ctx.settings.upstreams}
@@ -542,7 +547,7 @@ class StatusReporter:
         ctx: context.Context,
         known: ProviderQueues,
         known_hosts: routing.Hosts,
-        leases: recorder.Leases,
+        leases: delivery_recorder.Leases,
         log: logs.Logger,
     ) -> None:
         self._ctx = ctx
