@@ -180,7 +180,10 @@ def test_beside_dev_it_shows_signed_events_and_leaves_a_disabled_endpoint(dev: S
         assert listener.line().endswith("  verified")
         assert service.stop(signal.SIGINT)[0] == 0
         assert listener.unread == ""
-        assert listener.said.endswith("The webhook of the demo account is disabled; its log is kept.\n")
+        assert listener.said.endswith(
+            "The webhook of the demo account is disabled; its log is kept. "
+            'To use your own URL, save it with "enabled": true, and rotate the secret.\n'
+        )
     left = api(dev, "GET", "/v1/webhook")["webhook"]
     assert (left["url"], left["enabled"]) == (listener.url, False)
 

@@ -151,17 +151,18 @@ async def test_a_ping_is_noted_unless_there_was_one_a_moment_ago(store: Store) -
         assert await webhooks.pinged_at(tx, webhook("whk_2", "acc_2")) is None
 
 
-async def test_the_wait_for_the_next_ping_outlives_the_first_endpoint_of_an_account_and_no_other(store: Store) -> None:
-    await add(store, webhook(), webhook("whk_2", is_first=0))
+async def test_the_wait_for_the_next_ping_outlives_the_endpoints_of_an_account_that_are_removed(store: Store) -> None:
+    await add(store, webhook(), webhook("whk_2", is_first=0), webhook("whk_9", is_first=0))
     async with store.transaction() as tx:
-        for pinged in (webhook(), webhook("whk_2", is_first=0)):
-            await webhooks.mark_pinged(tx, pinged, now=NOW, not_since=NOW)
+        for webhook_id, pinged_at in (("whk_1", NOW), ("whk_2", NOW - SECOND), ("whk_9", NOW + SECOND)):
+            pinged = webhook(webhook_id, is_first=int(webhook_id == "whk_1"))
+            await webhooks.mark_pinged(tx, pinged, now=pinged_at, not_since=NOW)
     await remove(store, "whk_1")
     await remove(store, "whk_2")
     await add(store, webhook("whk_3"), webhook("whk_4", is_first=0), webhook("whk_5", "acc_2"))
     async with store.transaction() as tx:
         assert await webhooks.pinged_at(tx, webhook("whk_3")) == NOW
-        assert await webhooks.pinged_at(tx, webhook("whk_4", is_first=0)) is None
+        assert await webhooks.pinged_at(tx, webhook("whk_4", is_first=0)) == NOW
         assert await webhooks.pinged_at(tx, webhook("whk_5", "acc_2")) is None
 
 

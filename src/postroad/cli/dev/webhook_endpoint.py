@@ -334,7 +334,10 @@ async def _restore_webhook(
         return "The webhook of the demo account was changed by someone else and is not restored."
     if before is None or before.id != now.id:
         await endpoints.save(ctx, account_id, url=url, enabled=False)
-        return "The webhook of the demo account is disabled; its log is kept."
+        return (
+            "The webhook of the demo account is disabled; its log is kept. "
+            'To use your own URL, save it with "enabled": true, and rotate the secret.'
+        )
     await endpoints.save(ctx, account_id, url=before.url, wanted=before.events.split(), enabled=bool(before.enabled))
     return "The webhook of the demo account is restored."
 

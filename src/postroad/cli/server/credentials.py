@@ -162,5 +162,6 @@ def _time(text: str) -> int:
     """A time; a date alone is its beginning in UTC."""
     try:
         return times.parse(text if "T" in text.upper() else f"{text}T00:00:00Z")
-    except ValueError as problem:
-        raise click.UsageError(f"--expires: {problem}") from None
+    except ValueError:
+        msg = "--expires: must be a date such as 2026-12-31, or a time such as 2026-12-31T12:00:00Z"
+        raise click.UsageError(msg) from None

@@ -32,7 +32,9 @@ _OPTIONS: Final[list[click.Parameter]] = [
     click.Option(["--text"], help="Plain text body; - reads it from standard input."),
     click.Option(["--html"], help="HTML body."),
     click.Option(["--template"], metavar="ALIAS", help="Template of the account, instead of a body."),
-    click.Option(["--var", "variables"], multiple=True, metavar="NAME=VALUE", help="Template variable; repeatable."),
+    click.Option(
+        ["--var", "variables"], multiple=True, metavar="NAME=VALUE", help="Template variable, a text; repeatable."
+    ),
     click.Option(["--header", "headers"], multiple=True, metavar="NAME:VALUE", help="Header field; repeatable."),
     click.Option(["--tag", "tags"], multiple=True, help="Tag; repeatable."),
     click.Option(
