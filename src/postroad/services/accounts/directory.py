@@ -60,8 +60,8 @@ async def page(ctx: context.Context, *, search: str, state: str, after: str, lim
         guards = await mail_counts.guard_sums(tx, ids, after_day=after_day) if ids else {}
         volumes = [await _volume(tx, account_id, now=now, hours=DAY_HOURS) for account_id in ids]
     return [
-        ListedAccount(one, volume, guards.get(one.id, bounce_guard.Counts()))
-        for one, volume in zip(found, volumes, strict=True)
+        ListedAccount(account, volume, guards.get(account.id, bounce_guard.Counts()))
+        for account, volume in zip(found, volumes, strict=True)
     ]
 
 
@@ -85,14 +85,14 @@ async def names(ctx: context.Context, account_ids: Iterable[str]) -> dict[str, s
     """The names of accounts by id; those that were removed have none."""
     async with ctx.store.reading() as tx:
         found = [await accounts.by_id(tx, account_id) for account_id in account_ids]
-    return {one.id: one.name for one in found if one is not None and one.removed_at is None}
+    return {account.id: account.name for account in found if account is not None and account.removed_at is None}
 
 
 async def emails(ctx: context.Context, user_ids: Iterable[str]) -> dict[str, str]:
     """The emails of users by id; those that were removed have none."""
     async with ctx.store.reading() as tx:
         found = [await stored_users.by_id(tx, user_id) for user_id in user_ids]
-    return {one.id: one.email for one in found if one is not None}
+    return {user.id: user.email for user in found if user is not None}
 
 
 async def _volume(tx: store.Transaction, account_id: str, *, now: int, hours: int) -> statistics.Counts:

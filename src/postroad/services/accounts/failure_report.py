@@ -78,7 +78,7 @@ async def read(ctx: context.Context, account_id: str, chosen: chart_ranges.Range
         for (cause, provider), rows in _by_key(recent).items()
     ]
     return FailureReport(
-        sorted(groups, key=lambda one: (-one.count, one.cause, one.provider)),
+        sorted(groups, key=lambda group: (-group.count, group.cause, group.provider)),
         bounced=sum(group.bounced for group in groups),
         failed=sum(group.failed for group in groups),
         before=sum(earlier.values()),

@@ -134,7 +134,7 @@ def delivery_times(sample: Sample) -> list[DeliveryTime]:
         DeliveryTime(name, len(durations), _percentile(durations, 50), _percentile(durations, 95))
         for name, durations in by_provider.items()
     ]
-    return sorted(found, key=lambda one: (-one.count, one.provider))
+    return sorted(found, key=lambda delivery_time: (-delivery_time.count, delivery_time.provider))
 
 
 def _provider_of_row(provider_queue: str | None) -> str:
@@ -365,6 +365,6 @@ def _providers(sums: Sequence[mail_counts.BucketTotal]) -> list[ProviderCounts]:
     return sorted(found, key=_sort_key)
 
 
-def _sort_key(one: ProviderCounts) -> tuple[float | str, ...]:
-    share = one.refused / one.ended if one.ended >= MIN_RESULTS else -1
-    return -share, -one.refused, -one.deferred, -one.delivered, one.name
+def _sort_key(provider: ProviderCounts) -> tuple[float | str, ...]:
+    share = provider.refused / provider.ended if provider.ended >= MIN_RESULTS else -1
+    return -share, -provider.refused, -provider.deferred, -provider.delivered, provider.name

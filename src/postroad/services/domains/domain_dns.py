@@ -64,7 +64,7 @@ class Search:
         if isinstance(answer, resolver.Failure) or not 0 < len(answer.records) <= MAX_ADDRESSES:
             return False
         ip4, ip6 = wanted.lengths
-        words = [f"ip6:{one}/{ip6}" if ":" in one else f"ip4:{one}/{ip4}" for one in answer.records]
+        words = [f"ip6:{address}/{ip6}" if ":" in address else f"ip4:{address}/{ip4}" for address in answer.records]
         for word in words:
             if not await self._allows_from_top(domain, record, spf_record.parse_term(word)):
                 return False

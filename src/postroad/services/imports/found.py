@@ -86,7 +86,7 @@ def decode(body: bytes, shape: type[Shape]) -> Shape:
 
 def plain(text: str) -> str:
     """Foreign text for a terminal and a database."""
-    shown = "".join(one if one.isprintable() else "?" for one in text[:SHOWN_CHARACTERS])
+    shown = "".join(character if character.isprintable() else "?" for character in text[:SHOWN_CHARACTERS])
     return shown if len(text) <= SHOWN_CHARACTERS else f"{shown}…"
 
 

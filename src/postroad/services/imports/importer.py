@@ -216,14 +216,14 @@ class Importer:
                 notes = [_DISABLED, *([f"events that do not exist here: {', '.join(missing)}"] if missing else [])]
                 section.created.append(Item(shown, notes, saved.secret if saved else None))
 
-    def _events(self, one: found.Webhook) -> tuple[list[str], list[str]]:
+    def _events(self, webhook: found.Webhook) -> tuple[list[str], list[str]]:
         """The events of an endpoint that exist here, and those that do not."""
         sources = self._reader.format.sources
-        known = [name for name in one.events if name in sources]
+        known = [name for name in webhook.events if name in sources]
         if not known:
-            wanted = ", ".join(found.plain(name) for name in one.events) or "none"
+            wanted = ", ".join(found.plain(name) for name in webhook.events) or "none"
             raise errors.InvalidRequest(f"none of its events exist here: {wanted}")
-        return known, [found.plain(name) for name in one.events if name not in sources]
+        return known, [found.plain(name) for name in webhook.events if name not in sources]
 
     async def _create(
         self, url: str, events: Sequence[str], headers: signed_requests.HeaderFields
@@ -261,20 +261,20 @@ class _Refusals:
         return False
 
 
-def _without_credentials(one: found.Webhook) -> tuple[str, signed_requests.HeaderFields]:
+def _without_credentials(webhook: found.Webhook) -> tuple[str, signed_requests.HeaderFields]:
     """The URL without a username and password, which become a header field: our URLs have none, and reports show them.
 
     The query is not shown either, because it may be a secret.
     """
-    scheme, _, rest = one.url.partition("://")
+    scheme, _, rest = webhook.url.partition("://")
     # An `@` after the host is none of these (RFC 3986 section 3.2); what follows must not become the host.
     authority = _AUTHORITY.split(rest, maxsplit=1)[0]
     credentials, at, host = authority.rpartition("@")
     if not at:
-        return one.url, one.headers
+        return webhook.url, webhook.headers
     username, _, password = map(parse.unquote, credentials.partition(":"))
     return f"{scheme}://{host}{rest[len(authority) :]}", (
-        *one.headers,
+        *webhook.headers,
         signed_requests.basic_authentication(username, password),
     )
 

@@ -118,12 +118,12 @@ def _decided() -> errors.Conflict:
 async def _refuse_changed_templates(ctx: context.Context, found: approvals.Approval) -> None:
     """Whoever may change a template could otherwise send what nobody approved."""
     body: dict[str, Any] = msgspec.json.decode(found.body)
-    aliases = {one.get("template") for one in (body, *(body.get("emails") or ()))} - {None}
+    aliases = {email.get("template") for email in (body, *(body.get("emails") or ()))} - {None}
     async with ctx.store.reading() as tx:
         for alias in sorted(aliases):
             template = await templates.by_alias(tx, found.account_id, alias)
             used = () if template is None else (template, *(await rendering.load_parts(tx, template)).used)
-            if any(one.updated_at > found.created_at for one in used):
+            if any(part.updated_at > found.created_at for part in used):
                 raise errors.Conflict(
                     f"the template {alias} was changed after this request; reject it, and repeat it with a new key"
                 )

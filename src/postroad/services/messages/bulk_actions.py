@@ -160,8 +160,8 @@ async def resendable(
     """Those that have failed and were not resent yet."""
     failed = _failed(selected)
     async with ctx.store.scanning(account_id) as tx:
-        resent = await messages.resends_of_messages(tx, account_id, [one.id for one in failed])
-    return [one for one in failed if one.id not in resent]
+        resent = await messages.resends_of_messages(tx, account_id, [message.id for message in failed])
+    return [message for message in failed if message.id not in resent]
 
 
 def _failed(selected: Sequence[messages.Message]) -> list[messages.Message]:
@@ -261,7 +261,7 @@ async def _cancel(
     ctx: context.Context, tx: store.Transaction, *, account_id: str, message_ids: Sequence[str]
 ) -> tuple[int, Counter[str]]:
     await accounts.lock(tx, [account_id])
-    waiting = sum([len(await queue_views.of_message(tx, account_id, one)) for one in message_ids])
+    waiting = sum([len(await queue_views.of_message(tx, account_id, message_id)) for message_id in message_ids])
     canceled = await queue_changes.cancel_batch(ctx, tx, account_id, message_ids)
     return canceled, Counter({BEGUN: waiting - canceled})
 
@@ -305,8 +305,8 @@ async def _finish(ctx: context.Context, account_id: str, action: Action, report:
     changed = report.changed
     if not changed:
         return
-    name, (one, several) = _AUDITED[action]
-    subject = f"{changed} {one if changed == 1 else several}"
+    name, (single, several) = _AUDITED[action]
+    subject = f"{changed} {single if changed == 1 else several}"
     detail = f"{report.unchanged.total():,} not changed; search: {search or 'all messages'}"
     async with ctx.store.transaction() as tx:
         await audit_log.write(ctx, tx, account_id, name, subject, detail)

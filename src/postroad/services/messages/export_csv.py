@@ -67,7 +67,7 @@ async def export(
             if part:
                 step = await _read(ctx, account_id, part)
                 if hides_content:
-                    hidden = [lookup.message_without_content(one) for one in part]
+                    hidden = [lookup.message_without_content(message) for message in part]
                     step = msgspec.structs.replace(step, messages=hidden, metadata={})
                 # Thousands of rows take some hundredths of a second.
                 lines = await ctx.threads.run(account_id, functools.partial(_lines, step))
@@ -82,7 +82,7 @@ async def _read(ctx: context.Context, account_id: str, part: Sequence[stored_mes
     ids = [message.id for message in part]
     async with ctx.store.scanning(account_id) as tx:
         results = await stored_messages.recipient_results(tx, account_id, ids)
-        tags = await stored_messages.tags(tx, [(account_id, one) for one in ids])
+        tags = await stored_messages.tags(tx, [(account_id, message_id) for message_id in ids])
         metadata = await stored_messages.metadata(tx, account_id, ids)
     return _Step(part, results, tags, metadata)
 
@@ -93,15 +93,15 @@ def _lines(step: _Step) -> bytes:
     )
 
 
-def _cells(one: stored_messages.Message, to: stored_messages.RecipientResult, step: _Step) -> tuple[str | int, ...]:
+def _cells(message: stored_messages.Message, to: stored_messages.RecipientResult, step: _Step) -> tuple[str | int, ...]:
     known = reasons.REASONS.get(to.reason or "")
     finished_at = to.delivered_at or to.bounced_at
     return (
-        one.id,
-        times.to_wire(one.created_at),
-        one.sender,
+        message.id,
+        times.to_wire(message.created_at),
+        message.sender,
         to.email,
-        one.subject,
+        message.subject,
         to.status,
         known.fault.value if known and known.fault else "",
         to.reason or "",
@@ -110,8 +110,8 @@ def _cells(one: stored_messages.Message, to: stored_messages.RecipientResult, st
         to.last_smtp_response or "",
         to.attempt_count,
         "" if finished_at is None else times.to_wire(finished_at),
-        one.source,
-        statuses.Mode.TEST.value if one.is_test else statuses.Mode.LIVE.value,
-        "; ".join(sorted(step.tags.get((one.account_id, one.id), ()))),
-        step.metadata.get(one.id, ""),
+        message.source,
+        statuses.Mode.TEST.value if message.is_test else statuses.Mode.LIVE.value,
+        "; ".join(sorted(step.tags.get((message.account_id, message.id), ()))),
+        step.metadata.get(message.id, ""),
     )

@@ -37,21 +37,21 @@ class Event(msgspec.Struct, frozen=True):
 async def newest_events(ctx: context.Context, account_id: str, found: lookup.SearchPage) -> list[Event]:
     """The newest events of the messages of a page, oldest first."""
     newest = list(_newest(found.messages))
-    ids = [one.id for one in newest]
+    ids = [message.id for message in newest]
     async with ctx.store.scanning(account_id) as tx:
         reached = await messages.recipient_results(tx, account_id, ids)
         ended = await attempts.latest_ends(tx, account_id, ids, limit=MAX_EVENTS, characters=REPLY_CHARACTERS)
     by_recipient: dict[str, list[attempts.AttemptEnd]] = {}
     # No event before these is shown.
-    for one in sorted(ended, key=lambda one: one.at)[-MAX_EVENTS:]:
-        by_recipient.setdefault(one.recipient_id, []).append(one)
+    for attempt in sorted(ended, key=lambda end: end.at)[-MAX_EVENTS:]:
+        by_recipient.setdefault(attempt.recipient_id, []).append(attempt)
     timed: list[tuple[int, Event]] = []
     for message in newest:
         timed.append((message.created_at, _accepted(message)))
         for recipient in reached.get(message.id, []):
             its_events = _of_recipient(recipient, by_recipient.get(recipient.id, []))
             timed.extend((event.at or message.created_at, event) for event in its_events)
-    return [event for _, event in sorted(timed, key=lambda one: one[0])][-MAX_EVENTS:]
+    return [event for _, event in sorted(timed, key=lambda pair: pair[0])][-MAX_EVENTS:]
 
 
 def _newest(found: Sequence[messages.Message]) -> Iterator[messages.Message]:
@@ -70,23 +70,34 @@ def _accepted(message: messages.Message) -> Event:
     return Event(message.id, message.created_at, ACCEPTED, message.id, text)
 
 
-def _of_recipient(one: messages.RecipientResult, ended: Sequence[attempts.AttemptEnd]) -> Iterator[Event]:
+def _of_recipient(recipient: messages.RecipientResult, ended: Sequence[attempts.AttemptEnd]) -> Iterator[Event]:
     for attempt in ended:
         is_final = attempt.verdict != disposition.Verdict.RETRY
-        kind = one.status if is_final and one.status in statuses.FINAL else statuses.RecipientStatus.DEFERRED.value
-        yield _event(f"{one.id} {attempt.at}", attempt.at, kind, one, attempt.smtp_code, attempt.response)
+        kind = (
+            recipient.status
+            if is_final and recipient.status in statuses.FINAL
+            else statuses.RecipientStatus.DEFERRED.value
+        )
+        yield _event(f"{recipient.id} {attempt.at}", attempt.at, kind, recipient, attempt.smtp_code, attempt.response)
     has_end = bool(ended) and ended[-1].verdict != disposition.Verdict.RETRY
-    if one.status in statuses.FINAL and not has_end:
-        at = one.delivered_at or one.bounced_at
-        yield _event(f"{one.id} end", at, one.status, one, one.last_smtp_code, one.last_smtp_response)
+    if recipient.status in statuses.FINAL and not has_end:
+        at = recipient.delivered_at or recipient.bounced_at
+        yield _event(
+            f"{recipient.id} end",
+            at,
+            recipient.status,
+            recipient,
+            recipient.last_smtp_code,
+            recipient.last_smtp_response,
+        )
 
 
 def _event(  # noqa: PLR0917 - a line, in reading order
-    key: str, at: int | None, kind: str, one: messages.RecipientResult, code: int | None, response: str | None
+    key: str, at: int | None, kind: str, recipient: messages.RecipientResult, code: int | None, response: str | None
 ) -> Event:
     said = " ".join((response or "").split())
     shown = said if code is None or said.startswith(str(code)) else f"{code} {said}"
-    return Event(key, at, kind, one.message_id, f"{one.email}  {shown}".rstrip())
+    return Event(key, at, kind, recipient.message_id, f"{recipient.email}  {shown}".rstrip())
 
 
 # What an account has sent to one address: its latest messages with their results, and whether it is suppressed.
@@ -109,7 +120,7 @@ class History(msgspec.Struct, frozen=True):
     @property
     def counts(self) -> Mapping[str, int]:
         """How many of the listed messages have each status, most first."""
-        return dict(collections.Counter(one.status for one in self.sent).most_common())
+        return dict(collections.Counter(message.status for message in self.sent).most_common())
 
 
 async def of_address(ctx: context.Context, account_id: str, email: str) -> History:

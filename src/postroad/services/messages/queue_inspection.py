@@ -53,10 +53,15 @@ async def read_conditions(ctx: context.Context, tx: store.Transaction, *, now: i
     changed = stored_holds.overrides_in_force(await stored_holds.listed_overrides(tx), now=now)
     paused = [
         processes.QueueStatus(
-            "", one.name, wait_reasons.PAUSED_BY_OPERATOR, one.pause_reason, one.pause_until or now, one.set_at
+            "",
+            override.name,
+            wait_reasons.PAUSED_BY_OPERATOR,
+            override.pause_reason,
+            override.pause_until or now,
+            override.set_at,
         )
-        for one in changed.values()
-        if one.paused
+        for override in changed.values()
+        if override.paused
     ]
     states = await stored_holds.listed_source_states(tx) if ctx.settings.sources else []
     return Conditions(
@@ -234,7 +239,7 @@ async def retry_of_account(
         held = sum(row.state == queue_views.SENDING for row in chosen)
         waiting = [row.recipient_id for row in chosen if row.state == queue_views.WAITING]
         now = ctx.clock()
-        keys = [(account_id, message_id, one) for one in waiting]
+        keys = [(account_id, message_id, waiting_id) for waiting_id in waiting]
         changed = await queue_views.make_named_ready(tx, await _rested(ctx, tx, keys, now=now), now=now)
         if not changed and any(row.state == queue_views.HELD for row in chosen):
             raise errors.Conflict("delivery is held by the operator of this service; it continues after the hold")

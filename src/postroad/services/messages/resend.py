@@ -125,7 +125,8 @@ async def _original(
     async with ctx.store.scanning(message.account_id) as tx:
         known = _wanted(await messages.recipients(tx, message.account_id, message.id), to, recipient_id)
         mailboxes = {
-            (message.account_id, mailbox.key): mailbox for mailbox in (address.parse(one.email) for one in known)
+            (message.account_id, mailbox.key): mailbox
+            for mailbox in (address.parse(recipient.email) for recipient in known)
         }
         suppressed = await suppressions.find(tx, sorted(mailboxes))
         stored = await messages.response(tx, message.account_id, message.id)

@@ -221,7 +221,7 @@ async def sweep(ctx: context.Context) -> SweepResult:
     bodies = await remove_bodies(ctx, now=now)
     mail = await remove_messages(ctx, now=now)
     returned = await return_space(ctx)
-    has_more = any(one.has_more for one in (tests, bodies, mail, returned))
+    has_more = any(result.has_more for result in (tests, bodies, mail, returned))
     return dataclasses.replace(swept, bodies=bodies.count, messages=tests.count + mail.count, has_more=has_more)
 
 

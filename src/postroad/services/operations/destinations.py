@@ -55,7 +55,7 @@ async def listed(ctx: context.Context) -> list[Destination]:
     """The providers with names, the upstreams, and all others that are not simply open."""
     changes, reported = await _read(ctx)
     names = [*providers.PROVIDERS, *(upstream.provider_queue for upstream in ctx.settings.upstreams)]
-    names += sorted(({one.provider_queue for one in reported} | changes.keys()) - set(names))[:MAX_LISTED]
+    names += sorted(({status.provider_queue for status in reported} | changes.keys()) - set(names))[:MAX_LISTED]
     return [_destination(ctx, name, changes, reported) for name in names]
 
 
@@ -82,7 +82,7 @@ def _destination(
 
 
 def of_settings(settings: config.Settings, name: str) -> Mapping[str, int]:
-    upstream = next((one for one in settings.upstreams if one.provider_queue == name), None)
+    upstream = next((candidate for candidate in settings.upstreams if candidate.provider_queue == name), None)
     label = name if name in providers.PROVIDERS else providers.OTHERS
     limits = upstream or getattr(settings.providers, label)
     return {limit: getattr(limits, limit) for limit in LIMITS}

@@ -53,9 +53,9 @@ class Jobs:
             now,
         )
         async with ctx.store.transaction() as tx:
-            for one in await processes.latest_jobs(tx, limit=LISTED):
-                if one.kind == kind and state_of(one, now=now) == processes.RUNNING:
-                    raise errors.Conflict(f"{kind}: job {one.id} is running; wait until it has finished")
+            for earlier in await processes.latest_jobs(tx, limit=LISTED):
+                if earlier.kind == kind and state_of(earlier, now=now) == processes.RUNNING:
+                    raise errors.Conflict(f"{kind}: job {earlier.id} is running; wait until it has finished")
             await processes.sweep_jobs(tx, before=identifiers.at(identifiers.JOB, now - KEPT))
             await processes.insert_job(tx, job)
         self._flights.start(job.id, lambda: self._run(ctx, job, work))

@@ -117,8 +117,8 @@ class Summary(msgspec.Struct, frozen=True):
 NOTHING: Final = Summary(None, (), (), {}, (), (), (), ())
 
 
-def explain(one: queue_views.ReasonTotal) -> str:
-    return reasons.explain(one.reason) if one.reason else "no attempt was made yet"
+def explain(total: queue_views.ReasonTotal) -> str:
+    return reasons.explain(total.reason) if total.reason else "no attempt was made yet"
 
 
 class QueueSummary:
@@ -168,7 +168,7 @@ async def _count_summary(ctx: context.Context) -> Summary:
         causes = await queue_views.due_reasons(tx, examined=SAMPLE)
         held = await stored_holds.holds_in_force(tx)
         providers = await mail_counts.hourly_by_provider(tx, from_hour=mail_counts.hour_of(now) - 1)
-    names = {one.id: one.name for one in found if one is not None}
+    names = {account.id: account.name for account in found if account is not None}
     return Summary(now, totals, largest, names, domains, causes, list(held.values()), providers)
 
 
@@ -279,6 +279,6 @@ async def _change(
             changed[account_id] = await queue_changes.expire_unleased(ctx, own)
         else:
             async with ctx.store.transaction() as tx:
-                keys = [one.key for one in own]
+                keys = [row.key for row in own]
                 changed[account_id] = await queue_views.make_named_ready(tx, keys, now=ctx.clock())
     return changed

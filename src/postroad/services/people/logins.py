@@ -239,8 +239,8 @@ async def _accountable(tx: store.Transaction, email_key: str, client_address: st
     log in does not show their address to an account that has invited them, or made a login with their email.
     """
     known = await users.logins_used_from(tx, email_key, login_rules.network_of(client_address))
-    joined = [one for one in await users.by_email(tx, email_key) if one.login_id is not None]
-    return [one for one in joined if one.login_id in known] or joined
+    joined = [user for user in await users.by_email(tx, email_key) if user.login_id is not None]
+    return [user for user in joined if user.login_id in known] or joined
 
 
 async def _membership(

@@ -86,7 +86,7 @@ class Passwords:
         if proven is not None:
             return hashes.index(proven)
         matched = [await self._find(password, same, party) for same in _by_salt(hashes)]
-        return next((hashes.index(one) for one in matched if one is not None), None)
+        return next((hashes.index(digest) for digest in matched if digest is not None), None)
 
     def is_proven(self, password: str, password_hash: str) -> bool:
         return _is_text(password) and self._is_proven(self._digest(password, password_hash))
@@ -244,8 +244,8 @@ async def check_credential_password(
     target = password_hash or ctx.passwords.dummy_hash(name)
     if ctx.passwords.is_proven(password, target):
         return True
-    one = _Try(target, (login_rules.of_credential(name, client_address, is_known=is_known),))
-    return await _check_tries(ctx, password, (one,), network=login_rules.network_of(client_address)) is not None
+    attempt = _Try(target, (login_rules.of_credential(name, client_address, is_known=is_known),))
+    return await _check_tries(ctx, password, (attempt,), network=login_rules.network_of(client_address)) is not None
 
 
 def _of_target(target: Target, client_address: str, *, counts_network: bool) -> Alternatives:
@@ -254,11 +254,13 @@ def _of_target(target: Target, client_address: str, *, counts_network: bool) -> 
         alternatives.insert(0, login_rules.of_newcomer(target.name, client_address))
     if counts_network:
         return tuple(alternatives)
-    return tuple({one: limit for one, limit in each.items() if one.name is not None} for each in alternatives)
+    return tuple(
+        {counter: limit for counter, limit in each.items() if counter.name is not None} for each in alternatives
+    )
 
 
 async def _check_tries(ctx: context.Context, password: str, tries: tuple[_Try, ...], *, network: str) -> int | None:
-    counted = tuple((one.password_hash, tuple(map(tuple, one.alternatives))) for one in tries)
+    counted = tuple((attempt.password_hash, tuple(map(tuple, attempt.alternatives))) for attempt in tries)
     work = functools.partial(_count_and_find, ctx, password, tries, network=network)
     return await ctx.access_cache.password_checks.join(
         (counted, ctx.access_cache.digest(password)), work, party=network
@@ -269,7 +271,7 @@ async def _count_and_find(ctx: context.Context, password: str, tries: tuple[_Try
     """Count the attempt for each hash that may be checked, and find the one of the password."""
     failures = ctx.access_cache.login_failures
     # All at once: the counters are written together, however many there are.
-    counted = await asyncio.gather(*(_count_attempt(ctx, one.alternatives) for one in tries))
+    counted = await asyncio.gather(*(_count_attempt(ctx, attempt.alternatives) for attempt in tries))
     allowed = [(place, counters) for place, (counters, _) in enumerate(counted) if counters is not None]
     if not allowed:
         seconds = min(seconds for _, seconds in counted)

@@ -129,9 +129,9 @@ def _key(keys: Sequence[Mapping[str, Any]], algorithm: str, kid: object) -> Any:
     """The key with this id that fits the algorithm. Without an id there must be only one that fits."""
     import jwt  # noqa: PLC0415 - as above
 
-    fitting = [one for one in keys if key_fits(one, algorithm)]
+    fitting = [candidate for candidate in keys if key_fits(candidate, algorithm)]
     if kid is not None:
-        fitting = [one for one in fitting if one.get("kid") == kid]
+        fitting = [candidate for candidate in fitting if candidate.get("kid") == kid]
     if len(fitting) != 1:
         raise UnknownKey("the provider has no key with the id in its header, or several")
     try:
@@ -182,7 +182,7 @@ def _check_times(claims: _Claims, *, now: int) -> None:
 def _groups(value: object) -> tuple[str, ...]:
     """The groups of a claim: one or several texts; what else it contains counts for nothing."""
     found = [value] if isinstance(value, str) else value
-    return tuple(one for one in found if isinstance(one, str))[:MAX_GROUPS] if isinstance(found, list) else ()
+    return tuple(group for group in found if isinstance(group, str))[:MAX_GROUPS] if isinstance(found, list) else ()
 
 
 DOCUMENT_SECONDS: Final = 3_600

@@ -436,7 +436,7 @@ async def remove_operator(ctx: context.Context, user_id: str) -> users.User:
         user = next((operator for operator in await users.operators(tx) if operator.id == user_id), None)
         if user is None:
             raise errors.NotFound("no such operator")
-        able = [one.id for one in await users.operators_who_can_log_in(tx)]
+        able = [operator.id for operator in await users.operators_who_can_log_in(tx)]
         # At the command line, the next one can be added at once.
         if able == [user.id] and ctx.actor is not callers.OPERATOR:
             raise errors.Conflict("this is the last active operator; make another user an operator first")

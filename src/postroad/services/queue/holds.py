@@ -37,17 +37,17 @@ def scope(hold: delivery_controls.Hold | queue_views.Selection) -> str:
 async def in_force(ctx: context.Context) -> list[delivery_controls.Hold]:
     """The holds in force, oldest first."""
     async with ctx.store.reading() as tx:
-        return [one for one in await delivery_controls.listed_holds(tx) if one.released_at is None]
+        return [held for held in await delivery_controls.listed_holds(tx) if held.released_at is None]
 
 
 async def find(ctx: context.Context, *, account_id: str, domain: str) -> delivery_controls.Hold:
     """The hold in force with exactly this scope."""
     found = await in_force(ctx)
-    for one in found:
-        if (one.account_id, one.domain) == (account_id, domain):
-            return one
+    for held in found:
+        if (held.account_id, held.domain) == (account_id, domain):
+            return held
     asked = scope(delivery_controls.Hold(account_id, domain, "", 0))
-    others = ", ".join(scope(one) for one in found)
+    others = ", ".join(scope(other) for other in found)
     raise errors.NotFound(f"{asked}: not held; {f'held: {others}' if others else 'nothing is held'}")
 
 
@@ -60,11 +60,11 @@ async def hold(
 ) -> bool:
     """Hold mail; False when exactly this was held already."""
     labels.check_label("reason", reason, limit=labels.REASON_CHARACTERS)
-    one = delivery_controls.Hold(account_id, domain, reason, ctx.clock())
+    held = delivery_controls.Hold(account_id, domain, reason, ctx.clock())
     async with ctx.store.transaction() as tx:
-        is_new = await delivery_controls.put_hold(tx, one)
+        is_new = await delivery_controls.put_hold(tx, held)
         if is_new:
-            await _write_audit_log(ctx, tx, "delivery.held", one)
+            await _write_audit_log(ctx, tx, "delivery.held", held)
     return is_new
 
 
@@ -77,7 +77,7 @@ async def hold_restored(ctx: context.Context) -> delivery_controls.Hold:
     async with ctx.store.scanning() as tx:
         newest = await delivery_controls.newest_held_at(tx)
     content = f"whose newest message is from {times.to_wire(newest)}" if newest else "without messages"
-    one = delivery_controls.Hold(
+    held = delivery_controls.Hold(
         delivery_controls.HOLD_ALL,
         delivery_controls.HOLD_ALL,
         f"restored from a backup {content}",
@@ -87,16 +87,16 @@ async def hold_restored(ctx: context.Context) -> delivery_controls.Hold:
     )
     async with ctx.store.transaction() as tx:
         await queue.end_leases(tx, now=now)
-        await delivery_controls.put_hold(tx, one)
-        await _write_audit_log(ctx, tx, "delivery.held", one)
-    return one
+        await delivery_controls.put_hold(tx, held)
+        await _write_audit_log(ctx, tx, "delivery.held", held)
+    return held
 
 
-async def release(ctx: context.Context, one: delivery_controls.Hold) -> None:
+async def release(ctx: context.Context, held: delivery_controls.Hold) -> None:
     """Release a hold. What other holds cover stays held."""
     async with ctx.store.transaction() as tx:
-        if await delivery_controls.release_hold(tx, one, now=ctx.clock()):
-            await _write_audit_log(ctx, tx, "delivery.released", one)
+        if await delivery_controls.release_hold(tx, held, now=ctx.clock()):
+            await _write_audit_log(ctx, tx, "delivery.released", held)
     ctx.mail_wakeup.set()
 
 
@@ -111,10 +111,10 @@ async def release_named(
     return held
 
 
-async def queued_counts(ctx: context.Context, one: delivery_controls.Hold) -> list[QueuedCount]:
+async def queued_counts(ctx: context.Context, held: delivery_controls.Hold) -> list[QueuedCount]:
     """What a hold keeps back by account and domain, most first; after a restore, what may be a duplicate."""
     async with ctx.store.scanning() as tx:
-        counts = await delivery_controls.held_counts(tx, one, queued_before=_queued_before(one))
+        counts = await delivery_controls.held_counts(tx, held, queued_before=_queued_before(held))
     totals: Counter[tuple[str, str]] = Counter()
     for key, number in counts:
         domain, account_id, *_ = queue.parts_of(key)
@@ -123,14 +123,14 @@ async def queued_counts(ctx: context.Context, one: delivery_controls.Hold) -> li
 
 
 async def queued_recipients(
-    ctx: context.Context, one: delivery_controls.Hold
+    ctx: context.Context, held: delivery_controls.Hold
 ) -> AsyncIterator[delivery_controls.HeldRecipient]:
     """Each of these recipients. Every page is a read of its own, so that a long list blocks nothing."""
     after: queue.Key = ("", "", "")
     while True:
         async with ctx.store.scanning() as tx:
             page = await delivery_controls.held_recipients(
-                tx, one, queued_before=_queued_before(one), after=after, limit=PAGE
+                tx, held, queued_before=_queued_before(held), after=after, limit=PAGE
             )
         for recipient in page:
             yield recipient
@@ -139,20 +139,20 @@ async def queued_recipients(
         after = (page[-1].account_id, page[-1].message_id, page[-1].recipient_id)
 
 
-def _queued_before(one: delivery_controls.Hold) -> int:
-    return queue.ANY_TIME if one.in_doubt_before is None else one.in_doubt_before
+def _queued_before(held: delivery_controls.Hold) -> int:
+    return queue.ANY_TIME if held.in_doubt_before is None else held.in_doubt_before
 
 
 async def _write_audit_log(
-    ctx: context.Context, tx: store.Transaction, action: str, one: delivery_controls.Hold
+    ctx: context.Context, tx: store.Transaction, action: str, held: delivery_controls.Hold
 ) -> None:
     """In the log of each account that it concerns."""
-    subject = f"mail to {one.domain}" if one.domain else "all mail"
-    if one.account_id:
-        await audit_log.write(ctx, tx, one.account_id, action, subject, one.reason)
+    subject = f"mail to {held.domain}" if held.domain else "all mail"
+    if held.account_id:
+        await audit_log.write(ctx, tx, held.account_id, action, subject, held.reason)
         return
     after = ""
     while page := await accounts.page(tx, after=after, limit=PAGE):
         for account in page:
-            await audit_log.write(ctx, tx, account.id, action, subject, one.reason)
+            await audit_log.write(ctx, tx, account.id, action, subject, held.reason)
         after = page[-1].id

@@ -42,7 +42,7 @@ class SourceView(msgspec.Struct, frozen=True):
     @property
     def state(self) -> str:
         """The state that decides."""
-        known = {one.state for one in self.states if not one.provider}
+        known = {state.state for state in self.states if not state.provider}
         return next((state.value for state in SourceStatus if state in known), ACTIVE)
 
 
@@ -57,7 +57,7 @@ async def listed(ctx: context.Context) -> list[SourceView]:
 
 async def find(ctx: context.Context, name: str) -> SourceView:
     name = _checked(ctx, name)
-    return next(one for one in await listed(ctx) if one.source.name == name)
+    return next(view for view in await listed(ctx) if view.source.name == name)
 
 
 async def pause(ctx: context.Context, name: str, *, provider: str = "", reason: str, until: int | None) -> SourceView:
@@ -123,7 +123,7 @@ def stopped(
     names = [source.name for source in settings.sources if source.pool == pool]
     if not names or any(name not in by_source for name in names):
         return None
-    return min((by_source[name] for name in names), key=lambda one: one.until or one.set_at + times.DAY * 10_000)
+    return min((by_source[name] for name in names), key=lambda state: state.until or state.set_at + times.DAY * 10_000)
 
 
 def _view(
@@ -268,7 +268,9 @@ async def pause_listed(ctx: context.Context, listed: Mapping[str, str]) -> None:
                 for state in states
                 if not state.provider and state.state == SourceStatus.PAUSED and not state.set_by
             }
-            others = [one.name for one in ctx.settings.sources if one.pool == source.pool and one.name != source.name]
+            others = [
+                other.name for other in ctx.settings.sources if other.pool == source.pool and other.name != source.name
+            ]
             row = delivery_controls.SourceState(
                 source.name, "", SourceStatus.PAUSED, f"listed by {blocklist}", "", now, now + LISTED
             )

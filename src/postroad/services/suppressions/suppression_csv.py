@@ -90,9 +90,16 @@ async def import_csv(
     return Imported(added, rows - added)
 
 
-def _cells(one: stored.Suppression) -> tuple[str, ...]:
-    code = "" if one.smtp_code is None else str(one.smtp_code)
-    return (one.email_key, one.source, one.reason, code, one.message_id or "", times.to_wire(one.created_at))
+def _cells(suppression: stored.Suppression) -> tuple[str, ...]:
+    code = "" if suppression.smtp_code is None else str(suppression.smtp_code)
+    return (
+        suppression.email_key,
+        suppression.source,
+        suppression.reason,
+        code,
+        suppression.message_id or "",
+        times.to_wire(suppression.created_at),
+    )
 
 
 def _read(content: bytes, limits: FileLimits) -> tuple[dict[str, str], int]:

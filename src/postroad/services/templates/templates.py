@@ -138,7 +138,7 @@ async def names(ctx: context.Context, template: templates.Template) -> list[str]
 
 def sample(template: templates.Template) -> dict[str, Any]:
     """Sample values for a template and what it uses: with them every section is shown."""
-    bodies = [body or "" for one in (template, *template.used) for body in (one.text, one.html)]
+    bodies = [body or "" for part in (template, *template.used) for body in (part.text, part.html)]
     sources = (template.subject, *bodies)
     merged: dict[str, Any] = {}
     for source in sources:

@@ -301,7 +301,7 @@ async def _replay_batch(
     found = await webhooks.failed_between(
         tx, webhook.id, after=after, before=before, ended_after=log_start(now), limit=REPLAY_BATCH
     )
-    again = [new_replay(ctx, one.delivery, webhook, now=now) for one in found if not one.is_settled]
+    again = [new_replay(ctx, failure.delivery, webhook, now=now) for failure in found if not failure.is_settled]
     if again:
         await webhooks.insert_deliveries(tx, again)
     if again and audit_detail:

@@ -81,6 +81,10 @@ async def _acknowledge(ctx: context.Context, account_id: str, webhook_id: str, a
         return
     async with ctx.store.transaction() as tx:
         current = await endpoints.lock(tx, account_id, webhook_id)
-        known = {one for one in acknowledged if identifiers.is_identifier(one, identifiers.WEBHOOK_DELIVERY)}
+        known = {
+            delivery_id
+            for delivery_id in acknowledged
+            if identifiers.is_identifier(delivery_id, identifiers.WEBHOOK_DELIVERY)
+        }
         await webhooks.acknowledge(tx, account_id, webhook_id, sorted(known))
         await webhooks.update(tx, msgspec.structs.replace(current, updated_at=now))

@@ -31,7 +31,7 @@ async def certificates(given: findings.Subject) -> Sequence[findings.Finding]:
     if not used:
         return [findings.skipped("no listener has a certificate")]
     found = await asyncio.gather(*(_section(given, section) for section in used))
-    told = [one for several in found for one in several]
+    told = [finding for several in found for finding in several]
     if missing := [section for section, several in zip(used, found, strict=True) if not several]:
         names = ", ".join(given.settings.acme.names)
         told.append(
@@ -79,7 +79,9 @@ def _ordered(given: findings.Subject, section: str, served: bytes | None) -> lis
     if served is not None:
         shown = x509.load_der_x509_certificate(served)
         return _evaluate(given, section, shown) or [_fine(given, section, shown)]
-    is_running = given.store is not None and any(one.section == section for one, _ in connections.expected(given))
+    is_running = given.store is not None and any(
+        listener.section == section for listener, _ in connections.expected(given)
+    )
     if not is_running:
         return [findings.skipped(f"{section}: the service, which obtains the certificate, is not running on this host")]
     return []

@@ -54,7 +54,11 @@ def expected(given: findings.Subject) -> Sequence[tuple[Listener, config.Endpoin
     if given.store is not None and not given.here:
         return []
     every = [(listener, listener.endpoint(given.settings)) for listener in LISTENERS]
-    return [(one, where) for one, where in every if where and (not one.role or given.runs_here(one.role))]
+    return [
+        (listener, where)
+        for listener, where in every
+        if where and (not listener.role or given.runs_here(listener.role))
+    ]
 
 
 def host_warnings(settings: config.Settings) -> list[str]:
@@ -114,14 +118,14 @@ async def port_25(given: findings.Subject) -> Sequence[findings.Finding]:
     ]
     if not tries:
         return [findings.skipped(f"{host} has no address that this host could connect to")]
-    found = [one for one in await asyncio.gather(*tries) if one is not None]
+    found = [finding for finding in await asyncio.gather(*tries) if finding is not None]
     return found or [findings.ok(f"{host} was reached on port {port}")]
 
 
 def _same_family(addresses: Sequence[str], source: str | None) -> str | None:
     """The first address that a source address can reach. Many hosts have no IPv6: without a source, IPv4 is first."""
     if source is None:
-        return min(addresses, key=lambda one: ":" in one, default=None)
+        return min(addresses, key=lambda address: ":" in address, default=None)
     return next((address for address in addresses if (":" in address) == (":" in source)), None)
 
 
@@ -147,8 +151,8 @@ async def _probe(
 async def listeners(given: findings.Subject) -> Sequence[findings.Finding]:
     """The listeners of this host answer, and offer the TLS that they are configured for."""
     wanted = expected(given)
-    told = await asyncio.gather(*(_listener(given, *one) for one in wanted))
-    problems = [(listener, one) for (listener, _), one in zip(wanted, told, strict=True) if one is not None]
+    told = await asyncio.gather(*(_listener(given, *pair) for pair in wanted))
+    problems = [(listener, problem) for (listener, _), problem in zip(wanted, told, strict=True) if problem is not None]
     found = [problem for _, problem in problems]
     # Without a database it is not known whether the service runs.
     if len(found) == len(wanted) and (given.store is None or not given.here):
@@ -159,7 +163,9 @@ async def listeners(given: findings.Subject) -> Sequence[findings.Finding]:
     others = [problem for listener, problem in problems if listener.section not in ordered]
     if len(others) < len(found) and not await _is_obtained(given):
         return [*others, findings.skipped("the listeners with TLS wait for the first certificate; see certificates")]
-    return found or [findings.ok(f"{', '.join(f'{one.setting} ({where})' for one, where in wanted)}: reachable")]
+    return found or [
+        findings.ok(f"{', '.join(f'{listener.setting} ({where})' for listener, where in wanted)}: reachable")
+    ]
 
 
 async def _is_obtained(given: findings.Subject) -> bool:
@@ -216,7 +222,9 @@ async def return_path(given: findings.Subject) -> Sequence[findings.Finding]:
                 f"add an MX record for {domain} with the name of a host that runs the inbound role",
             )
         ]
-    found = [one for one in await asyncio.gather(*(_inbound(given, host) for host in hosts)) if one is not None]
+    found = [
+        finding for finding in await asyncio.gather(*(_inbound(given, host) for host in hosts)) if finding is not None
+    ]
     return found or [findings.ok(f"mail to {domain} reaches {', '.join(hosts)}")]
 
 

@@ -74,7 +74,7 @@ async def mail_partitions(given: findings.Subject) -> Sequence[findings.Finding]
         return [findings.skipped("the database cannot be used")]
     groups = [maintained.content(given.settings), maintained.mail(given.settings)]
     async with given.store.reading() as tx:
-        found = [(group, one) for group in groups if (one := await partitions.read(tx, group.tables))]
+        found = [(group, state) for group in groups if (state := await partitions.read(tx, group.tables))]
         if not found:
             return [findings.ok("SQLite has no partitions: expired mail is deleted row by row")]
         is_permitted = await partitions.is_permitted(tx)
@@ -85,7 +85,7 @@ async def mail_partitions(given: findings.Subject) -> Sequence[findings.Finding]
                 "run deploy/postgresql-roles.sql again, or grant your own role the functions that it names",
             )
         ]
-    begun = [one.started_at for one in given.running if "maintenance" in one.roles]
+    begun = [process.started_at for process in given.running if "maintenance" in process.roles]
     is_new = not begun or min(begun) > given.clock() - SETTLED
     return [
         partition for group, read in found for partition in _partitions(group, read, is_new=is_new, now=given.clock())
@@ -105,7 +105,7 @@ def _partitions(
         told.append(f"no partition of {table} was begun after {_day(ends[-1])}: the newest takes all mail, and grows")
     if late:
         told.append(f"the partition of {table} until {_day(late[0])} has expired, and was not dropped")
-    return [findings.warning(one, PARTITION_ADVICE) for one in told]
+    return [findings.warning(problem, PARTITION_ADVICE) for problem in told]
 
 
 def _day(time: int) -> str:
@@ -116,7 +116,7 @@ def folders(settings: config.Settings) -> Sequence[str]:
     """The folders that grow on this host: of the SQLite database and of messages that are arriving."""
     database_folder = open_store.sqlite_folder(settings.database.url)
     spool = database_folder or tempfile.gettempdir()
-    return list(dict.fromkeys(str(Path(one).absolute()) for one in (database_folder, spool) if one))
+    return list(dict.fromkeys(str(Path(folder).absolute()) for folder in (database_folder, spool) if folder))
 
 
 async def disk(given: findings.Subject) -> Sequence[findings.Finding]:
@@ -190,7 +190,7 @@ async def sample(given: findings.Subject) -> None:
     if given.store is None:
         return
     now = given.clock()
-    measured = {one: await asyncio.to_thread(shutil.disk_usage, one) for one in folders(given.settings)}
+    measured = {folder: await asyncio.to_thread(shutil.disk_usage, folder) for folder in folders(given.settings)}
     async with given.store.transaction() as tx:
         for folder, usage in measured.items():
             await space.add_sample(tx, given.short_name, folder, now=now, free_bytes=usage.free)

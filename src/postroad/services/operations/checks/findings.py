@@ -101,11 +101,11 @@ class Subject:
 
     @property
     def here(self) -> Sequence[processes.Process]:
-        return [one for one in self.running if one.host == self.short_name]
+        return [process for process in self.running if process.host == self.short_name]
 
     def runs_here(self, role: str) -> bool:
         """Whether this host runs a role, as far as is known."""
-        return self.store is None or any(role in one.roles for one in self.here)
+        return self.store is None or any(role in process.roles for process in self.here)
 
     @property
     def public_sources(self) -> Sequence[config.Source]:

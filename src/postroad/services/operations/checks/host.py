@@ -104,7 +104,7 @@ def _timesyncd_synchronizes(*, now: int) -> bool | None:
 async def open_files(given: findings.Subject) -> Sequence[findings.Finding]:
     """The limit of open files is above the configured connections, in the processes that run or for this user."""
     needed = needed_files(given.settings)
-    limits = [_limit_of(one.process_id) for one in given.here] or [_limit_of(os.getpid())]
+    limits = [_limit_of(process.process_id) for process in given.here] or [_limit_of(os.getpid())]
     limit = min(limits)
     if limit < needed:
         return [
@@ -146,14 +146,14 @@ async def roles(given: findings.Subject) -> Sequence[findings.Finding]:
         return [findings.skipped("the database cannot be used")]
     if not given.running:
         return [findings.warning("the service is not running", "start 'postroad serve'")]
-    running = {role for one in given.running for role in one.roles}
+    running = {role for process in given.running for role in process.roles}
     missing = [role for role in _wanted(given.settings) if role not in running]
     if missing:
         return [
             findings.error(f"no process runs the role {role}", f"start one with 'postroad serve --role {role}'")
             for role in missing
         ]
-    hosts = sorted({one.host for one in given.running})
+    hosts = sorted({process.host for process in given.running})
     return [findings.ok(f"all roles are running, on {', '.join(hosts)}")]
 
 

@@ -100,5 +100,5 @@ def _notice(result: table.Result, host: str) -> notice_outbox.NewNotice:
 
 def _is_first(given: findings.Subject) -> bool:
     """Whether this process is the one that checks the whole installation."""
-    eligible = [one.name for one in given.running if ROLE in one.roles]
+    eligible = [process.name for process in given.running if ROLE in process.roles]
     return eligible[:1] == [hostname.process_name()]

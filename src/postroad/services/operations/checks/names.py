@@ -88,8 +88,8 @@ async def reverse_dns(given: findings.Subject) -> Sequence[findings.Finding]:
     found = await asyncio.gather(
         *(_of_name(given, name, addresses) for name, addresses in (by_name or {given.hostname: []}).items())
     )
-    problems = [one for several in found for one in several if one.state is not findings.State.OK]
-    return problems or [one for several in found for one in several]
+    problems = [finding for several in found for finding in several if finding.state is not findings.State.OK]
+    return problems or [finding for several in found for finding in several]
 
 
 async def _of_name(given: findings.Subject, name: str, addresses: Sequence[str]) -> list[findings.Finding]:
@@ -109,7 +109,7 @@ async def _of_name(given: findings.Subject, name: str, addresses: Sequence[str])
     found = await asyncio.gather(
         *(_reverse(given, address, name=name, is_known=address in known) for address in addresses)
     )
-    problems = [one for several in found for one in several]
+    problems = [finding for several in found for finding in several]
     return problems or [findings.ok(f"{name} and {', '.join(addresses)} resolve to each other")]
 
 
@@ -151,7 +151,7 @@ async def blocklists(given: findings.Subject) -> Sequence[findings.Finding]:
         addresses = list(forward.records)
     pairs = [(address, zone) for address in addresses for zone in zones]
     found = await asyncio.gather(*(_listed(given, address, zone) for address, zone in pairs))
-    problems = [one for one in found if one is not None]
+    problems = [finding for finding in found if finding is not None]
     return problems or [findings.ok(f"{', '.join(addresses) or 'no address'}: not listed by {', '.join(zones)}")]
 
 

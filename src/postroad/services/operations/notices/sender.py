@@ -141,7 +141,7 @@ async def send_due(ctx: context.Context, *, log: logs.Logger) -> int:
     async with ctx.store.reading() as tx:
         unresolved = await notices.unresolved(tx, limit=MAX_ROWS)
     # During an upgrade, newer hosts may know more kinds.
-    for notice in (one for one in unresolved if one.kind in notice_kinds.KINDS):
+    for notice in (row for row in unresolved if row.kind in notice_kinds.KINDS):
         async with ctx.store.transaction() as tx:
             await notices.resolve(tx, notice.id, await _mails(ctx, tx, notice), now=ctx.clock())
     async with ctx.store.reading() as tx:
@@ -151,7 +151,7 @@ async def send_due(ctx: context.Context, *, log: logs.Logger) -> int:
             if mail.notice.kind in notice_kinds.KINDS
         ]
     alone = [[mail] for mail in due if not mail.is_digest]
-    digests = itertools.groupby((mail for mail in due if mail.is_digest), key=lambda one: (one.due_at, one.user_id))
+    digests = itertools.groupby((mail for mail in due if mail.is_digest), key=lambda mail: (mail.due_at, mail.user_id))
     sent = 0
     for together in (*alone, *(list(group) for _, group in digests)):
         sent += await _send(ctx, together, log=log)
@@ -211,7 +211,7 @@ async def _send(ctx: context.Context, together: Sequence[notices.Mail], *, log: 
         user = None if first.user_id == notices.WEBHOOK else await users.by_id(tx, first.user_id)
         chosen = {} if user is None else await notices.choices(tx, user.id)
         wanted = [mail.notice for mail in together if user is None or _is_wanted(user, mail.notice.kind, chosen)]
-        items = [(one.kind, await _values(tx, one)) for one in wanted]
+        items = [(notice.kind, await _values(tx, notice)) for notice in wanted]
     if is_over and not first.is_digest and not security:
         due_at = next_digest(now, hour=DIGEST_HOUR)
         await _postpone(ctx, together, due_at=due_at, is_digest=True)
