@@ -59,7 +59,7 @@ class HoldCache:
 
     def was_released_since(self, queue_key: str, since: int) -> bool:
         """Whether a scheduled queue was held until after a time."""
-        recent = {key: one for key, one in self._released.items() if (one.released_at or 0) > since}
+        recent = {key: hold for key, hold in self._released.items() if (hold.released_at or 0) > since}
         return delivery_controls.holds_covering(recent, queue_key) is not None
 
     def is_paused(self, provider_queue: str) -> bool:
@@ -134,7 +134,7 @@ class SourceTable:
             return
         if now >= self._looked_at + OWN_SECONDS:
             self._looked_at = now
-            self._here = tuple(one for one in self.configured if self._can_bind(one.address))
+            self._here = tuple(source for source in self.configured if self._can_bind(source.address))
         # Before the counts are read: what is stored in between counts twice until the next read, and never not at all.
         self._pending = {key: pair for key, pair in self._pending.items() if key in self._leases}
         states = delivery_controls.source_states_in_force(
@@ -193,11 +193,11 @@ class SourceTable:
 
     def has_other(self, source: str, provider_queue: str) -> bool:
         """Whether this host may send from another address of the pool that can reach the same hosts."""
-        own = next((one for one in self.configured if one.name == source), None)
+        own = next((candidate for candidate in self.configured if candidate.name == source), None)
         return own is not None and any(
-            one.is_ipv6 == own.is_ipv6 and not self.is_refused(one.name, provider_queue)
-            for one in self.usable(own.pool, provider_queue)
-            if one.name != source
+            other.is_ipv6 == own.is_ipv6 and not self.is_refused(other.name, provider_queue)
+            for other in self.usable(own.pool, provider_queue)
+            if other.name != source
         )
 
     def take(

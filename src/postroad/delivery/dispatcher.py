@@ -61,10 +61,10 @@ class SourceChooser:
         if not self._sources.configured:
             return route
         usable = self._sources.usable(pool, route.provider_queue)
-        found = [one for source in usable if (one := self._from(source, route)) is not None]
+        found = [candidate for source in usable if (candidate := self._from(source, route)) is not None]
         if not found:
             return self._unreachable(route, pool)
-        open_ones = [one for one in found if self._hosts.blocked_until(one) is None]
+        open_ones = [candidate for candidate in found if self._hosts.blocked_until(candidate) is None]
         return min(open_ones or found, key=self._busyness)
 
     def _from(self, source: config.Source, route: routing.Route) -> routing.Route | None:
@@ -79,15 +79,17 @@ class SourceChooser:
         return known[1]
 
     def _busyness(self, route: routing.Route) -> tuple[bool, bool, int, float]:
-        one = self._queues.get(route.queue_name)
+        route_queue = self._queues.get(route.queue_name)
         is_refused = self._sources.is_refused(route.source, route.provider_queue)
         return (
-            (False, is_refused, 0, 0.0) if one is None else (not one.capacity_left(), is_refused, one.load, one.used_at)
+            (False, is_refused, 0, 0.0)
+            if route_queue is None
+            else (not route_queue.capacity_left(), is_refused, route_queue.load, route_queue.used_at)
         )
 
     def _unreachable(self, route: routing.Route, pool: str) -> routing.NoRoute | None:
         """Why no source address of the pool can ever reach the route; None when one may do so later."""
-        every: Sequence[config.Source] = [one for one in self._sources.configured if one.pool == pool]
+        every: Sequence[config.Source] = [source for source in self._sources.configured if source.pool == pool]
         if not every or any(self._from(source, route) is not None for source in every):
             return None
         detail = f"no source address of pool {pool} can reach {route.hosts[0].address}"
@@ -192,7 +194,7 @@ class Claims(msgspec.Struct, frozen=True):
 
     def are_all_of(self, plan: Plan) -> bool:
         """Whether nothing is left of it: a scheduled queue that gave as many as were asked for may have more."""
-        return not self.expired and len(self.rows) < min((one.limit for one in plan.wanted), default=1)
+        return not self.expired and len(self.rows) < min((request.limit for request in plan.wanted), default=1)
 
 
 # Scheduled queues examined in one step: a few microseconds each.
@@ -298,10 +300,10 @@ class Dispatcher:
         if self._preparations:
             await asyncio.wait(self._preparations)
         await self._simulated_delivery.finish()
-        left = [job.key for one in self.provider_queues.by_name.values() for job in one.close()]
+        left = [job.key for route_queue in self.provider_queues.by_name.values() for job in route_queue.close()]
         if left:
             await self._leases.release(left)
-        await asyncio.gather(*(one.finish() for one in self.provider_queues.by_name.values()))
+        await asyncio.gather(*(route_queue.finish() for route_queue in self.provider_queues.by_name.values()))
 
     def _plan(self, queue_keys: Sequence[str]) -> Plan:
         """How many of each scheduled queue; those of one provider queue share its capacity."""
@@ -330,8 +332,8 @@ class Dispatcher:
                 by_provider_queue[self.provider_queues.of(route)].append(queue_key)
         most = max(MIN_SHARE, MAX_CLAIMS_PER_STEP // max(1, len(by_provider_queue) + len(ending)))
         # By chance: an account may have leases left for only a few of them.
-        for one in random.sample(list(by_provider_queue), len(by_provider_queue)):
-            self._share(plan, one, by_provider_queue[one], room=min(one.capacity_left(), most))
+        for route_queue in random.sample(list(by_provider_queue), len(by_provider_queue)):
+            self._share(plan, route_queue, by_provider_queue[route_queue], room=min(route_queue.capacity_left(), most))
         # Last, because most of these find nothing.
         for queue_key, queued_before in ending:
             self._want(plan, queue.ClaimRequest(queue_key, most, queued_before), fair_shares.ALPHA)
@@ -347,7 +349,9 @@ class Dispatcher:
             if room := self.provider_queues.of(choice.route).urgent_left(queue.account_of(queue_key)):
                 self._want(plan, queue.ClaimRequest(queue_key, room, is_urgent=True), recorder.URGENT_ALPHA)
 
-    def _share(self, plan: Plan, one: provider_queue.ProviderQueue, queue_keys: Sequence[str], *, room: int) -> None:
+    def _share(
+        self, plan: Plan, route_queue: provider_queue.ProviderQueue, queue_keys: Sequence[str], *, room: int
+    ) -> None:
         # With more scheduled queues than capacity, a random choice lets each get its turn.
         chosen = queue_keys if len(queue_keys) <= room else random.sample(queue_keys, room)
         share = room // len(chosen)
@@ -357,7 +361,7 @@ class Dispatcher:
                 choice is not None and isinstance(choice.route, routing.Route) and self._hosts.is_proven(choice.route)
             )
             # As with connections, what waits for slow destinations does not hold up the rest of an account's mail.
-            alpha = fair_shares.ALPHA if one.is_responsive else permits.SLOW_ALPHA
+            alpha = fair_shares.ALPHA if route_queue.is_responsive else permits.SLOW_ALPHA
             self._want(plan, queue.ClaimRequest(queue_key, share if is_proven else 1), alpha)
 
     def _want(self, plan: Plan, request: queue.ClaimRequest, alpha: float) -> None:
@@ -379,8 +383,8 @@ class Dispatcher:
 
     async def _release_expired(self, now: int) -> None:
         """Release urgent jobs that wait in memory beyond their time, such as for a connection."""
-        expired = [job for one in self._urgent for job in one.remove_expired(now)]
-        self._urgent = {one for one in self._urgent if one.capacity.has_urgent}
+        expired = [job for route_queue in self._urgent for job in route_queue.remove_expired(now)]
+        self._urgent = {route_queue for route_queue in self._urgent if route_queue.capacity.has_urgent}
         for job in expired:
             self._services.message_loader.release(job)
         if expired:
@@ -389,8 +393,8 @@ class Dispatcher:
     def _fall_back(self, job: attempter.Job, error: str) -> bool:
         """Assign a job to the next of its upstreams that can take it; False when there is none."""
         for place, route in enumerate(job.fallbacks):
-            one = self.provider_queues.of(route)
-            if self._hosts.blocked_until(route) is None and not one.is_paused:
+            route_queue = self.provider_queues.of(route)
+            if self._hosts.blocked_until(route) is None and not route_queue.is_paused:
                 self._warnings.warning(
                     "upstream_fallback",
                     job.route.provider_queue,
@@ -399,8 +403,8 @@ class Dispatcher:
                     error=error,
                 )
                 next_job = attempter.Job(job.claim, route, fallbacks=job.fallbacks[place + 1 :])
-                one.capacity.reserve(next_job)
-                one.add(next_job)
+                route_queue.capacity.reserve(next_job)
+                route_queue.add(next_job)
                 return True
         return False
 
@@ -437,7 +441,7 @@ class Dispatcher:
             if plan.wanted:
                 rows = await queue.claim(tx, plan.wanted, lease_until=self._leases.until(), worker=worker)
             suppressed = await suppressions.find(tx, [(row.account_id, row.email_key) for row in rows])
-        self._leases.take(one.claim for one in expired)
+        self._leases.take(recipient.claim for recipient in expired)
         return Claims(self._leases.take(rows), suppressed, expired)
 
     async def _assign(self, claimed: Claims, plan: Plan) -> None:
@@ -480,7 +484,9 @@ class Dispatcher:
         if not to_bounce:
             return claimed.rows
         found = [listed[claim.account_id, claim.email_key] for claim in to_bounce]
-        sentences = [f"not attempted: the address is on the suppression list ({one.reason})" for one in found]
+        sentences = [
+            f"not attempted: the address is on the suppression list ({suppression.reason})" for suppression in found
+        ]
         await self._recorder.record_without_attempt(to_bounce, disposition.Verdict.BOUNCED, sentences)
         return [claim for claim in claimed.rows if (claim.account_id, claim.email_key) not in listed]
 

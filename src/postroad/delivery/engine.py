@@ -137,8 +137,8 @@ class Engine:
         await asyncio.wait([stop], timeout=grace.remaining)
         if not stop.done():
             self._log.warning("grace_period_exceeded", recipients=len(self._leases))
-            for one in self._dispatcher.provider_queues.by_name.values():
-                one.abort()
+            for route_queue in self._dispatcher.provider_queues.by_name.values():
+                route_queue.abort()
             self._recorder.lift_limit()
         await stop
         await self._recorder.close(seconds=grace.remaining_for_recording)

@@ -505,18 +505,18 @@ class ProviderQueues:
 
     def of(self, route: routing.Route) -> ProviderQueue:
         """The provider queue of a route, with the limits that it has now."""
-        one = self.by_name.get(route.queue_name)
+        queue = self.by_name.get(route.queue_name)
         settings = self._services.ctx.settings
         of_settings = self._upstreams.get(route.provider) or getattr(settings.providers, route.provider)
         limits = self._services.holds.limits(route.provider_queue, of_settings)
-        if one is not None and one.adaptive_rate.limits != limits:  # by an operator, or the settings were reloaded
-            one.adaptive_rate.set_limits(limits)
-        if one is None:
-            one = self.by_name[route.queue_name] = ProviderQueue(
+        if queue is not None and queue.adaptive_rate.limits != limits:  # by an operator, or the settings were reloaded
+            queue.adaptive_rate.set_limits(limits)
+        if queue is None:
+            queue = self.by_name[route.queue_name] = ProviderQueue(
                 route.provider_queue, limits, self._services, source=route.source, fall_back=self._fall_back
             )
         self.routes[route.queue_name] = route
-        return one
+        return queue
 
     def drop_idle(self) -> None:
         """Drop those that are idle and have nothing to remember, and of the others those that are too many."""
@@ -524,9 +524,9 @@ class ProviderQueues:
         if len(self.by_name) <= DROP_THRESHOLD or now < self._drop_at:
             return
         self._drop_at = now + DROP_INTERVAL_SECONDS
-        idle = [(name, one) for name, one in self.by_name.items() if one.is_idle]
-        slowed = [(name, one) for name, one in idle if one.adaptive_rate.state(now) != "open"]
-        small = [(name, one) for name, one in slowed if providers.label_of(one.name) == providers.OTHERS]
+        idle = [(name, queue) for name, queue in self.by_name.items() if queue.is_idle]
+        slowed = [(name, queue) for name, queue in idle if queue.adaptive_rate.state(now) != "open"]
+        small = [(name, queue) for name, queue in slowed if providers.label_of(queue.name) == providers.OTHERS]
         small.sort(key=lambda named: named[1].used_at)
         kept = {name for name, _ in slowed} - {name for name, _ in small[: max(0, len(slowed) - MAX_SLOWED)]}
         for name, _ in idle:
@@ -592,24 +592,24 @@ class StatusReporter:
         statuses: dict[str, processes.QueueStatus] = {}
         open_ones: set[str] = set()
         for name, route in self._provider_queues.routes.items():
-            one = self._provider_queues.by_name[name]
+            queue = self._provider_queues.by_name[name]
             blocked_until = self._hosts.blocked_until(route)
-            paused_until = one.adaptive_rate.paused_until(now)
+            paused_until = queue.adaptive_rate.paused_until(now)
             if blocked_until is not None:
-                statuses[name] = self._status(name, "blocked", one.last_error, blocked_until - now)
+                statuses[name] = self._status(name, "blocked", queue.last_error, blocked_until - now)
             elif paused_until is not None:
-                statuses[name] = self._status(name, "paused", one.last_error, paused_until - now)
-            elif one.adaptive_rate.state(now) == "slowed":
-                statuses[name] = self._status(name, "slowed", one.last_error, 0)
-            elif one.source:
-                open_ones.add(one.name)
+                statuses[name] = self._status(name, "paused", queue.last_error, paused_until - now)
+            elif queue.adaptive_rate.state(now) == "slowed":
+                statuses[name] = self._status(name, "slowed", queue.last_error, 0)
+            elif queue.source:
+                open_ones.add(queue.name)
         return self._of_all_sources(statuses, open_ones)
 
     def _of_all_sources(
         self, statuses: dict[str, processes.QueueStatus], open_ones: set[str]
     ) -> dict[str, processes.QueueStatus]:
         """The same with that of each provider queue that no source address is open for."""
-        for status in sorted(statuses.values(), key=lambda one: -processes.QUEUE_SEVERITY[one.state]):
+        for status in sorted(statuses.values(), key=lambda queue_status: -processes.QUEUE_SEVERITY[queue_status.state]):
             name = status.provider_queue
             if status.source and name not in open_ones:
                 statuses[name] = msgspec.structs.replace(status, name=name)

@@ -297,18 +297,18 @@ class Recorder:
         await self.record(
             [
                 outcomes.Outcome(
-                    key=one.claim.key,
-                    email_key=one.claim.email_key,
+                    key=recipient.claim.key,
+                    email_key=recipient.claim.email_key,
                     recipient_count=0,
                     verdict=bounces_disposition.Verdict.FAILED,
-                    smtp_code=one.smtp_code,
-                    response=one.response or EXPIRED,
+                    smtp_code=recipient.smtp_code,
+                    response=recipient.response or EXPIRED,
                     at=now,
                     ledger_id=self._ctx.new_id(identifiers.LEDGER, now=now),
                     worker=self._leases.worker,
                     ended_as=statuses.RecipientStatus.EXPIRED,
                 )
-                for one in expired
+                for recipient in expired
             ]
         )
 
@@ -334,14 +334,14 @@ class Recorder:
     def _settled(self, ended: Sequence[outcomes.Outcome], outcome: outcomes.RecordResult | Exception) -> None:
         if isinstance(outcome, Exception):
             # A bug. The lease expires, and the recipients are attempted again.
-            message_ids = sorted({one.key[1] for one in ended})
+            message_ids = sorted({settled.key[1] for settled in ended})
             self._log.error("results_recording_failed", message_ids=message_ids, exc_info=outcome)
         else:
             if outcome.events:
                 self._ctx.webhook_wakeup.set()
             self._log_outcomes(ended)
             guard_counts.report_notices(outcome.notices, log=self._log, counted=self._ctx.metrics)
-        self._leases.drop(one.key for one in ended)
+        self._leases.drop(settled.key for settled in ended)
         self._ctx.metrics.unrecorded.change(-1)
         self._room.release()
 

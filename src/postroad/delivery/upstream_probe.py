@@ -84,7 +84,11 @@ async def run(settings: config.Settings, upstream: config.Upstream, *, sender: s
 
 def _from_here(settings: config.Settings, host: routing.Host) -> routing.Host:
     """The host, from the first source address of this host that can reach it."""
-    usable = (one for one in settings.sources if one.is_ipv6 == (":" in host.address) and probe.can_bind(one.address))
+    usable = (
+        candidate
+        for candidate in settings.sources
+        if candidate.is_ipv6 == (":" in host.address) and probe.can_bind(candidate.address)
+    )
     source = next(usable, None)
     return host if source is None else dataclasses.replace(host, source=source.name)
 
