@@ -28,8 +28,8 @@ class Sent(msgspec.Struct, frozen=True):
 
 async def find(tx: store.Transaction, sent: Iterable[Sent]) -> dict[str, str | None]:
     """The Message-IDs by message; None where the content had it and is no longer retained."""
-    found: dict[str, str | None] = {one.id: f"<{one.id}@{one.sender_domain}>" for one in sent}
-    own = [(one.account_id, one.id) for one in sent if one.source == statuses.Source.SMTP]
+    found: dict[str, str | None] = {message.id: f"<{message.id}@{message.sender_domain}>" for message in sent}
+    own = [(message.account_id, message.id) for message in sent if message.source == statuses.Source.SMTP]
     if own:
         heads = await messages.heads(tx, own)
         found |= {message_id: _read(heads.get((account_id, message_id), b"")) for account_id, message_id in own}

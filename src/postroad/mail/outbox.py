@@ -60,11 +60,15 @@ class Outbox:
         if not wanted:
             return 0
         about = await messages.event_details(tx, list(dict.fromkeys(event.key for event, _ in wanted)))
-        detailed = {event.key for event, found in wanted if any(_is_detailed(event.kind, one) for one in found)}
+        detailed = {
+            event.key for event, found in wanted if any(_is_detailed(event.kind, endpoint) for endpoint in found)
+        }
         more = await messages.event_context(tx, sorted(detailed)) if detailed else {}
         foreign = [event.key for event, found in wanted if any(map(_is_translated, found))]
         facts = await _foreign_facts(tx, foreign, about, more) if foreign else {}
-        tagged = {event.key[:2] for event, found in wanted if event.key in more or any(one.tags for one in found)}
+        tagged = {
+            event.key[:2] for event, found in wanted if event.key in more or any(endpoint.tags for endpoint in found)
+        }
         tags = await messages.tags(tx, tagged) if tagged else {}
         heard = await _heard(tx, [event for event, _ in wanted if event.kind is events.EventType.DEFERRED])
         deliveries = []

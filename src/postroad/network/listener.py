@@ -44,7 +44,7 @@ def bind(host: str, port: int, *, processes: int = 1) -> Sequence[BoundSockets]:
         # SO_REUSEPORT would also share the address with an unrelated process: check that it is free.
         _close(_bind(found))
     first = _bind(found, shared=True)
-    taken = [(one.family, one.getsockname()) for one in first]
+    taken = [(listening.family, listening.getsockname()) for listening in first]
     return [first, *(_bind(taken, shared=True) for _ in range(processes - 1))]
 
 
@@ -79,8 +79,8 @@ def _bind(addresses: Sequence[Address], *, shared: bool = False) -> BoundSockets
 
 
 def _close(bound: BoundSockets) -> None:
-    for one in bound:
-        one.close()
+    for listening in bound:
+        listening.close()
 
 
 def address(bound: BoundSockets) -> tuple[str, int]:
@@ -167,8 +167,8 @@ class Listener:
         """Accept at addresses that are bound already, perhaps by the process that started this one."""
         loop = asyncio.get_running_loop()
         self._address = address(bound)
-        for one in bound:
-            self._servers.append(await loop.create_server(self._make_connection, sock=one, backlog=BACKLOG))
+        for listening in bound:
+            self._servers.append(await loop.create_server(self._make_connection, sock=listening, backlog=BACKLOG))
         self._tick()
 
     def drain(self) -> None:

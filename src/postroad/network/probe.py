@@ -40,9 +40,9 @@ class SmtpAnswer(msgspec.Struct, frozen=True):
 
 def can_bind(address: str) -> bool:
     family = socket.AF_INET6 if ipaddress.ip_address(address).version == 6 else socket.AF_INET  # noqa: PLR2004
-    with socket.socket(family, socket.SOCK_STREAM) as one:
+    with socket.socket(family, socket.SOCK_STREAM) as trial:
         try:
-            one.bind((address, 0))
+            trial.bind((address, 0))
         except OSError:
             return False
     return True

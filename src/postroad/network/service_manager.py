@@ -22,9 +22,9 @@ def inherited_sockets(environment: Mapping[str, str], *, process_id: int) -> lis
     taken = [
         socket.socket(fileno=FIRST_DESCRIPTOR + number) for number in range(int(environment.get("LISTEN_FDS") or 0))
     ]
-    for one in taken:
-        one.set_inheritable(False)
-        one.settimeout(0)
+    for listening in taken:
+        listening.set_inheritable(False)
+        listening.settimeout(0)
     return taken
 
 
@@ -36,7 +36,7 @@ def divide_sockets(sockets: Sequence[socket.socket], *, processes: int) -> list[
     if len(sockets) >= processes:
         return [sockets[number::processes] for number in range(processes)]
     copies = [sockets[number % len(sockets)].dup() for number in range(len(sockets), processes)]
-    return [[one] for one in (*sockets, *copies)]
+    return [[listening] for listening in (*sockets, *copies)]
 
 
 def notify(environment: Mapping[str, str], state: str) -> None:

@@ -165,7 +165,7 @@ class SignerPool:
             start.add_done_callback(self._end_start)
         shares: dict[_Worker, list[_Request]] = {worker: [] for worker in self._workers}
         while self._waiting and shares:
-            worker = min(shares, key=lambda one: len(one.pending) + len(shares[one]))
+            worker = min(shares, key=lambda candidate: len(candidate.pending) + len(shares[candidate]))
             if len(worker.pending) + len(shares[worker]) >= WINDOW:
                 break
             request = self._waiting.popleft()

@@ -116,7 +116,7 @@ def service(
 def _public_terms(addresses: Sequence[str]) -> tuple[str, ...]:
     """Receivers never see private addresses."""
     parsed = [ipaddress.ip_address(address) for address in addresses]
-    return tuple(f"ip{one.version}:{one}" for one in parsed if destinations.kind_of(one) is None)
+    return tuple(f"ip{address.version}:{address}" for address in parsed if destinations.kind_of(address) is None)
 
 
 def records(domain: str, *, keys: Sequence[Record], service: Service) -> tuple[Record, ...]:
@@ -224,9 +224,9 @@ def _key_problem(tags: dict[str, str], wanted: dict[str, str]) -> str | None:
         return "v=DKIM1 must come first"
     if tags.get("k", "rsa") != wanted["k"]:
         return f"k= must be {wanted['k']}"
-    if "h" in tags and "sha256" not in [one.strip() for one in tags["h"].split(":")]:
+    if "h" in tags and "sha256" not in [algorithm.strip() for algorithm in tags["h"].split(":")]:
         return "h= must allow sha256; remove it"
-    if "s" in tags and not {"*", "email"} & {one.strip() for one in tags["s"].split(":")}:
+    if "s" in tags and not {"*", "email"} & {service.strip() for service in tags["s"].split(":")}:
         return "s= must allow email; remove it"
     return None
 
@@ -297,7 +297,7 @@ def no_dmarc() -> Finding:
 
 def quoted(text: str) -> str:
     """Foreign text, safe for a terminal and for every database."""
-    shown = "".join(one if one.isprintable() else "?" for one in text[:QUOTED_CHARACTERS])
+    shown = "".join(character if character.isprintable() else "?" for character in text[:QUOTED_CHARACTERS])
     return shown if len(text) <= QUOTED_CHARACTERS else f"{shown}…"
 
 

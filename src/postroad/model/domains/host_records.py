@@ -31,9 +31,9 @@ class HostRecord:
 def host_records(host: str, addresses: Sequence[str], *, return_path_domain: str) -> tuple[HostRecord, ...]:
     """The records of a host that sends from these addresses; of which only public ones can be in DNS."""
     parsed = [ipaddress.ip_address(address) for address in addresses]
-    public = [one for one in parsed if destinations.kind_of(one) is None]
-    forward = [HostRecord(host, "A" if one.version == 4 else "AAAA", str(one)) for one in public]  # noqa: PLR2004
-    reverse = [HostRecord(one.reverse_pointer, "PTR", host) for one in public]
+    public = [address for address in parsed if destinations.kind_of(address) is None]
+    forward = [HostRecord(host, "A" if address.version == 4 else "AAAA", str(address)) for address in public]  # noqa: PLR2004
+    reverse = [HostRecord(address.reverse_pointer, "PTR", host) for address in public]
     if not public:
         forward = [HostRecord(host, "A", UNKNOWN_ADDRESS)]
         reverse = [HostRecord(f"{UNKNOWN_ADDRESS}.in-addr.arpa", "PTR", host)]

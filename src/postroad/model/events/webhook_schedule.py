@@ -141,8 +141,8 @@ class ConcurrencyBudget:
         budget.kind = kind
 
     def _count(self, kind: Kind, slots: int) -> None:
-        for one in range(kind + 1):
-            self._left[one] -= slots
+        for level in range(kind + 1):
+            self._left[level] -= slots
 
 
 # Shorter delays are exact: somebody may be watching, and so little jitter spreads nothing.

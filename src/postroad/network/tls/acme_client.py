@@ -162,7 +162,11 @@ class AcmeClient:
         )
         resource = self._client.new_order(request.public_bytes(serialization.Encoding.PEM))
         wanted = {name.lower() for name in names}
-        pending = [one for one in resource.authorizations if one.body.status == messages.STATUS_PENDING]
+        pending = [
+            authorization
+            for authorization in resource.authorizations
+            if authorization.body.status == messages.STATUS_PENDING
+        ]
         asked: list[Challenge] = []
         answers = []
         for authorization in pending:

@@ -75,7 +75,10 @@ async def insert(tx: store.Transaction, attempts: Sequence[Attempt]) -> None:
 
 
 async def insert_conversations(tx: store.Transaction, said: Sequence[tuple[Attempt, str]]) -> None:
-    rows = [(one.account_id, one.message_id, one.recipient_id, one.started_at, text) for one, text in said]
+    rows = [
+        (attempt.account_id, attempt.message_id, attempt.recipient_id, attempt.started_at, text)
+        for attempt, text in said
+    ]
     await tx.execute_later("attempts.insert_conversations", rows)
 
 
@@ -99,13 +102,15 @@ async def latest_ends(
     tx: store.Transaction, account_id: str, message_ids: Sequence[str], *, limit: int, characters: int
 ) -> list[AttemptEnd]:
     """The ends of the latest attempts of each message, latest first, with so much of each reply."""
-    wanted = [(account_id, one, limit, characters) for one in message_ids]
+    wanted = [(account_id, message_id, limit, characters) for message_id in message_ids]
     return [AttemptEnd(*row) for row in await tx.fetch_many("attempts.latest_ends_of_message", wanted)]
 
 
 async def last_ends(tx: store.Transaction, account_id: str, message_ids: Sequence[str]) -> dict[str, int]:
     """When the last attempt for each recipient of messages ended. There may be thousands, so nothing else is read."""
-    rows = await tx.fetch_many("attempts.last_ends_of_message", [(account_id, one) for one in message_ids])
+    rows = await tx.fetch_many(
+        "attempts.last_ends_of_message", [(account_id, message_id) for message_id in message_ids]
+    )
     return {row[0]: row[1] for row in rows}
 
 

@@ -149,7 +149,7 @@ def _is_over(until: int | None, now: int) -> bool:
 
 def overrides_in_force(found: Iterable[Override], *, now: int) -> Overrides:
     """What of them is in force, by name."""
-    return {one.name: one for each in found if (one := each.at(now)) is not None}
+    return {current.name: current for each in found if (current := each.at(now)) is not None}
 
 
 def overrides_covering(found: Overrides, provider_queue: str) -> Override | None:

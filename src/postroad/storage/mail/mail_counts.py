@@ -197,7 +197,7 @@ async def add_guard_days(
 ) -> dict[str, bounce_guard.Counts]:
     """Add to the counts of a day, by account; returns the new counts of that day."""
     # The same order everywhere prevents deadlocks, even though the accounts are locked already.
-    rows = [(who, day, one.recipients, one.bounces, one.complaints) for who, one in sorted(added.items())]
+    rows = [(who, day, counts.recipients, counts.bounces, counts.complaints) for who, counts in sorted(added.items())]
     return _by_account(await tx.fetch_many("bounce_guard_days.add", rows))
 
 

@@ -177,11 +177,11 @@ def cost(chosen: Filter) -> int:
 
 def is_of_recipient(clause: Clause) -> bool:
     """Whether a clause is only about recipients: then it is about the same one as all such clauses."""
-    return all(one.kind in _OF_RECIPIENT and not one.is_negated for one in clause)
+    return all(condition.kind in _OF_RECIPIENT and not condition.is_negated for condition in clause)
 
 
 def of_message(clause: Clause, message_id: str, arguments: Arguments) -> str:
-    return " OR ".join(f"({_test(one, message_id, arguments)})" for one in clause)
+    return " OR ".join(f"({_test(condition, message_id, arguments)})" for condition in clause)
 
 
 def of_one_recipient(clauses: Sequence[Clause], message_id: str, arguments: Arguments) -> str:
@@ -194,7 +194,7 @@ def of_one_recipient(clauses: Sequence[Clause], message_id: str, arguments: Argu
 def of_recipient(clauses: Sequence[Clause], arguments: Arguments) -> str:
     """The same of `reached`, to be appended to its other conditions."""
     return all_of(
-        " OR ".join(f"({_OF_RECIPIENT[one.kind].format(arguments.add(one.value))})" for one in clause)
+        " OR ".join(f"({_OF_RECIPIENT[condition.kind].format(arguments.add(condition.value))})" for condition in clause)
         for clause in clauses
     )
 
@@ -316,13 +316,13 @@ async def plan(
     """The index in which `limit` entries reach furthest: that of the most selective clause."""
     plans: list[Plan] = []
     for usable in await _usable(tx, account_id, chosen, limit=limit):
-        one = msgspec.structs.replace(usable, is_oldest_first=is_oldest_first)
-        floor = await _floor(tx, account_id, chosen, one, limit=limit)
+        ordered = msgspec.structs.replace(usable, is_oldest_first=is_oldest_first)
+        floor = await _floor(tx, account_id, chosen, ordered, limit=limit)
         if floor is None:
-            return one
-        plans.append(msgspec.structs.replace(one, floor=floor))
+            return ordered
+        plans.append(msgspec.structs.replace(ordered, floor=floor))
     furthest = max if is_oldest_first else min
-    return furthest(plans, key=lambda one: one.floor or "")
+    return furthest(plans, key=lambda candidate: candidate.floor or "")
 
 
 async def page(
@@ -383,7 +383,7 @@ async def _usable(tx: store.Transaction, account_id: str, chosen: Filter, *, lim
         parts = [await _entries(tx, account_id, condition, limit=limit) for condition in clause]
         if all(parts):
             entries = dict.fromkeys(entry for part in parts for entry in part)
-            name = " or ".join(dict.fromkeys(one.kind for one in clause))
+            name = " or ".join(dict.fromkeys(condition.kind for condition in clause))
             proven = clause if all(map(_is_proven, clause)) else None
             found.append(Plan(name, tuple(entries), None, proven))
     return found or [BY_TIME]
@@ -461,7 +461,7 @@ def _scanned(plan: Plan, shared: list[Clause], arguments: Arguments) -> str:
 def _select(text: str, values: tuple[object, ...], shared: list[Clause], arguments: Arguments) -> str:
     if not shared:
         return _bound(text, values, arguments)
-    read = {RECIPIENT_COLUMNS.get(one.kind) for clause in shared for one in clause}
+    read = {RECIPIENT_COLUMNS.get(condition.kind) for clause in shared for condition in clause}
     if read <= {None, _RECIPIENT_COLUMNS[text]}:
         selected = _bound(text, values, arguments, entry="reached")
     else:

@@ -185,7 +185,7 @@ async def tags(tx: store.Transaction, messages: Iterable[tuple[str, str]]) -> di
 
 async def metadata(tx: store.Transaction, account_id: str, message_ids: Iterable[str]) -> dict[str, str]:
     """The metadata of messages of an account, as JSON, by message id; those without any are absent."""
-    rows = await tx.fetch_many("messages.metadata", [(account_id, one) for one in message_ids])
+    rows = await tx.fetch_many("messages.metadata", [(account_id, message_id) for message_id in message_ids])
     return {row[0]: row[1] for row in rows}
 
 
@@ -314,7 +314,9 @@ async def leading_recipients(
     tx: store.Transaction, account_id: str, message_ids: Sequence[str]
 ) -> dict[str, LeadingRecipient]:
     """The recipient of each message that says most about it, failures first, by the message."""
-    rows = await tx.fetch_many("recipients.leading_of_message", [(account_id, one) for one in message_ids])
+    rows = await tx.fetch_many(
+        "recipients.leading_of_message", [(account_id, message_id) for message_id in message_ids]
+    )
     return {row[0]: LeadingRecipient(*row[1:]) for row in rows}
 
 
@@ -329,7 +331,9 @@ async def recipient_results(
 ) -> dict[str, list[RecipientResult]]:
     """The recipients of messages, in the order of the request, by the message."""
     found: dict[str, list[RecipientResult]] = {}
-    for row in await tx.fetch_many("recipients.results_of_message", [(account_id, one) for one in message_ids]):
+    for row in await tx.fetch_many(
+        "recipients.results_of_message", [(account_id, message_id) for message_id in message_ids]
+    ):
         found.setdefault(row[0], []).append(RecipientResult(*row))
     return found
 
@@ -391,5 +395,5 @@ async def resends(tx: store.Transaction, account_id: str, message_id: str, *, li
 
 async def resends_of_messages(tx: store.Transaction, account_id: str, message_ids: Sequence[str]) -> set[str]:
     """Which of these messages were sent again."""
-    rows = await tx.fetch_many("resends.of_messages", [(account_id, one) for one in message_ids])
+    rows = await tx.fetch_many("resends.of_messages", [(account_id, message_id) for message_id in message_ids])
     return {str(row[0]) for row in rows}

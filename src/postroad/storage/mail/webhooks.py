@@ -366,7 +366,9 @@ async def ready(tx: store.Transaction, account_id: str, webhook_id: str, *, limi
 
 
 async def acknowledge(tx: store.Transaction, account_id: str, webhook_id: str, ids: Sequence[str]) -> None:
-    await tx.execute_many("webhook_deliveries.acknowledge", [(account_id, webhook_id, one) for one in ids])
+    await tx.execute_many(
+        "webhook_deliveries.acknowledge", [(account_id, webhook_id, delivery_id) for delivery_id in ids]
+    )
 
 
 async def record(tx: store.Transaction, results: Sequence[DeliveryUpdate]) -> set[Key]:
