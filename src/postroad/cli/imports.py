@@ -74,7 +74,7 @@ async def run(
 ) -> output.Report:
     report = await importer.Importer(context, account.id, reader, dry_run=dry_run).run()
     named = [*report.domains.created, *report.domains.existing] if not dry_run else report.domains.existing
-    records = {one.name: await _records(context, account, one.name, dry_run=dry_run) for one in named}
+    records = {item.name: await _records(context, account, item.name, dry_run=dry_run) for item in named}
     sections = {name: _section_view(section) for name, section in report.sections.items()}
     for section in sections["domains"]["created"] + sections["domains"]["existing"]:
         section["records"] = records.get(section["name"], [])
@@ -90,7 +90,7 @@ async def _records(
     if not dry_run:
         await domain_keys.keys(context, domain)
     shown = [domain_checks.for_operator(record) for record in await domain_checks.records(context, domain)]
-    return [msgspec.to_builtins(domain_views.record_view(one)) for one in shown]
+    return [msgspec.to_builtins(domain_views.record_view(record)) for record in shown]
 
 
 def _section_view(section: importer.Section | importer.SuppressionSection) -> dict[str, Any]:
@@ -128,17 +128,19 @@ def _lines(
         else:
             counts = (len(section.created), len(section.existing), len(section.refused))
             refused = section.refused
-            listed = [(created, one) for one in section.created] + [("already exists", one) for one in section.existing]
+            listed = [(created, item) for item in section.created] + [
+                ("already exists", item) for item in section.existing
+            ]
         lines.append(
             f"{name.capitalize()}: {counts[0]} {created}, {counts[1]} already exist, {counts[2]} not imported."
         )
-        for state, one in [*listed, *(("not imported", one) for one in refused)]:
-            lines.append("; ".join([f"  {one.name}: {state}", *one.notes]))
-            if one.secret:
-                lines.append(f"    secret:  {one.secret}\n    {output.SHOWN_ONCE}")
+        for state, item in [*listed, *(("not imported", item) for item in refused)]:
+            lines.append("; ".join([f"  {item.name}: {state}", *item.notes]))
+            if item.secret:
+                lines.append(f"    secret:  {item.secret}\n    {output.SHOWN_ONCE}")
             lines += [
                 f"    {domain_texts.zone_line(each)}"
-                for each in records.get(one.name, ())
+                for each in records.get(item.name, ())
                 if (each["value"] is not None and each["state"] != "ok" and (not each["managed"]))
             ]
         if section.stopped:

@@ -47,14 +47,14 @@ def check_sources(sources: Sequence[Source], routes: Sequence[providers.RouteRul
     """Raise ConfigError if an entry is invalid or contradicts another, or a rule."""
     if len(sources) > MAX_SOURCES:
         raise ConfigError(f"sources: {len(sources)} entries; at most {MAX_SOURCES} are allowed")
-    names, taken = [one.name for one in sources], [one.address for one in sources]
+    names, taken = [source.name for source in sources], [source.address for source in sources]
     for source in sources:
         _check_source(source)
         if names.count(source.name) > 1:
             raise ConfigError(f"sources.{source.name}: there are two with this name; rename one")
         if taken.count(source.address) > 1:
             raise ConfigError(f"sources.{source.name}.address: {source.address} is the address of another one as well")
-    pools = {one.pool for one in sources}
+    pools = {source.pool for source in sources}
     for number, rule in enumerate(routes):
         if rule.pool and rule.pool not in pools:
             known = ", ".join(sorted(pools)) or "none"
@@ -180,7 +180,7 @@ def _check_upstream(upstream: Upstream) -> None:
 
 def _check_login(upstream: Upstream) -> None:
     name = upstream.name
-    passwords = {one: getattr(upstream, one) for one in ("password", "password_file")}
+    passwords = {field: getattr(upstream, field) for field in ("password", "password_file")}
     sources.check_single_source(f"upstreams.{name}", passwords)
     has_password = any(passwords.values())
     if has_password and not upstream.username:

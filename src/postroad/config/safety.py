@@ -71,7 +71,7 @@ def _unverified_database(url: str) -> list[str]:
     options = parse.parse_qs(parts.query)
     named = options.get("host", []) or [parts.netloc.rpartition("@")[2]]
     # A path is that of a Unix socket.
-    servers = [server for one in named for server in one.split(",") if server and not server.startswith("/")]
+    servers = [server for entry in named for server in entry.split(",") if server and not server.startswith("/")]
     is_remote = not all(addresses.is_loopback(parse.urlsplit(f"//{server}").hostname or "") for server in servers)
     if not is_remote or options.get("sslmode") == ["verify-full"]:
         return []

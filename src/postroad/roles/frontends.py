@@ -101,7 +101,7 @@ def _cores() -> int:
 
 
 def _sockets(by_frontend: Iterable[Mapping[str, listener.BoundSockets]]) -> list[framing.SocketEnd]:
-    return [one for own in by_frontend for bound in own.values() for one in bound]
+    return [socket for own in by_frontend for bound in own.values() for socket in bound]
 
 
 def _run_frontend(run: Run, work: Coroutine[Any, Any, None], log: logs.Logger) -> None:

@@ -159,15 +159,15 @@ async def show_statistics(api: api_calls.Api, given: StatisticsInput) -> Statist
     found = (await api_calls.call(api, "GET", "/v1/statistics", query={"period": given.period}))["statistics"]
     failures = [
         Failure(
-            message_id=one["message_id"],
-            email=untrusted_text.escape(one["email"]),
-            at=one["at"],
-            cause=one["fault"],
-            reason=one["reason"],
-            meaning=one["explanation"],
-            reply=untrusted_text.mark(one["smtp_response"]),
+            message_id=failure["message_id"],
+            email=untrusted_text.escape(failure["email"]),
+            at=failure["at"],
+            cause=failure["fault"],
+            reason=failure["reason"],
+            meaning=failure["explanation"],
+            reply=untrusted_text.mark(failure["smtp_response"]),
         )
-        for one in found["failures"]
+        for failure in found["failures"]
     ]
     members = ("period", "totals", "before", "providers", "queued")
     return StatisticsResult(**{name: found[name] for name in members}, failures=failures)

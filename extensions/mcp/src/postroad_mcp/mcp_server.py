@@ -22,24 +22,24 @@ INSTRUCTIONS: Final = (
 )
 
 
-def _described(one: tool.Tool) -> types.Tool:
+def _described(entry: tool.Tool) -> types.Tool:
     return types.Tool(
-        name=one.name,
-        title=one.title,
-        description=one.description,
-        input_schema=tool.schema(one.arguments),
-        output_schema=tool.schema(one.result),
+        name=entry.name,
+        title=entry.title,
+        description=entry.description,
+        input_schema=tool.schema(entry.arguments),
+        output_schema=tool.schema(entry.result),
         annotations=types.ToolAnnotations(
-            title=one.title,
-            read_only_hint=one.is_read_only,
-            destructive_hint=one.is_destructive,
-            idempotent_hint=one.is_idempotent,
-            open_world_hint=one.is_destructive,
+            title=entry.title,
+            read_only_hint=entry.is_read_only,
+            destructive_hint=entry.is_destructive,
+            idempotent_hint=entry.is_idempotent,
+            open_world_hint=entry.is_destructive,
         ),
     )
 
 
-_LISTED: Final = [_described(one) for one in tools.TOOLS]
+_LISTED: Final = [_described(entry) for entry in tools.TOOLS]
 
 
 def build(api: api_calls.Api) -> Server[Any]:

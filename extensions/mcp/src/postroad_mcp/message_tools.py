@@ -191,32 +191,34 @@ def _timeline(found: Mapping[str, Any]) -> list[str]:
     emails = {row["id"]: untrusted_text.escape(row["email"]) for row in found["recipients"]}
     count = found["recipient_count"]
     steps = [(found["created_at"], f"accepted with {count} recipient{'' if count == 1 else 's'}")]
-    steps += [(one["started_at"], _attempt_step(one, emails)) for one in found["attempts"]]
+    steps += [(attempt["started_at"], _attempt_step(attempt, emails)) for attempt in found["attempts"]]
     steps += [
-        (one["received_at"], f"{emails.get(one['recipient_id'], 'a recipient')}: {_REPORT}")
-        for one in found["async_bounces"]
+        (report["received_at"], f"{emails.get(report['recipient_id'], 'a recipient')}: {_REPORT}")
+        for report in found["async_bounces"]
     ]
     return [f"{when}: {what}." for when, what in sorted(steps, key=lambda step: step[0])]
 
 
-def _attempt_step(one: Mapping[str, Any], emails: Mapping[str, str]) -> str:
-    where = f" by {untrusted_text.escape(one['host'])}" if one["host"] else ""
-    code = f" with {one['smtp_code']}" if one["smtp_code"] else ""
+def _attempt_step(attempt: Mapping[str, Any], emails: Mapping[str, str]) -> str:
+    where = f" by {untrusted_text.escape(attempt['host'])}" if attempt["host"] else ""
+    code = f" with {attempt['smtp_code']}" if attempt["smtp_code"] else ""
     words = {"delivered": "accepted", "retry": "deferred"}
-    result = words.get(one["verdict"], one["verdict"])
-    why = "" if one["verdict"] == "delivered" else f": {one['explanation'].rstrip('.')}"
-    return f"{emails.get(one['recipient_id'], 'a recipient')}: {result}{where}{code}{why}"
+    result = words.get(attempt["verdict"], attempt["verdict"])
+    why = "" if attempt["verdict"] == "delivered" else f": {attempt['explanation'].rstrip('.')}"
+    return f"{emails.get(attempt['recipient_id'], 'a recipient')}: {result}{where}{code}{why}"
 
 
 def _last(found: Mapping[str, Any], row: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The last attempt for a recipient."""
-    own: Sequence[Mapping[str, Any]] = [one for one in found["attempts"] if one["recipient_id"] == row["id"]]
-    return max(own, key=lambda one: str(one["started_at"]), default=None)
+    own: Sequence[Mapping[str, Any]] = [
+        attempt for attempt in found["attempts"] if attempt["recipient_id"] == row["id"]
+    ]
+    return max(own, key=lambda attempt: str(attempt["started_at"]), default=None)
 
 
 def _report(found: Mapping[str, Any], row: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The report that arrived after a recipient was final."""
-    return next((one for one in found["async_bounces"] if one["recipient_id"] == row["id"]), None)
+    return next((report for report in found["async_bounces"] if report["recipient_id"] == row["id"]), None)
 
 
 def _state(row: Mapping[str, Any], last: Mapping[str, Any] | None) -> RecipientState:

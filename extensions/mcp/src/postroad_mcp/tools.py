@@ -5,7 +5,7 @@ from typing import Final
 from postroad_mcp import account_tools, api_calls, message_tools, template_tools, tool
 
 TOOLS: Final[tuple[tool.Tool, ...]] = (*message_tools.TOOLS, *account_tools.TOOLS, *template_tools.TOOLS)
-_BY_NAME: Final = {one.name: one for one in TOOLS}
+_BY_NAME: Final = {entry.name: entry for entry in TOOLS}
 
 
 def find(name: str) -> tool.Tool:

@@ -51,5 +51,8 @@ def escape(text: str, *, kept: frozenset[str] = frozenset()) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(
-        f"\\u{{{ord(one):x}}}" if one not in kept and unicodedata.category(one) in _UNSEEN else one for one in text
+        f"\\u{{{ord(character):x}}}"
+        if character not in kept and unicodedata.category(character) in _UNSEEN
+        else character
+        for character in text
     )

@@ -54,7 +54,7 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     with long_lists.reading(ctx, account_id, rows=offset + count + 1):
         found = await _search(ctx, request, query, limit=offset + count + 1)
         if query.inactive is not None:
-            suppressed = await suppressions.listed(ctx, account_id, [one.email for _, one in found])
+            suppressed = await suppressions.listed(ctx, account_id, [person.email for _, person in found])
             found = [pair for pair in found if (pair[1].email in suppressed) == query.inactive]
         if query.type:
             types = await _types(ctx, account_id, found)
@@ -80,7 +80,7 @@ async def _search(ctx: context.Context, request: routing.Request, query: Bounces
             mode=statuses.Mode.TEST if request.caller.is_test else mode,
         )
         found += (await lookup.page(ctx, account_id, filters, limit=limit, cursor=None)).messages
-    newest = sorted(found, key=lambda one: one.id, reverse=True)[:limit]
+    newest = sorted(found, key=lambda message: message.id, reverse=True)[:limit]
     bounced: list[Bounced] = []
     # A message has up to 50 recipients, so no more are read than are wanted.
     for start in range(0, len(newest), _PART):
@@ -136,7 +136,7 @@ async def _found(ctx: context.Context, request: routing.Request) -> dict[str, An
     near = (await lookup.page(ctx, account_id, filters, limit=schemas.MAX_BATCH, cursor=None)).messages
     people = await lookup.recipients_of(ctx, account_id, near)
     found = [(message, person) for message in near for person in people[message.id] if _number(person) == time]
-    found = [(message, one) for message, one in found if one.status in statuses.FAILURES]
+    found = [(message, person) for message, person in found if person.status in statuses.FAILURES]
     if len(found) != 1:
         raise _not_found()
     return (await _shown(ctx, account_id, found))[0]
@@ -144,11 +144,11 @@ async def _found(ctx: context.Context, request: routing.Request) -> dict[str, An
 
 async def _shown(ctx: context.Context, account_id: str, found: Sequence[Bounced]) -> list[dict[str, Any]]:
     receipts = await lookup.receipts(ctx, account_id, list({message.id: message for message, _ in found}.values()))
-    suppressed = await suppressions.listed(ctx, account_id, [one.email for _, one in found])
+    suppressed = await suppressions.listed(ctx, account_id, [person.email for _, person in found])
     types = await _types(ctx, account_id, found)
     return [
-        _bounce(message, one, receipts[message.id], types[one.id], is_inactive=one.email in suppressed)
-        for message, one in found
+        _bounce(message, person, receipts[message.id], types[person.id], is_inactive=person.email in suppressed)
+        for message, person in found
     ]
 
 
@@ -159,24 +159,26 @@ async def _types(ctx: context.Context, account_id: str, found: Sequence[Bounced]
             message_id: await attempts.of_message(tx, account_id, message_id)
             for message_id in dict.fromkeys(message.id for message, _ in found)
         }
-    return {one.id: event_format.bounce_type(_cause(one, tried[message.id])) for message, one in found}
+    return {person.id: event_format.bounce_type(_cause(person, tried[message.id])) for message, person in found}
 
 
-def _cause(one: messages.Recipient, tried: Sequence[attempts.Attempt]) -> str:
+def _cause(person: messages.Recipient, tried: Sequence[attempts.Attempt]) -> str:
     """Why it bounced. Without an attempt, the address was suppressed, or the time was over before the first."""
-    last = _last(one, tried)
+    last = _last(person, tried)
     if last is not None:
         return last.reason
-    return events.SUPPRESSED_CAUSE if one.status == statuses.RecipientStatus.BOUNCED else ""
+    return events.SUPPRESSED_CAUSE if person.status == statuses.RecipientStatus.BOUNCED else ""
 
 
-def _last(one: messages.Recipient, tried: Sequence[attempts.Attempt]) -> attempts.Attempt | None:
-    return max((each for each in tried if each.recipient_id == one.id), key=lambda each: each.started_at, default=None)
+def _last(person: messages.Recipient, tried: Sequence[attempts.Attempt]) -> attempts.Attempt | None:
+    return max(
+        (each for each in tried if each.recipient_id == person.id), key=lambda each: each.started_at, default=None
+    )
 
 
 def _bounce(
     message: messages.Message,
-    one: messages.Recipient,
+    person: messages.Recipient,
     given: send_request.Receipt,
     bounce: event_format.BounceType,
     *,
@@ -185,7 +187,7 @@ def _bounce(
     stream, metadata = event_format.stream_of(given.metadata or {})
     return {
         "RecordType": "Bounce",
-        "ID": _number(one),
+        "ID": _number(person),
         "Type": bounce.name,
         "TypeCode": bounce.code,
         "Name": bounce.title,
@@ -195,10 +197,10 @@ def _bounce(
         "Metadata": metadata,
         "ServerID": 0,
         "Description": bounce.description,
-        "Details": _reply(one),
-        "Email": one.email,
+        "Details": _reply(person),
+        "Email": person.email,
         "From": message.sender,
-        "BouncedAt": times.to_wire(one.bounced_at or message.created_at),
+        "BouncedAt": times.to_wire(person.bounced_at or message.created_at),
         "DumpAvailable": True,
         "Inactive": is_inactive,
         "CanActivate": is_inactive,
@@ -206,27 +208,27 @@ def _bounce(
     }
 
 
-def event(one: messages.Recipient, tried: Sequence[attempts.Attempt]) -> dict[str, Any] | None:
+def event(person: messages.Recipient, tried: Sequence[attempts.Attempt]) -> dict[str, Any] | None:
     """What happened to a recipient, as one of the events of a message; None before anything has."""
-    last = _last(one, tried)
-    at = one.delivered_at or one.bounced_at or (last.started_at if last else None)
+    last = _last(person, tried)
+    at = person.delivered_at or person.bounced_at or (last.started_at if last else None)
     if at is None:
         return None
     server = {"DestinationServer": last.host, "DestinationIP": last.address} if last else {}
-    kind, details = "Transient", {"DeliveryMessage": _reply(one), **server}
-    if one.status == statuses.RecipientStatus.DELIVERED:
+    kind, details = "Transient", {"DeliveryMessage": _reply(person), **server}
+    if person.status == statuses.RecipientStatus.DELIVERED:
         kind = "Delivered"
-    elif one.status in statuses.FAILURES:
-        kind, details = "Bounced", {"Summary": _reply(one), "BounceID": str(_number(one))}
-    return {"Recipient": one.email, "Type": kind, "ReceivedAt": times.to_wire(at), "Details": details}
+    elif person.status in statuses.FAILURES:
+        kind, details = "Bounced", {"Summary": _reply(person), "BounceID": str(_number(person))}
+    return {"Recipient": person.email, "Type": kind, "ReceivedAt": times.to_wire(at), "Details": details}
 
 
-def _number(one: messages.Recipient) -> int:
-    return event_format.bounce_id(one.id)
+def _number(person: messages.Recipient) -> int:
+    return event_format.bounce_id(person.id)
 
 
-def _reply(one: messages.Recipient) -> str:
-    return f"{one.last_smtp_code or ''} {one.last_smtp_response or ''}".strip()
+def _reply(person: messages.Recipient) -> str:
+    return f"{person.last_smtp_code or ''} {person.last_smtp_response or ''}".strip()
 
 
 async def delivery_statistics(ctx: context.Context, request: routing.Request) -> routing.Response:

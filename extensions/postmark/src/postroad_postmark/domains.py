@@ -39,7 +39,9 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     found = await _all(ctx, request.caller.account_id)
     offset = query.offset or 0
     listed = found[offset : offset + (query.count or 100)]
-    return extension_api.respond({"TotalCount": len(found), "Domains": [await _domain(ctx, one) for one in listed]})
+    return extension_api.respond(
+        {"TotalCount": len(found), "Domains": [await _domain(ctx, domain) for domain in listed]}
+    )
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -80,7 +82,7 @@ async def _all(ctx: context.Context, account_id: str) -> list[stored.Domain]:
 
 
 async def _find(ctx: context.Context, request: routing.Request) -> stored.Domain:
-    numbered = numbers.by_number(await _all(ctx, request.caller.account_id), lambda one: one.id)
+    numbered = numbers.by_number(await _all(ctx, request.caller.account_id), lambda domain: domain.id)
     found = numbered.get(request.path["id"])
     if found is None:
         raise error_shape.DomainNotFound("no such domain in this account")
@@ -89,7 +91,7 @@ async def _find(ctx: context.Context, request: routing.Request) -> stored.Domain
 
 async def _domain(ctx: context.Context, row: stored.Domain) -> dict[str, Any]:
     records = {record.record.purpose: record for record in await dns_checks.records(ctx, row)}
-    dkim, path, spf = (records.get(one) for one in (_PURPOSE.DKIM, _PURPOSE.RETURN_PATH, _PURPOSE.SPF))
+    dkim, path, spf = (records.get(purpose) for purpose in (_PURPOSE.DKIM, _PURPOSE.RETURN_PATH, _PURPOSE.SPF))
     return {
         "ID": numbers.of(row.id),
         "Name": row.name,

@@ -69,7 +69,7 @@ async def send_template_batch(ctx: context.Context, request: routing.Request) ->
     given = await extension_api.read_each(ctx, account_id, body.messages, _template_email)
     # One look at the list, however many messages there are and whatever they name.
     aliases = await numbers.template_aliases(ctx, account_id)
-    read = await extension_api.read_each(ctx, account_id, given, lambda _, one: _from_template(one, aliases))
+    read = await extension_api.read_each(ctx, account_id, given, lambda _, item: _from_template(item, aliases))
     return await _send_all(ctx, request, read)
 
 
@@ -121,9 +121,10 @@ def _read(place: int, item: object) -> Read:
 async def _send_all(ctx: context.Context, request: routing.Request, read: Sequence[Read]) -> routing.Response:
     """Accept what could be read; the results are in the order of the request."""
     results: list[Sent | error_shape.Error | None] = [
-        error_shape.shape(one, one.message)[1] if isinstance(one, errors.PostroadError) else None for one in read
+        error_shape.shape(entry, entry.message)[1] if isinstance(entry, errors.PostroadError) else None
+        for entry in read
     ]
-    waiting = [(place, *one) for place, one in enumerate(read) if not isinstance(one, errors.PostroadError)]
+    waiting = [(place, *entry) for place, entry in enumerate(read) if not isinstance(entry, errors.PostroadError)]
     api_key = request.caller.key
     has_approval_limit = api_key is not None and api_key.limits.approval_above is not None
     if len(waiting) > send_request.MAX_EMAILS and has_approval_limit:
@@ -135,7 +136,7 @@ async def _send_all(ctx: context.Context, request: routing.Request, read: Sequen
     is_replay = bool(waiting)
     for start in range(0, len(waiting), send_request.MAX_EMAILS):
         part = waiting[start : start + send_request.MAX_EMAILS]
-        wanted = send_request.BatchRequest(emails=tuple(one for _, _, one in part))
+        wanted = send_request.BatchRequest(emails=tuple(email for _, _, email in part))
         try:
             accepted = await submit_batch.submit_batch(
                 ctx, request.caller, wanted, request_id=request.id, key=f"{key}/{start}" if start else key
@@ -152,7 +153,7 @@ async def _send_all(ctx: context.Context, request: routing.Request, read: Sequen
     return extension_api.respond(
         results,
         headers=(send_request.REPLAYED,) if is_replay else (),
-        is_accepted=any(isinstance(one, Sent) for one in results),
+        is_accepted=any(isinstance(answer, Sent) for answer in results),
     )
 
 

@@ -135,16 +135,16 @@ class PostmarkReader:
         if self._account is None:
             raise found.NotRead("the account token is needed; set POSTMARK_ACCOUNT_TOKEN or use --account-key-file")
         async for page in _pages(self._account, "/domains", _read_domains):
-            for one in page:
-                yield one.name
+            for domain in page:
+                yield domain.name
 
     async def templates(self) -> AsyncIterator[found.Template | found.Unusable]:
         """All templates, with their layouts merged into them; the list has no bodies, so each is read."""
         layouts: dict[str, foreign_templates.Bodies] = {}
         async for page in _pages(self._server, "/templates", _read_templates):
-            for one in page:
-                if one.template_type != "Layout":
-                    yield await self._template(one.template_id, layouts)
+            for template in page:
+                if template.template_type != "Layout":
+                    yield await self._template(template.template_id, layouts)
 
     async def suppressions(self) -> AsyncIterator[Sequence[found.Suppression]]:
         """The suppressed addresses of all streams that send."""
@@ -183,20 +183,20 @@ class PostmarkReader:
     async def _template(
         self, template_id: int, layouts: dict[str, foreign_templates.Bodies]
     ) -> found.Template | found.Unusable:
-        one = found.decode(await self._server.get(f"/templates/{template_id}"), _Template)
-        alias = one.alias or str(one.template_id)
-        shown = found.plain(one.alias or one.name or alias)
-        if not one.active:
+        template = found.decode(await self._server.get(f"/templates/{template_id}"), _Template)
+        alias = template.alias or str(template.template_id)
+        shown = found.plain(template.alias or template.name or alias)
+        if not template.active:
             return found.Unusable(shown, "it is inactive at Postmark")
-        layout = one.layout_template
+        layout = template.layout_template
         if layout and layout not in layouts:
             read = found.decode(await self._server.get(f"/templates/{parse.quote(layout, safe='')}"), _Template)
             layouts[layout] = _bodies(read)
         try:
-            bodies = template_language.translate(_bodies(one), layouts[layout] if layout else None)
+            bodies = template_language.translate(_bodies(template), layouts[layout] if layout else None)
         except foreign_templates.Untranslatable as problem:
             return found.Unusable(shown, str(problem))
-        return found.Template(alias.lower(), bodies, tuple(_notes(one)))
+        return found.Template(alias.lower(), bodies, tuple(_notes(template)))
 
     async def _dump(self, path: str) -> AsyncIterator[Sequence[found.Suppression]]:
         """A stream's dump, in as few parts as its size permits."""
@@ -245,25 +245,25 @@ def _read_templates(body: bytes) -> tuple[int, list[_ListedTemplate]]:
     return page.total_count, page.templates
 
 
-def _bodies(one: _Template) -> foreign_templates.Bodies:
-    return foreign_templates.Bodies(one.subject or "", one.text_body or None, one.html_body or None)
+def _bodies(template: _Template) -> foreign_templates.Bodies:
+    return foreign_templates.Bodies(template.subject or "", template.text_body or None, template.html_body or None)
 
 
-def _notes(one: _Template) -> list[str]:
+def _notes(template: _Template) -> list[str]:
     notes = []
-    if not one.alias:
-        notes.append(f"it has no alias; {found.plain(one.name)!r} is stored under its id")
-    elif one.alias != one.alias.lower():
+    if not template.alias:
+        notes.append(f"it has no alias; {found.plain(template.name)!r} is stored under its id")
+    elif template.alias != template.alias.lower():
         notes.append("aliases are in lower case here")
-    if one.layout_template:
-        notes.append(f"its layout {found.plain(one.layout_template)!r} is merged into it")
+    if template.layout_template:
+        notes.append(f"its layout {found.plain(template.layout_template)!r} is merged into it")
     return notes
 
 
-def _suppression(one: _Suppression) -> found.Suppression:
-    source = SOURCES.get(one.suppression_reason, suppressions.Source.IMPORT)
-    reason = f"imported from Postmark: {found.plain(one.suppression_reason) or 'unknown'}"
-    return found.Suppression(one.email_address, source, reason, found.time_of(one.created_at))
+def _suppression(suppression: _Suppression) -> found.Suppression:
+    source = SOURCES.get(suppression.suppression_reason, suppressions.Source.IMPORT)
+    reason = f"imported from Postmark: {found.plain(suppression.suppression_reason) or 'unknown'}"
+    return found.Suppression(suppression.email_address, source, reason, found.time_of(suppression.created_at))
 
 
 def _endless(path: str) -> json_api.ApiError:

@@ -112,7 +112,7 @@ async def _raw(ctx: context.Context, request: routing.Request) -> bytes:
 
 def _message(message: stored.Message, given: send_request.Receipt) -> dict[str, Any]:
     stream, metadata = event_format.stream_of(given.metadata or {})
-    lists = {name: [_person(one) for one in getattr(given, name.lower())] for name in ("To", "Cc", "Bcc")}
+    lists = {name: [_person(recipient) for recipient in getattr(given, name.lower())] for name in ("To", "Cc", "Bcc")}
     everybody = [person["Email"] for people in lists.values() for person in people]
     return {
         "Tag": given.tags[0] if given.tags else "",

@@ -45,5 +45,7 @@ async def template_aliases(ctx: context.Context, account_id: str) -> dict[str, s
         found += page
         if len(page) < _PAGE:
             break
-    numbered = by_number(found, lambda one: one.id)
-    return {summary.alias: summary.alias for summary in found} | {number: one.alias for number, one in numbered.items()}
+    numbered = by_number(found, lambda summary: summary.id)
+    return {summary.alias: summary.alias for summary in found} | {
+        number: summary.alias for number, summary in numbered.items()
+    }

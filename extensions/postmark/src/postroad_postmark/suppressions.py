@@ -71,7 +71,7 @@ async def dump(ctx: context.Context, request: routing.Request) -> routing.Respon
             for suppression in page
             if begin <= suppression.created_at and (end is None or suppression.created_at < end)
         ]
-        kept = [one for one in shown if all(one[name] == value for name, value in wanted.items() if value)]
+        kept = [entry for entry in shown if all(entry[name] == value for name, value in wanted.items() if value)]
         return msgspec.json.encode(kept)[1:-1]
 
     pages = _one(ctx, request, query.email) if query.email else _pages(ctx, request)
@@ -105,13 +105,13 @@ async def _streamed(
     yield b"]}" if before == b"," else before + b"]}"
 
 
-def _suppression(one: stored.Suppression) -> dict[str, Any]:
-    reason, origin = REASONS[stored.Source(one.source)]
+def _suppression(suppression: stored.Suppression) -> dict[str, Any]:
+    reason, origin = REASONS[stored.Source(suppression.source)]
     return {
-        "EmailAddress": one.email_key,
+        "EmailAddress": suppression.email_key,
         "SuppressionReason": reason,
         "Origin": origin,
-        "CreatedAt": times.to_wire(one.created_at),
+        "CreatedAt": times.to_wire(suppression.created_at),
     }
 
 

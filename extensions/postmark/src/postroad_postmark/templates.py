@@ -189,16 +189,16 @@ def _refuse_layouts(body: Template | Draft) -> None:
         raise errors.InvalidRequest("TemplateType: Postroad does not support layouts; put the layout into the template")
 
 
-def _whole(one: stored.Template) -> dict[str, Any]:
-    bodies = {"Subject": one.subject, "HtmlBody": one.html or "", "TextBody": one.text or ""}
-    return _short(one) | bodies | {"AssociatedServerId": 0}
+def _whole(template: stored.Template) -> dict[str, Any]:
+    bodies = {"Subject": template.subject, "HtmlBody": template.html or "", "TextBody": template.text or ""}
+    return _short(template) | bodies | {"AssociatedServerId": 0}
 
 
-def _short(one: stored.Template | stored.Summary) -> dict[str, Any]:
+def _short(template: stored.Template | stored.Summary) -> dict[str, Any]:
     return {
-        "TemplateId": numbers.of(one.id),
-        "Name": one.alias,
-        "Alias": one.alias,
+        "TemplateId": numbers.of(template.id),
+        "Name": template.alias,
+        "Alias": template.alias,
         "Active": True,
         "TemplateType": "Standard",
         "LayoutTemplate": None,

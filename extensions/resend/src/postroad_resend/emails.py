@@ -82,10 +82,10 @@ async def send_batch(ctx: context.Context, request: routing.Request) -> routing.
         raise errors.InvalidRequest(f"body: {len(request.body)} emails; send 1 to {send_request.MAX_EMAILS}")
     permissive = _is_permissive(request.headers)
     read = await extension_api.read_each(ctx, request.caller.account_id, request.body, _read)
-    good = [one for one in read if isinstance(one, payload.Email)]
+    good = [item for item in read if isinstance(item, payload.Email)]
     async with attachment_paths.fetched(ctx, request.caller.account_id, good) as fetched:
         whole = iter(fetched)
-        complete = [next(whole) if isinstance(one, payload.Email) else one for one in read]
+        complete = [next(whole) if isinstance(item, payload.Email) else item for item in read]
         return await _send_all(ctx, request, complete, permissive=permissive)
 
 
@@ -98,15 +98,15 @@ async def _send_all(
 ) -> routing.Response:
     now = ctx.clock()
 
-    def translate(_: int, one: payload.Email | errors.InvalidRequest) -> send_request.SendRequest | str:
+    def translate(_: int, item: payload.Email | errors.InvalidRequest) -> send_request.SendRequest | str:
         try:
-            return _translated(one, now=now)
+            return _translated(item, now=now)
         except errors.InvalidRequest as refusal:
             return refusal.message
 
     translated = await extension_api.read_each(ctx, request.caller.account_id, read, translate)
-    made = {place: one for place, one in enumerate(translated) if not isinstance(one, str)}
-    refused = {place: one for place, one in enumerate(translated) if isinstance(one, str)}
+    made = {place: item for place, item in enumerate(translated) if not isinstance(item, str)}
+    refused = {place: item for place, item in enumerate(translated) if isinstance(item, str)}
     if refused and not permissive:
         place, message = next(iter(refused.items()))
         raise errors.InvalidRequest(f"emails[{place}]: {message}")
@@ -121,7 +121,7 @@ async def _send_all(
                 refused[place] = result.error.message
             elif isinstance(result.id, str):
                 ids.append(result.id)
-    body: dict[str, object] = {"data": [{"id": one} for one in ids]}
+    body: dict[str, object] = {"data": [{"id": message_id} for message_id in ids]}
     if permissive:
         body["errors"] = [{"index": place, "message": message} for place, message in sorted(refused.items())]
     return extension_api.respond(body, headers=fields, is_accepted=bool(ids))

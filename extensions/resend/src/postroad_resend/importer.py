@@ -90,26 +90,26 @@ class ResendReader:
     async def domains(self) -> AsyncIterator[str]:
         """The names of all domains, verified there or not."""
         async for page in self._pages("/domains", _Page[_Domain]):
-            for one in page:
-                yield one.name
+            for domain in page:
+                yield domain.name
 
     async def templates(self) -> AsyncIterator[found.Template | found.Unusable]:
         """All templates; the list has no bodies, so each is read."""
         async for page in self._pages("/templates", _Page[_Listed]):
-            for one in page:
-                body = await self._api.get(f"/templates/{parse.quote(one.id, safe='')}")
+            for template in page:
+                body = await self._api.get(f"/templates/{parse.quote(template.id, safe='')}")
                 yield _template(found.decode(body, _Template))
 
     async def suppressions(self) -> AsyncIterator[Sequence[found.Suppression]]:
         """All suppressed addresses."""
         async for page in self._pages("/suppressions", _Page[_Suppression], max_pages=found.MAX_SUPPRESSION_PAGES):
-            yield [_suppression(one) for one in page]
+            yield [_suppression(suppression) for suppression in page]
 
     async def webhooks(self) -> AsyncIterator[found.Webhook]:
         """All endpoints, enabled or not."""
         async for page in self._pages("/webhooks", _Page[_Webhook]):
-            for one in page:
-                yield found.Webhook(one.endpoint, tuple(one.events or ()))
+            for webhook in page:
+                yield found.Webhook(webhook.endpoint, tuple(webhook.events or ()))
 
     async def _pages(
         self, path: str, shape: type[_Page[Row]], *, max_pages: int = found.MAX_PAGES
@@ -127,42 +127,47 @@ class ResendReader:
         raise json_api.ApiError(f"{path}: more than {max_pages} pages")
 
 
-def _template(one: _Template) -> found.Template | found.Unusable:
-    alias = one.alias or one.id
-    shown = found.plain(one.alias or one.name or one.id)
-    if one.status != "published":
+def _template(template: _Template) -> found.Template | found.Unusable:
+    alias = template.alias or template.id
+    shown = found.plain(template.alias or template.name or template.id)
+    if template.status != "published":
         return found.Unusable(shown, "it is a draft at Resend; publish it there and import again")
     try:
         bodies = template_language.translate(
-            foreign_templates.Bodies(one.subject or one.name or alias, one.text or None, one.html or None)
+            foreign_templates.Bodies(
+                template.subject or template.name or alias, template.text or None, template.html or None
+            )
         )
     except foreign_templates.Untranslatable as problem:
         return found.Unusable(shown, str(problem))
-    return found.Template(alias, bodies, tuple(_notes(one)))
+    return found.Template(alias, bodies, tuple(_notes(template)))
 
 
-def _notes(one: _Template) -> list[str]:
+def _notes(template: _Template) -> list[str]:
     notes = []
-    if one.html and "{{{" in one.html:
+    if template.html and "{{{" in template.html:
         notes.append(ESCAPED)
-    if not one.alias:
-        notes.append(f"it has no alias; {found.plain(one.name)!r} is stored under its id")
-    if not one.subject:
+    if not template.alias:
+        notes.append(f"it has no alias; {found.plain(template.name)!r} is stored under its id")
+    if not template.subject:
         notes.append("it has no subject; its name is used where a message gives none")
-    if one.sender or one.reply_to:
+    if template.sender or template.reply_to:
         notes.append("its from and reply_to are not stored; pass them with every message")
-    fallbacks = [found.plain(each.key) for each in one.variables or [] if each.fallback_value is not None]
+    fallbacks = [found.plain(each.key) for each in template.variables or [] if each.fallback_value is not None]
     if fallbacks:
         notes.append(f"fallback values are not stored; always pass {', '.join(fallbacks)}")
-    if one.has_unpublished_versions:
+    if template.has_unpublished_versions:
         notes.append("it has unpublished changes at Resend")
     return notes
 
 
-def _suppression(one: _Suppression) -> found.Suppression:
-    source = SOURCES.get(one.origin, suppressions.Source.IMPORT)
+def _suppression(suppression: _Suppression) -> found.Suppression:
+    source = SOURCES.get(suppression.origin, suppressions.Source.IMPORT)
     return found.Suppression(
-        one.email, source, f"imported from Resend: {found.plain(one.origin)}", found.time_of(one.created_at)
+        suppression.email,
+        source,
+        f"imported from Resend: {found.plain(suppression.origin)}",
+        found.time_of(suppression.created_at),
     )
 
 

@@ -124,15 +124,15 @@ class LimitChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     until: Until | None = None
 
 
-def _shown(one: destinations.Destination, counts: mail_counts.ProviderTotal | None = None) -> Destination:
+def _shown(destination: destinations.Destination, counts: mail_counts.ProviderTotal | None = None) -> Destination:
     return resource.from_record(
         Destination,
-        one,
-        state=one.state,
-        limits=ProviderLimits(**one.limits),
-        settings=ProviderLimits(**one.settings),
-        change=None if one.override is None else _change_shown(one.override),
-        hosts=[_report(report) for report in one.reported],
+        destination,
+        state=destination.state,
+        limits=ProviderLimits(**destination.limits),
+        settings=ProviderLimits(**destination.settings),
+        change=None if destination.override is None else _change_shown(destination.override),
+        hosts=[_report(report) for report in destination.reported],
         last_hours=None if counts is None else _counts(counts),
     )
 
@@ -167,8 +167,8 @@ def _until(text: str | None) -> int | None:
     return None if text is None else resource.parse_timestamp("until", text)
 
 
-def _changed(request: routing.Request, one: destinations.Destination) -> routing.Response:
-    return routing.Response(200, DestinationResponse(_shown(one), request_id=request.id))
+def _changed(request: routing.Request, destination: destinations.Destination) -> routing.Response:
+    return routing.Response(200, DestinationResponse(_shown(destination), request_id=request.id))
 
 
 async def pause(ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -230,10 +230,10 @@ def routes(summary: operator_queue.QueueSummary) -> tuple[resource.OperatorRoute
 
     async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
         """Get a provider queue."""
-        one = await destinations.find(ctx, request.path["name"])
+        destination = await destinations.find(ctx, request.path["name"])
         counted = await summary.read(ctx) or operator_queue.NOTHING
-        counts = next((each for each in counted.providers if each.provider == one.name), None)
-        return routing.Response(200, DestinationResponse(_shown(one, counts), request_id=request.id))
+        counts = next((each for each in counted.providers if each.provider == destination.name), None)
+        return routing.Response(200, DestinationResponse(_shown(destination, counts), request_id=request.id))
 
     return (
         resource.operator_route(RESOURCE, "GET /v1/operator/providers", index, responses={200: Destinations}),

@@ -103,12 +103,12 @@ def _change(row: delivery_controls.SourceState) -> SourceChange:
     return resource.from_record(SourceChange, row, until=times.optional_to_wire(row.until))
 
 
-def _shown(one: sources.SourceView) -> Source:
+def _shown(source_view: sources.SourceView) -> Source:
     return resource.from_record(
         Source,
-        one.source,
-        state=one.state,
-        changes=[_change(row) for row in one.states if not row.provider],
+        source_view.source,
+        state=source_view.state,
+        changes=[_change(row) for row in source_view.states if not row.provider],
         providers=[
             resource.from_record(
                 SourceProvider,
@@ -119,13 +119,13 @@ def _shown(one: sources.SourceView) -> Source:
                     for day in view.calendar
                 ],
             )
-            for view in one.providers
+            for view in source_view.providers
         ],
     )
 
 
-def _answer(request: routing.Request, one: sources.SourceView) -> routing.Response:
-    return routing.Response(200, SourceResponse(_shown(one), request_id=request.id))
+def _answer(request: routing.Request, source_view: sources.SourceView) -> routing.Response:
+    return routing.Response(200, SourceResponse(_shown(source_view), request_id=request.id))
 
 
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:

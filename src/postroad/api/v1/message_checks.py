@@ -61,7 +61,10 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
         MessageChecks(
             headers=report.headers,
             content=report.content,
-            links=[CheckedLink(one.link.url, one.link.text, one.link.line, one.problems) for one in report.links],
+            links=[
+                CheckedLink(checked.link.url, checked.link.text, checked.link.line, checked.problems)
+                for checked in report.links
+            ],
             more_links=report.more_links,
             features=report.features,
             spam=_spam(report.spam),

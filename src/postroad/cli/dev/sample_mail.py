@@ -66,9 +66,9 @@ class Writer:
     suppressed: dict[str, str] = field(default_factory=dict)
 
     def draft(self, at: int, *, waits: bool = False) -> Draft:
-        kind = self.rng.choices(sample_data.WEEK.kinds, [one.weight for one in sample_data.WEEK.kinds])[0]
+        kind = self.rng.choices(sample_data.WEEK.kinds, [option.weight for option in sample_data.WEEK.kinds])[0]
         destinations = sample_data.WEEK.destinations
-        destination = self.rng.choices(destinations, [one.weight for one in destinations])[0]
+        destination = self.rng.choices(destinations, [option.weight for option in destinations])[0]
         behaviours = [self._one_of(sample_data.DEFERRED)] if waits else list(self._behaviours(destination))
         is_unknown = behaviours == [Behaviour.UNKNOWN_USER]
         mailbox = self.rng.choice(sample_data.WEEK.mistyped) if is_unknown else self._mailbox(destination)
@@ -120,8 +120,10 @@ class Writer:
             found.update(zip(await asyncio.gather(*map(self._accept, some)), some, strict=True))
         # Attempt by attempt, because an attempt of a recipient is recorded before its next one.
         while claimed := await self._claim(found):
-            await self.ctx.outcome_commits.submit([self._outcome(one, found[one.message_id]) for one in claimed])
-            if all(found[one.message_id].waits for one in claimed):
+            await self.ctx.outcome_commits.submit(
+                [self._outcome(recipient, found[recipient.message_id]) for recipient in claimed]
+            )
+            if all(found[recipient.message_id].waits for recipient in claimed):
                 break
         return list(found)
 
@@ -144,9 +146,9 @@ class Writer:
             ]
             wanted = [queue.ClaimRequest(key, 10_000) for key in keys]
             claimed = await queue.claim(tx, wanted, lease_until=now + times.DAY, worker=WORKER)
-            others = [one.key for one in claimed if one.message_id not in found]
+            others = [recipient.key for recipient in claimed if recipient.message_id not in found]
             await queue.release(tx, others, now=now, worker=WORKER)
-        return [one for one in claimed if one.message_id in found]
+        return [recipient for recipient in claimed if recipient.message_id in found]
 
     def _outcome(self, claimed: queue.Claimed, draft: Draft) -> outcomes.Outcome:
         """What the attempt came to, as delivery would judge it."""
@@ -289,7 +291,9 @@ async def write(ctx: context.Context, who: callers.Caller, *, count: int, waitin
     for drafts in by_day.values():
         written = await writer.write(drafts)
         ended += written
-        delivered = next((one for one, draft in zip(written, drafts, strict=True) if _was_read(draft)), delivered)
+        delivered = next(
+            (message_id for message_id, draft in zip(written, drafts, strict=True) if _was_read(draft)), delivered
+        )
     await writer.complain(delivered, at=now - times.HOUR)
     # Their next attempts are minutes away.
     latest = [writer.draft(now - MINUTE * (waiting - place), waits=True) for place in range(waiting)]

@@ -191,9 +191,11 @@ async def _templates(began: context.Context, yesterday: context.Context, account
     """Templates, one of them with a second version; those that a person has are theirs."""
     known = {summary.alias for summary in await templates.summaries(began, account_id, "", MAX_TEMPLATES)}
     saved = [(began, template) for template in sample_data.WEEK.templates] + [(yesterday, sample_data.WEEK.new_version)]
-    for then, one in saved:
-        if one.alias not in known:
-            await templates.put(then, account_id, one.alias, subject=one.subject, text=one.text, html=one.html)
+    for then, template in saved:
+        if template.alias not in known:
+            await templates.put(
+                then, account_id, template.alias, subject=template.subject, text=template.text, html=template.html
+            )
 
 
 async def _newest_mail(ctx: context.Context, account_id: str, messages: Sequence[str]) -> dict[str, int]:
@@ -236,7 +238,7 @@ async def _keys(
 
 async def _people(ctx: context.Context, later: context.Context, account_id: str) -> str:
     """Two users, who have logged in since, and an invitation; returns the id of the first."""
-    known = {one.email: one.id for one in await account_users.of_account(ctx, account_id)}
+    known = {member.email: member.id for member in await account_users.of_account(ctx, account_id)}
     for email, role in sample_data.USERS.items():
         if email not in known:
             user, _ = await account_users.create(ctx, account_id, email=email, password=PASSWORD, role=role)
@@ -297,12 +299,12 @@ async def _deliver_webhooks(ctx: context.Context, webhook: webhooks.Webhook) -> 
             if not failed:
                 # A second after each was written, which its id says.
                 due = {
-                    one.id: (int(one.id.removeprefix(identifiers.WEBHOOK_DELIVERY)[:14], 16) + times.SECOND)
-                    for one in claimed
+                    delivery.id: (int(delivery.id.removeprefix(identifiers.WEBHOOK_DELIVERY)[:14], 16) + times.SECOND)
+                    for delivery in claimed
                 }
-                failed = set([one.id for one in claimed if due[one.id] < ended_before][::FAILS_EVERY])
-            attempts = [_attempt(one, due[one.id], has_failed=one.id in failed) for one in claimed]
-            results = [_result(made, one, schedule) for made, one in zip(attempts, claimed, strict=True)]
+                failed = set([delivery.id for delivery in claimed if due[delivery.id] < ended_before][::FAILS_EVERY])
+            attempts = [_attempt(delivery, due[delivery.id], has_failed=delivery.id in failed) for delivery in claimed]
+            results = [_result(made, delivery, schedule) for made, delivery in zip(attempts, claimed, strict=True)]
             await webhooks.insert_attempts(tx, attempts)
             await webhooks.record(tx, results)
             due = {result.key[2]: result.due_at for result in results}

@@ -39,7 +39,7 @@ def deploy_files(folder: Path, *, force: bool) -> None:
 
 
 def _files(folder: Traversable) -> Iterator[tuple[str, Traversable]]:
-    for entry in sorted(folder.iterdir(), key=lambda one: one.name):
+    for entry in sorted(folder.iterdir(), key=lambda child: child.name):
         if entry.is_dir():
             yield from ((f"{entry.name}/{name}", file) for name, file in _files(entry))
         else:

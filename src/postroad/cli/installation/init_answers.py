@@ -80,7 +80,7 @@ def check_given(wanted: Wanted) -> None:
 
 def check_writable(folder: Path, *, advice: str) -> None:
     """Raise an error if the folder, or the first one above it that exists, cannot be written."""
-    existing = next(one for one in (folder, *folder.parents) if one.exists())
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         raise config.ConfigError(f"{existing} cannot be written by this user; create {folder} for it, or {advice}")
 

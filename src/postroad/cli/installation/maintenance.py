@@ -196,9 +196,9 @@ async def try_upstream(settings: config.Settings, *, name: str, to: str | None, 
 
     Exits with 1 if it cannot be used.
     """
-    upstream = next((one for one in settings.upstreams if one.name == name), None)
+    upstream = next((entry for entry in settings.upstreams if entry.name == name), None)
     if upstream is None:
-        known = ", ".join(one.name for one in settings.upstreams) or "none"
+        known = ", ".join(entry.name for entry in settings.upstreams) or "none"
         raise config.ConfigError(f"there is no upstream {name!r}; known: {known}")
     config.check_upstream_files([upstream])
     steps = await upstream_probe.run(settings, upstream, sender=sender, to=to)

@@ -55,8 +55,8 @@ def show(server: api_client.Client, message_id: str) -> output.Report:
     found = server.get(f"/v1/messages/{parse.quote(message_id, safe='')}")
     events = _events(server, message_id)
     reports = (
-        f"Report, {one.get('received_at')}: {one.get('action')} {one.get('status')} {one.get('response')}"
-        for one in server_command.objects(found.get("async_bounces"))
+        f"Report, {report.get('received_at')}: {report.get('action')} {report.get('status')} {report.get('response')}"
+        for report in server_command.objects(found.get("async_bounces"))
     )
     lines = [*_head(found), *_recipients(found), *reports, *_event_lines(events)]
     return output.Report(data={**found, "events": events}, text="\n".join(map(output.printable, lines)))
@@ -78,16 +78,16 @@ def _head(found: dict[str, Any]) -> Iterator[str]:
 
 def _value(value: object) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name}={one}" for name, one in value.items())
+        return ", ".join(f"{name}={item}" for name, item in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _recipients(found: dict[str, Any]) -> Iterator[str]:
     attempts = server_command.objects(found.get("attempts"))
-    for one in server_command.objects(found.get("recipients")):
+    for recipient in server_command.objects(found.get("recipients")):
         yield ""
-        yield f"{one.get('email')}: {one.get('status')}"
-        for number, attempt in enumerate((a for a in attempts if a.get("recipient_id") == one.get("id")), 1):
+        yield f"{recipient.get('email')}: {recipient.get('status')}"
+        for number, attempt in enumerate((a for a in attempts if a.get("recipient_id") == recipient.get("id")), 1):
             result = RESULTS.get(str(attempt.get("verdict")), attempt.get("verdict"))
             at = f", {attempt['host']} ({attempt.get('address')})" if attempt.get("host") else ""
             yield f"  Attempt {number}, {attempt.get('started_at')}: {result}{at}"
@@ -96,7 +96,7 @@ def _recipients(found: dict[str, Any]) -> Iterator[str]:
                 yield f"    Reply: {reply}"
             if attempt.get("explanation") and attempt.get("verdict") != "delivered":
                 yield f"    {attempt['explanation']}"
-        queue = one.get("queue")
+        queue = recipient.get("queue")
         reason = queue.get("reason") if isinstance(queue, dict) else None
         if isinstance(reason, dict):
             yield f"  Waiting: {reason.get('text')}"
@@ -107,9 +107,9 @@ def _events(server: api_client.Client, message_id: str) -> list[dict[str, Any]] 
     try:
         endpoints = server_command.objects(server.get("/v1/webhooks").get("webhooks"))
         found = [
-            {**one, "webhook_id": endpoint.get("id"), "url": endpoint.get("url")}
+            {**delivery, "webhook_id": endpoint.get("id"), "url": endpoint.get("url")}
             for endpoint in endpoints
-            for one in server_command.objects(
+            for delivery in server_command.objects(
                 server.get(
                     f"/v1/webhooks/{parse.quote(str(endpoint.get('id')), safe='')}/deliveries",
                     message_id=message_id,
@@ -121,7 +121,7 @@ def _events(server: api_client.Client, message_id: str) -> list[dict[str, Any]] 
         if problem.status in server_command.REFUSED:
             return None
         raise
-    return sorted(found, key=lambda one: str(one.get("created_at")))
+    return sorted(found, key=lambda delivery: str(delivery.get("created_at")))
 
 
 def _event_lines(events: list[dict[str, Any]] | None) -> Iterator[str]:
@@ -206,14 +206,18 @@ class Follower:
         cursor = None
         for _ in range(MAX_PAGES):
             found = self._server.get("/v1/messages", mode=self._mode, limit=PAGE, cursor=cursor)
-            page = [one for one in server_command.objects(found.get("messages")) if isinstance(one.get("id"), str)]
-            unseen = [one for one in page if one["id"] not in self._seen]
+            page = [
+                message
+                for message in server_command.objects(found.get("messages"))
+                if isinstance(message.get("id"), str)
+            ]
+            unseen = [message for message in page if message["id"] not in self._seen]
             new += unseen
             cursor = found.get("next_cursor")
             if not self._has_begun or cursor is None or len(unseen) < len(page):
                 break
-        for one in reversed(new):
-            self._seen[one["id"]] = None
+        for message in reversed(new):
+            self._seen[message["id"]] = None
         while len(self._seen) > REMEMBERED:
             self._seen.popitem(last=False)
         return new
@@ -228,16 +232,16 @@ class Follower:
             raise
         if found.get("status") == OPEN:
             self._open[message_id] = shown
-        for one in server_command.objects(found.get("recipients")):
-            state = [one.get("status"), one.get("attempt_count")]
-            if one.get("status") != OPEN and shown.get(str(one.get("id"))) != state:
-                shown[str(one.get("id"))] = state
+        for recipient in server_command.objects(found.get("recipients")):
+            state = [recipient.get("status"), recipient.get("attempt_count")]
+            if recipient.get("status") != OPEN and shown.get(str(recipient.get("id"))) != state:
+                shown[str(recipient.get("id"))] = state
                 yield {
-                    "event": one.get("status"),
+                    "event": recipient.get("status"),
                     "message_id": message_id,
-                    "to": one.get("email"),
-                    "smtp_code": one.get("last_smtp_code"),
-                    "smtp_response": one.get("last_smtp_response"),
+                    "to": recipient.get("email"),
+                    "smtp_code": recipient.get("last_smtp_code"),
+                    "smtp_response": recipient.get("last_smtp_response"),
                 }
 
 

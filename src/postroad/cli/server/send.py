@@ -125,19 +125,19 @@ def _report(found: dict[str, Any], *, seconds: int | None) -> output.Report:
     return output.Report(data={"message": found}, text=text, exit_code=1 if missing else 0)
 
 
-def _reply(one: dict[str, Any]) -> str:
-    reply = f"{one.get('last_smtp_code') or ''} {one.get('last_smtp_response') or ''}".strip()
+def _reply(recipient: dict[str, Any]) -> str:
+    reply = f"{recipient.get('last_smtp_code') or ''} {recipient.get('last_smtp_response') or ''}".strip()
     return f", {reply}" if reply else ""
 
 
-def _reason(one: dict[str, Any]) -> str:
-    reason = _wait_reason(one)
+def _reason(recipient: dict[str, Any]) -> str:
+    reason = _wait_reason(recipient)
     # That it is ready says nothing new.
     return f", {reason.get('text')}" if reason and reason.get("code") != READY else ""
 
 
-def _wait_reason(one: dict[str, Any]) -> dict[str, Any]:
-    queue = one.get("queue")
+def _wait_reason(recipient: dict[str, Any]) -> dict[str, Any]:
+    queue = recipient.get("queue")
     reason = queue.get("reason") if isinstance(queue, dict) else None
     return reason if isinstance(reason, dict) else {}
 

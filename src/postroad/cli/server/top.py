@@ -130,37 +130,39 @@ def screen(state: State, url: str, *, rows: int) -> str:
     if queue["counted_at"] is None:
         head.append("The queue is being counted.")
     busy = sorted(state["providers"], key=_urgency)
-    oldest = sorted(state["accounts"], key=lambda one: str(one.get("oldest_at")))
+    oldest = sorted(state["accounts"], key=lambda account: str(account.get("oldest_at")))
     tables = [
         _table(
-            ("domain", "recipients"), [(one.get("domain"), one.get("recipients")) for one in state["domains"]], rows
+            ("domain", "recipients"),
+            [(domain.get("domain"), domain.get("recipients")) for domain in state["domains"]],
+            rows,
         ),
         _table(
             ("account", "recipients", "oldest"),
             [
                 (
-                    one.get("name") or one.get("account_id"),
-                    one.get("recipients"),
-                    _age(one.get("oldest_at"), state["at"]),
+                    account.get("name") or account.get("account_id"),
+                    account.get("recipients"),
+                    _age(account.get("oldest_at"), state["at"]),
                 )
-                for one in oldest
+                for account in oldest
             ],
             rows,
         ),
-        _table(("provider", "state", "delivered", "deferred", "why"), [_provider(one) for one in busy], rows),
+        _table(("provider", "state", "delivered", "deferred", "why"), [_provider(provider) for provider in busy], rows),
         _table(
             ("host", "process", "version", "accepted/s", "delivered/s", "last report", "roles"),
             [
                 (
-                    one.get("host"),
-                    one.get("process_id"),
-                    str(one.get("version")).partition("+")[0],
-                    (one.get("rates") or {}).get("accepted"),
-                    (one.get("rates") or {}).get("delivered"),
-                    _age(one.get("seen_at"), state["at"]) + ("" if one.get("alive") else " (silent)"),
-                    ",".join(map(str, one.get("roles") or ())),
+                    process.get("host"),
+                    process.get("process_id"),
+                    str(process.get("version")).partition("+")[0],
+                    (process.get("rates") or {}).get("accepted"),
+                    (process.get("rates") or {}).get("delivered"),
+                    _age(process.get("seen_at"), state["at"]) + ("" if process.get("alive") else " (silent)"),
+                    ",".join(map(str, process.get("roles") or ())),
                 )
-                for one in state["processes"]
+                for process in state["processes"]
             ],
             rows,
         ),
@@ -172,18 +174,18 @@ def _table(titles: Sequence[str], found: Sequence[Sequence[object]], rows: int) 
     return output.printable_table(titles, found[:rows], empty=f"{titles[0].capitalize()}: none")
 
 
-def _urgency(one: Mapping[str, Any]) -> tuple[int, str]:
+def _urgency(provider: Mapping[str, Any]) -> tuple[int, str]:
     order = ("blocked", "paused", "slowed", "open")
-    state = str(one.get("state"))
-    return (order.index(state) if state in order else len(order), str(one.get("name")))
+    state = str(provider.get("state"))
+    return (order.index(state) if state in order else len(order), str(provider.get("name")))
 
 
-def _provider(one: Mapping[str, Any]) -> tuple[object, ...]:
-    counts = one.get("last_hours") or {}
-    change = one.get("change") or {}
-    errors = [str(host.get("last_error")) for host in server_command.objects(one.get("hosts"))]
+def _provider(provider: Mapping[str, Any]) -> tuple[object, ...]:
+    counts = provider.get("last_hours") or {}
+    change = provider.get("change") or {}
+    errors = [str(host.get("last_error")) for host in server_command.objects(provider.get("hosts"))]
     why = f"by an operator: {change['reason']}" if change.get("paused") else (errors or [""])[0]
-    return one.get("name"), one.get("state"), counts.get("delivered", 0), counts.get("deferred", 0), why
+    return provider.get("name"), provider.get("state"), counts.get("delivered", 0), counts.get("deferred", 0), why
 
 
 def _number(value: object) -> str:

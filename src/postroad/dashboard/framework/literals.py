@@ -78,10 +78,10 @@ class MemberStyle(msgspec.Struct, frozen=True, kw_only=True):
             return self.booleans[value]
         if isinstance(value, Mapping):
             entry = self.entry or self.pair
-            entries = [entry.format(literal(key), self._variable(one, literal)) for key, one in value.items()]
+            entries = [entry.format(literal(key), self._variable(item, literal)) for key, item in value.items()]
             return (self.object or self.pairs).format(", ".join(entries))
         if isinstance(value, list):
-            return (self.array or self.several).format(", ".join(self._variable(one, literal) for one in value))
+            return (self.array or self.several).format(", ".join(self._variable(item, literal) for item in value))
         return literal(value) if isinstance(value, str) else str(value)
 
 
@@ -96,7 +96,7 @@ def _single(value: str) -> str:
 
 def _go(value: str) -> str:
     """A Go string. Go rejects literal byte order marks, and escaped surrogates."""
-    return '"' + "".join(_go_character(one) for one in value) + '"'
+    return '"' + "".join(_go_character(character) for character in value) + '"'
 
 
 def _dotenv(value: str) -> str:
@@ -105,10 +105,10 @@ def _dotenv(value: str) -> str:
     return '"' + re.sub(r'([\\"$])', r"\\\1", value) + '"'
 
 
-def _go_character(one: str) -> str:
-    if one in '\\"':
-        return f"\\{one}"
-    return one if one.isprintable() else f"\\U{ord(one):08x}"
+def _go_character(character: str) -> str:
+    if character in '\\"':
+        return f"\\{character}"
+    return character if character.isprintable() else f"\\U{ord(character):08x}"
 
 
 QUOTING: Final[Mapping[str, Callable[[str], str]]] = {

@@ -121,7 +121,7 @@ def visible(
 def matches(entry: Entry, text: str) -> bool:
     """Whether each word of the text begins a word of the entry."""
     known = f"{entry.text} {entry.words}".lower().split()
-    return all(any(one.startswith(word) for one in known) for word in text.lower().split())
+    return all(any(known_word.startswith(word) for known_word in known) for word in text.lower().split())
 
 
 MESSAGES: Final = "/messages"

@@ -50,7 +50,7 @@ def load_files() -> Files:
     contents: dict[str, tuple[bytes, str]] = {}
     # Stylesheets come last, because they contain the URLs of fonts.
     found = _found("", resources.files("postroad.dashboard").joinpath("assets"))
-    for name, file in sorted(found, key=lambda one: (one[0].endswith(".css"), one[0])):
+    for name, file in sorted(found, key=lambda asset: (asset[0].endswith(".css"), asset[0])):
         content, last = file.read_bytes(), file.name
         if last.endswith(".css"):
             content = _REFERENCE.sub(lambda match: f'url("{addresses[match[1].decode()]}")'.encode(), content)

@@ -57,16 +57,16 @@ async def index(request: requests.PageRequest) -> routing.Response:
     return request.page("approvals.html", rows=rows)
 
 
-async def _row(request: requests.PageRequest, one: approvals.Approval, key_name: str) -> Row:
-    expired = approval_limit.is_expired(one, now=request.ctx.clock())
-    is_open = not expired and one.state in {approvals.State.PENDING, approvals.State.APPROVING}
-    body = await decision.content(request.ctx, request.account_id, one.id) if is_open else {}
+async def _row(request: requests.PageRequest, approval: approvals.Approval, key_name: str) -> Row:
+    expired = approval_limit.is_expired(approval, now=request.ctx.clock())
+    is_open = not expired and approval.state in {approvals.State.PENDING, approvals.State.APPROVING}
+    body = await decision.content(request.ctx, request.account_id, approval.id) if is_open else {}
     items: Sequence[Mapping[str, Any]] = body.get("recipients") or body.get("emails") or (body,)
     first = {**body, **items[0]}
     subject, bodies = await _preview(request, first) if is_open else ("", ())
     return Row(
-        approval=one,
-        state="Expired" if expired else STATES[approvals.State(one.state)],
+        approval=approval,
+        state="Expired" if expired else STATES[approvals.State(approval.state)],
         is_open=is_open,
         key_name=key_name,
         sender=str(first.get("from") or ""),
@@ -79,7 +79,7 @@ async def _row(request: requests.PageRequest, one: approvals.Approval, key_name:
 
 def _addresses(item: Mapping[str, Any]) -> list[str]:
     given = [item.get(member) or () for member in ("to", "cc", "bcc")]
-    return [str(address) for one in given for address in ([one] if isinstance(one, str) else one)]
+    return [str(address) for value in given for address in ([value] if isinstance(value, str) else value)]
 
 
 async def _preview(request: requests.PageRequest, first: Mapping[str, Any]) -> tuple[str, Sequence[str]]:

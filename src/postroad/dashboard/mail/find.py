@@ -131,7 +131,7 @@ async def _recipients(request: requests.PageRequest, text: str) -> list[Result]:
     if found is None:
         return []
     written = await lookup.recipients_of(request.ctx, request.account_id, found.messages)
-    emails = {one.email.lower(): "" for sent in written.values() for one in sent}
+    emails = {recipient.email.lower(): "" for sent in written.values() for recipient in sent}
     listed = await suppressions.page(request.ctx, request.account_id, after=beginning, limit=MAX_RESULTS)
     emails |= {suppression.email_key: "suppressed" for suppression in listed}
     if search_values.is_address(beginning):
@@ -143,7 +143,7 @@ async def _recipients(request: requests.PageRequest, text: str) -> list[Result]:
 async def _domains(request: requests.PageRequest, text: str) -> list[Result]:
     known = await domains.of_account(request.ctx, request.account_id, limit=EXAMINED)
     found = (domain for domain in known if text.lower() in domain.name)
-    return [Result(f"/domains/{one.id}", one.name) for one in islice(found, MAX_RESULTS)]
+    return [Result(f"/domains/{domain.id}", domain.name) for domain in islice(found, MAX_RESULTS)]
 
 
 async def _templates(request: requests.PageRequest, text: str) -> list[Result]:

@@ -47,26 +47,28 @@ def rows(
     return [_row(message, leading.get(message.id), now=now) for message in listed]
 
 
-def _row(message: messages.Message, one: messages.LeadingRecipient | None, *, now: int) -> Row:
-    if one is None:  # removed meanwhile
+def _row(message: messages.Message, recipient: messages.LeadingRecipient | None, *, now: int) -> Row:
+    if recipient is None:  # removed meanwhile
         return Row(message, message.status, "", "", "", None)
-    if one.status not in _UNDELIVERED:
-        return Row(message, _badge(message, one, now=now), one.email, "", "", None)
+    if recipient.status not in _UNDELIVERED:
+        return Row(message, _badge(message, recipient, now=now), recipient.email, "", "", None)
     # What was never attempted, such as mail to a suppressed address, has only the text of the decision.
-    reason = one.reason.replace("_", " ") if one.reason else one.last_smtp_response or ""
-    explanation = disposition.explain(one.reason) if one.reason else reason
-    return Row(message, _badge(message, one, now=now), one.email, reason, explanation, one.last_smtp_code)
+    reason = recipient.reason.replace("_", " ") if recipient.reason else recipient.last_smtp_response or ""
+    explanation = disposition.explain(recipient.reason) if recipient.reason else reason
+    return Row(
+        message, _badge(message, recipient, now=now), recipient.email, reason, explanation, recipient.last_smtp_code
+    )
 
 
-def _badge(message: messages.Message, one: messages.LeadingRecipient, *, now: int) -> str:
+def _badge(message: messages.Message, recipient: messages.LeadingRecipient, *, now: int) -> str:
     """The status of the message, or of its recipients where that says more."""
     if message.status == statuses.MessageStatus.FAILED:
-        return one.status
+        return recipient.status
     if message.status != statuses.MessageStatus.QUEUED:
         return message.status
-    if message.send_at is not None and message.send_at > now and not one.attempt_count:
+    if message.send_at is not None and message.send_at > now and not recipient.attempt_count:
         return SCHEDULED
-    return one.status if one.status == statuses.RecipientStatus.DEFERRED else message.status
+    return recipient.status if recipient.status == statuses.RecipientStatus.DEFERRED else message.status
 
 
 # What most people look for first.
@@ -210,7 +212,7 @@ def _page(
         choices={"Mode": _modes(query), "Status": _statuses(query), "Accepted": _periods(query)},
         is_first=asked.cursor is None,
         first_url=navigation.messages_url(text),
-        bulk_urls=[(one.title(), navigation.bulk_url(one, text)) for one in bulk_actions.Action],
+        bulk_urls=[(action.title(), navigation.bulk_url(action, text)) for action in bulk_actions.Action],
         export_url=navigation.url(EXPORT_PATH, search=text),
         tail_url=navigation.url("/tail", search=text),
         next_url=navigation.messages_url(text, found.next_cursor) if found and found.next_cursor else "",
@@ -321,7 +323,11 @@ async def ask_about_bulk(request: requests.PageRequest) -> routing.Response:
     return request.page(
         "bulk.html",
         action=action,
-        actions=[(one, BULK_WORDS[one][0], navigation.bulk_url(one, text)) for one in BulkAction if counts[one]],
+        actions=[
+            (choice, BULK_WORDS[choice][0], navigation.bulk_url(choice, text))
+            for choice in BulkAction
+            if counts[choice]
+        ],
         button=BULK_WORDS[action][0],
         text=text,
         found=len(selected),
@@ -354,8 +360,8 @@ def _bulk_filters(request: requests.PageRequest, text: str, *, confirmed_at: int
 
 
 def _notice(action: BulkAction, done: bulk_actions.Report) -> str:
-    _, sentence, one, several = BULK_WORDS[action]
-    changed = f"{done.changed:,} {one if done.changed == 1 else several}"
+    _, sentence, singular, several = BULK_WORDS[action]
+    changed = f"{done.changed:,} {singular if done.changed == 1 else several}"
     begin = sentence.format(changed) if done.changed else "Nothing was changed."
     others = ", ".join(f"{number:,} {reason}" for reason, number in done.unchanged.most_common() if number)
     return f"{begin} Not changed: {others}." if others else begin

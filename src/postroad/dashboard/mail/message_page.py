@@ -275,7 +275,7 @@ async def suppress(request: requests.PageRequest) -> routing.Response:
     form: Recipient = request.form
     message_id = request.path["id"]
     _, known = await lookup.find(request.ctx, request.account_id, message_id)
-    email = next((one.email for one in known if one.id == form.recipient_id), None)
+    email = next((recipient.email for recipient in known if recipient.id == form.recipient_id), None)
     if email is None:
         raise errors.NotFound("recipient_id: no such recipient in this message")
     row, _ = await suppressions.add(request.ctx, request.account_id, email)
@@ -344,7 +344,7 @@ def _members(accepted: send_request.Receipt, preview: messages_previews.Preview)
 def _seen(value: str | tuple[str, ...] | dict[str, str]) -> str | tuple[str, ...] | dict[str, str]:
     """The same without characters that a reader of the code would not see, and would run."""
     if isinstance(value, dict):
-        return {site.plain(key): site.plain(one) for key, one in value.items()}
+        return {site.plain(key): site.plain(item) for key, item in value.items()}
     if isinstance(value, tuple):
         return tuple(map(site.plain, value))
     return site.plain(value.replace("\r\n", "\n"))
@@ -355,16 +355,16 @@ def _text(name: str, text: str | None) -> str | None:
     return f"YOUR_{name}" if text is not None and len(text) > MAX_TEXT_CHARACTERS else text
 
 
-def _file(preview: messages_previews.Preview, one: messages_previews.Attachment) -> dict[str, str]:
-    content = f"BASE64_OF_{site.plain(one.filename)}"
-    if one.size <= MAX_FILE_OCTETS:
-        content = base64.b64encode(preview.reading.body(preview.reading.parts[one.index])).decode()
+def _file(preview: messages_previews.Preview, attachment: messages_previews.Attachment) -> dict[str, str]:
+    content = f"BASE64_OF_{site.plain(attachment.filename)}"
+    if attachment.size <= MAX_FILE_OCTETS:
+        content = base64.b64encode(preview.reading.body(preview.reading.parts[attachment.index])).decode()
     named = {
-        "filename": site.plain(one.filename),
+        "filename": site.plain(attachment.filename),
         "content": content,
-        "content_type": site.plain(one.content_type),
+        "content_type": site.plain(attachment.content_type),
     }
-    return {**named, "content_id": site.plain(one.content_id)} if one.content_id else named
+    return {**named, "content_id": site.plain(attachment.content_id)} if attachment.content_id else named
 
 
 CODE_ROUTES: Final = (requests.get("/messages/{id}/code", show_code, permission=requests.CONTENT),)

@@ -139,8 +139,8 @@ class RecipientRemoval(forms.Form, frozen=True, kw_only=True):
 async def show_recipient(request: requests.PageRequest) -> routing.Response:
     history = await message_history.of_address(request.ctx, request.account_id, request.path["email"])
     sent = [
-        msgspec.structs.replace(one, subject=lookup.HIDDEN_SUBJECT) if request.hides(one.message_id) else one
-        for one in history.sent
+        msgspec.structs.replace(entry, subject=lookup.HIDDEN_SUBJECT) if request.hides(entry.message_id) else entry
+        for entry in history.sent
     ]
     history = msgspec.structs.replace(history, sent=sent)
     return request.page("recipient.html", history=history, sources=SOURCES)

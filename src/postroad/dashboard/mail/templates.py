@@ -302,7 +302,9 @@ async def show_versions(request: requests.PageRequest) -> routing.Response:
     old = _version_query(query.old) if query.old else max((number for number in numbers if number < new), default=0)
     differences = None
     if old and new:
-        before, after = [await template_drafts.find(request.ctx, request.account_id, alias, one) for one in (old, new)]
+        before, after = [
+            await template_drafts.find(request.ctx, request.account_id, alias, version) for version in (old, new)
+        ]
         work = functools.partial(template_drafts.differences, before, after)
         differences = await request.ctx.threads.run(request.account_id, work)
     return request.page(

@@ -135,16 +135,16 @@ def _accepted_step(found: messages.Details) -> Step:
     return Step(message.created_at, f"Accepted for {to} ({source_label(found)})", "wait")
 
 
-def _attempt_step(one: attempts.Attempt, names: Mapping[str, str]) -> Step:
-    verdict = disposition.Verdict(one.verdict)
-    title = _ATTEMPT_TITLES[verdict].format(names.get(one.recipient_id, "a recipient"))
-    where = f"Accepted by {one.host or 'the receiving server'}."
+def _attempt_step(attempt: attempts.Attempt, names: Mapping[str, str]) -> Step:
+    verdict = disposition.Verdict(attempt.verdict)
+    title = _ATTEMPT_TITLES[verdict].format(names.get(attempt.recipient_id, "a recipient"))
+    where = f"Accepted by {attempt.host or 'the receiving server'}."
     return Step(
-        one.started_at,
+        attempt.started_at,
         title,
         _ATTEMPT_TONES[verdict],
-        where if verdict is disposition.Verdict.DELIVERED else disposition.explain(one.reason),
-        "" if verdict is disposition.Verdict.DELIVERED else _reply(one.smtp_code, one.response),
+        where if verdict is disposition.Verdict.DELIVERED else disposition.explain(attempt.reason),
+        "" if verdict is disposition.Verdict.DELIVERED else _reply(attempt.smtp_code, attempt.response),
     )
 
 

@@ -155,7 +155,7 @@ async def ask(request: requests.PageRequest) -> routing.Response:
         selected_account=await account_registry.find(request.ctx, chosen.account_id) if chosen.account_id else None,
         action=action,
         actions=ACTIONS,
-        tabs=[(one, navigation.url(CHANGE_PATH, action=one, **selected)) for one in ACTIONS],
+        tabs=[(choice, navigation.url(CHANGE_PATH, action=choice, **selected)) for choice in ACTIONS],
         number=number,
         is_complete=is_complete,
         selected=selected,

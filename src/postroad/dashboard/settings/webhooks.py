@@ -318,7 +318,7 @@ def _path(request: requests.PageRequest) -> str:
 
 
 def _lines(text: str | None) -> list[str]:
-    return [line for one in (text or "").splitlines() if (line := one.strip())]
+    return [line for entry in (text or "").splitlines() if (line := entry.strip())]
 
 
 def _kinds(request: requests.PageRequest) -> dict[events.EventType, str]:
