@@ -58,7 +58,7 @@ def routes(mail: dev_inbox.Inbox) -> tuple[requests.SiteRoute, ...]:
             return content_checks.Origin(one.envelope_from.rpartition("@")[2])
 
         shown = await previews.preview_page(request, f"{PATH}/{one.id}", one.content, query, origin=origin)
-        return request.page("inbox_message.html", one=one, shown=shown, message_id=await _message_id(request, one))
+        return request.page("inbox_message.html", received=one, shown=shown, message_id=await _message_id(request, one))
 
     async def clear(request: requests.PageRequest) -> routing.Response:
         mail.clear()

@@ -98,7 +98,7 @@ async def _page(
         "operator/account.html",
         status=status,
         found=found,
-        one=found.account,
+        selected_account=found.account,
         storage=await queue_limit.usage_of_account(request.ctx.store, account_id),
         stored_megabytes=request.ctx.settings.quotas.stored_megabytes,
         test_megabytes=queue_limit.TEST_MEGABYTES,

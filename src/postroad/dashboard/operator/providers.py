@@ -89,7 +89,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
     return request.page(
         "operator/provider.html",
         row=ProviderRow(one, counts),
-        one=one,
+        destination=one,
         causes=causes,
         sample=operator_queue.SAMPLE,
         limits=destinations.LIMITS,

@@ -39,7 +39,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
 async def show(request: requests.PageRequest) -> routing.Response:
     return request.page(
         "operator/source.html",
-        one=await sources.find(request.ctx, request.path["name"]),
+        row=await sources.find(request.ctx, request.path["name"]),
         url=_url,
         title=providers.title_of,
         days=sources.SHOWN_DAYS,
