@@ -46,7 +46,7 @@ async def fail_often(harness: engine_harness.EngineHarness, message_id: str, *, 
         assert (seen.recipient.status, seen.recipient.attempt_count) == ("deferred", attempts)
         assert {(one.verdict, one.fault, one.reason) for one in seen.attempts} == {CONFIGURATION}
         assert 0 < await harness.due_in(message_id) <= 330
-    return seen
+    return await harness.see(message_id)
 
 
 async def test_mail_waits_for_the_right_password_at_an_upstream(url: str) -> None:
