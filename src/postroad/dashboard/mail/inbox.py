@@ -41,7 +41,7 @@ def routes(mail: dev_inbox.Inbox) -> tuple[requests.SiteRoute, ...]:
     async def index(request: requests.PageRequest) -> routing.Response:
         query: Query = request.query
         search = (query.search or "").strip()[:SEARCH_CHARACTERS]
-        rows = [one for one in mail.search(search) if query.before is None or one.id < query.before]
+        rows = [message for message in mail.search(search) if query.before is None or message.id < query.before]
         return request.page(
             "inbox.html",
             rows=rows[:ROWS],
@@ -52,13 +52,15 @@ def routes(mail: dev_inbox.Inbox) -> tuple[requests.SiteRoute, ...]:
 
     async def show(request: requests.PageRequest) -> routing.Response:
         query: previews.Query = request.query
-        one = mail.find(request.path["id"])
+        received = mail.find(request.path["id"])
 
         async def origin() -> content_checks.Origin:
-            return content_checks.Origin(one.envelope_from.rpartition("@")[2])
+            return content_checks.Origin(received.envelope_from.rpartition("@")[2])
 
-        shown = await previews.preview_page(request, f"{PATH}/{one.id}", one.content, query, origin=origin)
-        return request.page("inbox_message.html", received=one, shown=shown, message_id=await _message_id(request, one))
+        shown = await previews.preview_page(request, f"{PATH}/{received.id}", received.content, query, origin=origin)
+        return request.page(
+            "inbox_message.html", received=received, shown=shown, message_id=await _message_id(request, received)
+        )
 
     async def clear(request: requests.PageRequest) -> routing.Response:
         mail.clear()

@@ -47,7 +47,9 @@ class ProviderRow(msgspec.Struct, frozen=True):
 
     @property
     def worst(self) -> processes.QueueStatus | None:
-        return max(self.destination.reported, key=lambda one: destinations.SEVERITY.index(one.state), default=None)
+        return max(
+            self.destination.reported, key=lambda report: destinations.SEVERITY.index(report.state), default=None
+        )
 
     @property
     def attempts(self) -> int:
@@ -61,8 +63,8 @@ class ProviderRow(msgspec.Struct, frozen=True):
     @property
     def changed(self) -> Mapping[str, int]:
         """The limits in force that are not those of the settings."""
-        one = self.destination
-        return {name: value for name, value in one.limits.items() if value != one.settings[name]}
+        destination = self.destination
+        return {name: value for name, value in destination.limits.items() if value != destination.settings[name]}
 
     @property
     def has_own_change(self) -> bool:
@@ -82,14 +84,16 @@ async def index(request: requests.PageRequest) -> routing.Response:
 
 
 async def show(request: requests.PageRequest) -> routing.Response:
-    one = await destinations.find(request.ctx, request.path["name"])
+    destination = await destinations.find(request.ctx, request.path["name"])
     counted = await request.site.operator_state.queue.read(request.ctx) or operator_queue.NOTHING
-    counts = next((total for total in counted.providers if total.provider == one.name), None)
-    causes = [(each, operator_queue.explain(each)) for each in counted.reasons if each.provider_queue == one.name]
+    counts = next((total for total in counted.providers if total.provider == destination.name), None)
+    causes = [
+        (each, operator_queue.explain(each)) for each in counted.reasons if each.provider_queue == destination.name
+    ]
     return request.page(
         "operator/provider.html",
-        row=ProviderRow(one, counts),
-        destination=one,
+        row=ProviderRow(destination, counts),
+        destination=destination,
         causes=causes,
         sample=operator_queue.SAMPLE,
         limits=destinations.LIMITS,
@@ -100,27 +104,29 @@ async def show(request: requests.PageRequest) -> routing.Response:
 
 async def pause(request: requests.PageRequest) -> routing.Response:
     form: Pause = request.form
-    one = await destinations.pause(request.ctx, request.path["name"], reason=form.reason, until=_until(request, form))
-    return request.redirect(_url(one.name), notice="Paused on all hosts. Its mail waits in the queue.")
+    destination = await destinations.pause(
+        request.ctx, request.path["name"], reason=form.reason, until=_until(request, form)
+    )
+    return request.redirect(_url(destination.name), notice="Paused on all hosts. Its mail waits in the queue.")
 
 
 async def resume(request: requests.PageRequest) -> routing.Response:
-    one = await destinations.resume(request.ctx, request.path["name"])
-    return request.redirect(_url(one.name), notice="Resumed on all hosts.")
+    destination = await destinations.resume(request.ctx, request.path["name"])
+    return request.redirect(_url(destination.name), notice="Resumed on all hosts.")
 
 
 async def set_limits(request: requests.PageRequest) -> routing.Response:
     form: LimitChange = request.form
     given = {name: getattr(form, name) for name in destinations.LIMITS if getattr(form, name) is not None}
-    one = await destinations.set_limits(
+    destination = await destinations.set_limits(
         request.ctx, request.path["name"], given, reason=form.reason, until=_until(request, form)
     )
-    return request.redirect(_url(one.name), notice="Limits changed on all hosts.")
+    return request.redirect(_url(destination.name), notice="Limits changed on all hosts.")
 
 
 async def restore(request: requests.PageRequest) -> routing.Response:
-    one = await destinations.restore(request.ctx, request.path["name"])
-    return request.redirect(_url(one.name), notice="The settings apply again on all hosts.")
+    destination = await destinations.restore(request.ctx, request.path["name"])
+    return request.redirect(_url(destination.name), notice="The settings apply again on all hosts.")
 
 
 def _until(request: requests.PageRequest, form: Pause) -> int | None:

@@ -50,32 +50,32 @@ async def show(request: requests.PageRequest) -> routing.Response:
 async def pause(request: requests.PageRequest) -> routing.Response:
     form: Pause = request.form
     until = None if form.until is None else forms.moment("until", form.until, request.zone)
-    one = await sources.pause(
+    row = await sources.pause(
         request.ctx, request.path["name"], provider=form.provider or "", reason=form.reason, until=until
     )
-    return request.redirect(_url(one.source.name), notice="Paused on all hosts. Other addresses of its pool take over.")
+    return request.redirect(_url(row.source.name), notice="Paused on all hosts. Other addresses of its pool take over.")
 
 
 async def resume(request: requests.PageRequest) -> routing.Response:
     form: Resume = request.form
-    one = await sources.resume(request.ctx, request.path["name"], provider=form.provider or "")
-    return request.redirect(_url(one.source.name), notice="Resumed on all hosts.")
+    row = await sources.resume(request.ctx, request.path["name"], provider=form.provider or "")
+    return request.redirect(_url(row.source.name), notice="Resumed on all hosts.")
 
 
 async def drain(request: requests.PageRequest) -> routing.Response:
     form: Drain = request.form
-    one = await sources.drain(request.ctx, request.path["name"], reason=form.reason)
-    return request.redirect(_url(one.source.name), notice="Draining. What was claimed for it is still sent.")
+    row = await sources.drain(request.ctx, request.path["name"], reason=form.reason)
+    return request.redirect(_url(row.source.name), notice="Draining. What was claimed for it is still sent.")
 
 
 async def warm_up(request: requests.PageRequest) -> routing.Response:
-    one = await sources.warm_up(request.ctx, request.path["name"])
-    return request.redirect(_url(one.source.name), notice="The warm-up begins today.")
+    row = await sources.warm_up(request.ctx, request.path["name"])
+    return request.redirect(_url(row.source.name), notice="The warm-up begins today.")
 
 
 async def end_warm_up(request: requests.PageRequest) -> routing.Response:
-    one = await sources.end_warm_up(request.ctx, request.path["name"])
-    return request.redirect(_url(one.source.name), notice="The warm-up has ended.")
+    row = await sources.end_warm_up(request.ctx, request.path["name"])
+    return request.redirect(_url(row.source.name), notice="The warm-up has ended.")
 
 
 def _url(name: str) -> str:
