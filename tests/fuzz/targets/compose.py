@@ -70,7 +70,7 @@ def check_message(written: bytes, checked: validation.CheckedSend) -> None:
     for name, mailboxes in fields.items():
         assert _addresses(parsed, name) == [mailbox.address for mailbox in mailboxes]
     assert "Bcc" not in parsed
-    assert parsed.get_all(compose.TAG_HEADER, []) == list(checked.tags)
+    assert parsed.get_all(compose.TAG_HEADER, []) == [tag.strip(" \t") for tag in checked.tags]
     for name, value in checked.headers.items():
         assert parsed[name] is not None
         assert "".join(str(parsed[name]).split()) == "".join(value.split())
