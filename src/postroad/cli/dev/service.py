@@ -42,7 +42,7 @@ Send an email:
   curl {base_url}/emails \\
     -H 'Authorization: Bearer {api_key}' \\
     -H 'Content-Type: application/json' \\
-    -H "Idempotency-Key: $(date +%s)" \\
+    -H "Idempotency-Key: $(date +%s)-$$" \\
     -d '{{"from": "hello@{domain}", "to": "you@example.net", "template": "{template}", "variables": {{"name": "you"}}}}'
 
 Get its status, with the id from the response:
