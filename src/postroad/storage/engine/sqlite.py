@@ -18,7 +18,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import apsw
 
@@ -101,7 +101,6 @@ class WriteAheadLog:
         return apsw.SQLITE_OK
 
 
-T = TypeVar("T")
 # How often to poll for the file's write lock while another process holds it: first after the time of a short
 # transaction, then with growing delays.
 FIRST_BUSY_POLL_SECONDS = 0.0005
@@ -126,7 +125,7 @@ class SqliteTransaction:
 
     def __init__(self, connection: apsw.Connection, statements: Mapping[str, str]) -> None:
         self.failed = False
-        self._connection = connection
+        self.connection = connection
         self._statements = statements
 
     def check(self) -> None:
@@ -134,77 +133,129 @@ class SqliteTransaction:
         if self.failed:
             raise store.TransactionAborted
 
-    def _checked(self, work: Callable[[], T]) -> T:
-        self.check()
+    def _run(
+        self,
+        execute: Callable[[str, Any], apsw.Cursor],
+        query: str,
+        bindings: Sequence[Any],
+        rows: Callable[[apsw.Cursor], Any] = apsw.Cursor.fetchall,
+        *,
+        statement: str | None = None,
+    ) -> Any:  # noqa: ANN401 - what `rows` returns
+        """Run a query by its name, or a statement that has none."""
+        if self.failed:
+            raise store.TransactionAborted
         try:
-            with sqlite_connections.public_errors():
-                return work()
+            return rows(execute(statement or self._statements[query], bindings))
         except BaseException:
             self.failed = True
-            raise
-
-    async def _call(self, work: Callable[[], T]) -> T:
-        return self._checked(work)
+            with sqlite_connections.public_errors():
+                raise
 
     async def fetch(self, query: str, *arguments: Any) -> list[store.Row]:
-        return await self._call(lambda: _rows(self._connection.execute(self._statements[query], arguments)))
+        found: list[store.Row] = self._run(self.connection.execute, query, arguments)
+        return found
 
     async def fetch_one(self, query: str, *arguments: Any) -> store.Row | None:
-        return await self._call(lambda: self._connection.execute(self._statements[query], arguments).fetchone())
+        found: store.Row | None = self._run(self.connection.execute, query, arguments, apsw.Cursor.fetchone)
+        return found
 
     async def fetch_composed(self, statement: str, *arguments: Any) -> list[store.Row]:
-        numbered = _PLACEHOLDER.sub(r"?\1", statement)
-        return await self._call(lambda: _rows(self._connection.execute(numbered, arguments)))
+        found: list[store.Row] = self._run(
+            self.connection.execute, "", arguments, statement=_PLACEHOLDER.sub(r"?\1", statement)
+        )
+        return found
 
     async def fetch_many(self, query: str, rows: Sequence[store.Row]) -> list[store.Row]:
-        return await self._call(lambda: _rows(self._connection.executemany(self._statements[query], rows)))
+        found: list[store.Row] = self._run(self.connection.executemany, query, rows)
+        return found
 
     async def execute(self, query: str, *arguments: Any) -> int:
-        def work() -> int:
-            # `changes` keeps the count of the last change when a statement changes nothing; the total does not.
-            before = self._connection.total_changes()
-            self._connection.execute(self._statements[query], arguments).fetchall()
-            return self._connection.total_changes() - before
-
-        return await self._call(work)
+        # `changes` keeps the count of the last change when a statement changes nothing; the total does not.
+        before = self.connection.total_changes()
+        self._run(self.connection.execute, query, arguments)
+        return self.connection.total_changes() - before
 
     async def execute_many(self, query: str, rows: Sequence[store.Row]) -> None:
-        await self._call(lambda: self._connection.executemany(self._statements[query], rows).fetchall())
+        self._run(self.connection.executemany, query, rows)
 
-    async def execute_later(self, query: str, rows: Sequence[store.Row]) -> None:
-        await self.execute_many(query, rows)
+    execute_later = execute_many
 
     async def add_rows(self, table: str, columns: Sequence[str], rows: Sequence[store.Row]) -> None:
         places = ", ".join("?" * len(columns))
         statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608 - names, all our own
-        await self._call(lambda: self._connection.executemany(statement, rows).fetchall())
+        self._run(self.connection.executemany, "", rows, statement=statement)
 
     async def run_script(self, script: str) -> None:
-        await self._call(lambda: self._connection.execute(script).fetchall())
+        self._run(self.connection.execute, "", (), statement=script)
 
 
 class ThreadedTransaction(SqliteTransaction):
-    """The same in a thread. A query that takes too long, or whose caller is cancelled, is interrupted."""
+    """Reads in a thread. A query that takes too long, or whose caller is cancelled, is interrupted."""
 
     def __init__(self, connection: apsw.Connection, statements: Mapping[str, str], threads: ThreadPoolExecutor) -> None:
         super().__init__(connection, statements)
         self._threads = threads
 
-    async def _call(self, work: Callable[[], T]) -> T:
+    async def _run_in_thread(self, *work: Any, statement: str | None = None) -> Any:  # noqa: ANN401 - as `_run`
         loop = asyncio.get_running_loop()
-        alarm = loop.call_later(SCAN_SECONDS, self._connection.interrupt)
+        alarm = loop.call_later(SCAN_SECONDS, self.connection.interrupt)
         try:
-            done = loop.run_in_executor(self._threads, self._checked, work)
-            return await fairness.finished(done, interrupt=self._connection.interrupt)
+            run = functools.partial(self._run, *work, statement=statement)
+            done = loop.run_in_executor(self._threads, run)
+            return await fairness.finished(done, interrupt=self.connection.interrupt)
         finally:
             alarm.cancel()
+
+    async def fetch(self, query: str, *arguments: Any) -> list[store.Row]:
+        found: list[store.Row] = await self._run_in_thread(self.connection.execute, query, arguments)
+        return found
+
+    async def fetch_one(self, query: str, *arguments: Any) -> store.Row | None:
+        found: store.Row | None = await self._run_in_thread(
+            self.connection.execute, query, arguments, apsw.Cursor.fetchone
+        )
+        return found
+
+    async def fetch_composed(self, statement: str, *arguments: Any) -> list[store.Row]:
+        numbered = _PLACEHOLDER.sub(r"?\1", statement)
+        found: list[store.Row] = await self._run_in_thread(self.connection.execute, "", arguments, statement=numbered)
+        return found
+
+    async def fetch_many(self, query: str, rows: Sequence[store.Row]) -> list[store.Row]:
+        found: list[store.Row] = await self._run_in_thread(self.connection.executemany, query, rows)
+        return found
+
+
+class _Block:
+    """A transaction or a view as an `async with`; a class, because generators would cost each commit 30 calls more."""
+
+    __slots__ = ("_begin", "_end", "_tx")
+
+    def __init__(
+        self,
+        begin: Callable[[], Awaitable[SqliteTransaction]],
+        end: Callable[[SqliteTransaction, bool], Awaitable[None]],
+    ) -> None:
+        self._begin = begin
+        self._end = end
+
+    async def __aenter__(self) -> store.Transaction:
+        self._tx = await self._begin()
+        return self._tx
+
+    async def __aexit__(self, kind: type[BaseException] | None, _problem: object, _traceback: object) -> None:
+        await self._end(self._tx, kind is None)
 
 
 class _Readers:
     """Read-only connections: the idle ones, and a limit on how many are in use."""
 
-    def __init__(self, limit: int, *, busy_milliseconds: int) -> None:
+    def __init__(
+        self, limit: int, view_of: Callable[[apsw.Connection], SqliteTransaction], *, busy_milliseconds: int
+    ) -> None:
         self.limit = limit
+        self.view_of = view_of
         self.busy_milliseconds = busy_milliseconds
         self.slots = asyncio.Semaphore(limit)
         self.idle: list[apsw.Connection] = []
@@ -252,43 +303,78 @@ class SqliteStore:
         self._copy_thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-checkpoint")
         self._copying: asyncio.Task[None] | None = None
         self._scan_threads = ThreadPoolExecutor(SCANS, thread_name_prefix="sqlite-scan")
-        self._lookups = _Readers(LOOKUPS, busy_milliseconds=LOOKUP_BUSY_MILLISECONDS)
-        self._scans = _Readers(SCANS, busy_milliseconds=int(sqlite_connections.BUSY_SECONDS * 1000))
+        self._lookups = _Readers(
+            LOOKUPS,
+            lambda connection: SqliteTransaction(connection, self._statements),
+            busy_milliseconds=LOOKUP_BUSY_MILLISECONDS,
+        )
+        self._scans = _Readers(
+            SCANS,
+            lambda connection: ThreadedTransaction(connection, self._statements, self._scan_threads),
+            busy_milliseconds=int(sqlite_connections.BUSY_SECONDS * 1000),
+        )
         self._scan_shares = fairness.FairSemaphore(SCANS, alpha=store.SCAN_ALPHA)
         self._truncating = asyncio.Lock()
         self._is_closing = False
 
-    @contextlib.asynccontextmanager
-    async def transaction(self) -> AsyncIterator[store.Transaction]:
-        self._waiting_transactions += 1
-        try:
-            await self._acquire_slot(self._write_slot)
-        finally:
-            self._waiting_transactions -= 1
-        async with self._change(sqlite_connections.DURABLE, self._commit) as tx:
-            yield tx
+    def transaction(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
+        begin = functools.partial(self._begin, sqlite_connections.DURABLE)
+        return _Block(begin, functools.partial(self._end, self._commit))
 
-    @contextlib.asynccontextmanager
-    async def leasing(self) -> AsyncIterator[store.Transaction]:
-        await self._acquire_slot(self._write_slot)
-        if self._waiting_transactions:
-            # Callers wait for those. Only once: a busy store must not keep leases waiting for ever.
+    def leasing(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
+        begin = functools.partial(self._begin, sqlite_connections.LEASE)
+        return _Block(begin, functools.partial(self._end, self._commit_lease))
+
+    async def _begin(self, synchronous: str) -> SqliteTransaction:
+        """Wait for the write slot, and take the file's write lock: by polling, as SQLite does, but without blocking."""
+        if synchronous == sqlite_connections.LEASE:
+            await self._acquire_slot(self._write_slot)
+            if self._waiting_transactions:
+                # Callers wait for those. Only once: a busy store must not keep leases waiting for ever.
+                self._write_slot.release()
+                await self._acquire_slot(self._write_slot)
+        else:
+            self._waiting_transactions += 1
+            try:
+                await self._acquire_slot(self._write_slot)
+            finally:
+                self._waiting_transactions -= 1
+        try:
+            if self._synchronous != synchronous:
+                # It has its effect when it is parsed, so a cached statement would have none.
+                self._writer.execute(f"PRAGMA synchronous={synchronous}", can_cache=False)
+                self._synchronous = synchronous
+            try:
+                self._writer.execute("BEGIN IMMEDIATE")
+            except apsw.BusyError:
+                await self._poll()
+            self._changes_before = self._writer.total_changes()
+        except BaseException:
             self._write_slot.release()
-            await self._acquire_slot(self._write_slot)
-        async with self._change(sqlite_connections.LEASE, self._commit_lease) as tx:
-            yield tx
+            with sqlite_connections.public_errors():
+                raise
+        return SqliteTransaction(self._writer, self._statements)
 
-    @contextlib.asynccontextmanager
-    async def _change(
-        self, synchronous: str, commit: Callable[[], Awaitable[None]]
-    ) -> AsyncIterator[store.Transaction]:
-        """A transaction of whoever has the write slot, which is free at its end."""
+    async def _poll(self) -> None:
+        """Begin when the other process that holds the file's write lock lets it go."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + sqlite_connections.BUSY_SECONDS
+        wait = FIRST_BUSY_POLL_SECONDS
+        while not self._writer.in_transaction:
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, MAX_BUSY_POLL_SECONDS)
+            try:
+                self._writer.execute("BEGIN IMMEDIATE")
+            except apsw.BusyError:
+                if loop.time() > deadline:
+                    raise
+
+    async def _end(self, commit: Callable[[], Awaitable[None]], tx: SqliteTransaction, is_done: bool) -> None:  # noqa: FBT001 - of `_Block`
+        """Commit what is done, and give the write slot back."""
         try:
-            await self._begin(synchronous)
-            tx = SqliteTransaction(self._writer, self._statements)
-            yield tx
-            tx.check()
-            await commit()
+            if is_done:
+                tx.check()
+                await commit()
         finally:
             if self._writer.in_transaction:
                 # Best effort: the first error is the one to report, and SQLite may have rolled back by itself.
@@ -297,28 +383,6 @@ class SqliteStore:
             self._write_slot.release()
         if self._log.is_due and (self._copying is None or self._copying.done()):
             self._copying = asyncio.get_running_loop().create_task(self._copy_log())
-
-    async def _begin(self, synchronous: str) -> None:
-        """Take the file's write lock, by polling as SQLite does, but without blocking."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + sqlite_connections.BUSY_SECONDS
-        wait = FIRST_BUSY_POLL_SECONDS
-        with sqlite_connections.public_errors():
-            if self._synchronous != synchronous:
-                # It has its effect when it is parsed, so a cached statement would have none.
-                self._writer.execute(f"PRAGMA synchronous={synchronous}", can_cache=False)
-                self._synchronous = synchronous
-            while True:
-                try:
-                    self._writer.execute("BEGIN IMMEDIATE")
-                except apsw.BusyError:
-                    if loop.time() > deadline:
-                        raise
-                    await asyncio.sleep(wait)
-                    wait = min(2 * wait, MAX_BUSY_POLL_SECONDS)
-                else:
-                    self._changes_before = self._writer.total_changes()
-                    return
 
     async def _commit(self) -> None:
         # A transaction that changed nothing needs no flush, so it comes through while flushes fail.
@@ -338,7 +402,7 @@ class SqliteStore:
             self._writer.execute("COMMIT")
 
     def reading(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
-        return self._view(self._lookups, lambda connection: SqliteTransaction(connection, self._statements))
+        return self._view(self._lookups)
 
     def looking_up(self) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
         return self.reading()
@@ -352,30 +416,35 @@ class SqliteStore:
                 await held.enter_async_context(self._scan_shares.hold(party, timeout=SLOT_WAIT_SECONDS))
             except TimeoutError as cause:
                 raise sqlite_connections.busy() from cause
-            yield await held.enter_async_context(
-                self._view(
-                    self._scans,
-                    lambda connection: ThreadedTransaction(connection, self._statements, self._scan_threads),
-                )
-            )
+            yield await held.enter_async_context(self._view(self._scans))
 
-    @contextlib.asynccontextmanager
-    async def _view(
-        self, readers: _Readers, view_of: Callable[[apsw.Connection], SqliteTransaction]
-    ) -> AsyncIterator[store.Transaction]:
+    def _view(self, readers: _Readers) -> contextlib.AbstractAsyncContextManager[store.Transaction]:
+        return _Block(functools.partial(self._begin_view, readers), functools.partial(self._end_view, readers))
+
+    async def _begin_view(self, readers: _Readers) -> SqliteTransaction:
         await self._acquire_slot(readers.slots)
+        connection = None
         try:
             connection = readers.idle.pop() if readers.idle else self._connect_reader(readers)
-            view = view_of(connection)
-            try:
-                with sqlite_connections.public_errors():
-                    connection.execute("BEGIN")
-                yield view
-            finally:
-                if self._ended_well(connection, view):
-                    readers.idle.append(connection)
-                else:
-                    connection.close()
+            connection.execute("BEGIN")
+        except BaseException:
+            if connection is not None:
+                connection.close()
+            readers.slots.release()
+            with sqlite_connections.public_errors():
+                raise
+        return readers.view_of(connection)
+
+    async def _end_view(self, readers: _Readers, view: SqliteTransaction, _is_done: bool) -> None:  # noqa: FBT001 - of `_Block`
+        """A connection on which anything failed is not used again."""
+        try:
+            if view.failed or self._is_closing:
+                view.connection.close()
+            else:
+                view.connection.execute("ROLLBACK")
+                readers.idle.append(view.connection)
+        except apsw.Error:
+            view.connection.close()
         finally:
             readers.slots.release()
 
@@ -413,14 +482,6 @@ class SqliteStore:
         connection.set_busy_timeout(readers.busy_milliseconds)
         return connection
 
-    def _ended_well(self, connection: apsw.Connection, view: SqliteTransaction) -> bool:
-        """End a view. A connection on which anything failed is not used again."""
-        try:
-            connection.execute("ROLLBACK")
-        except apsw.Error:
-            return False
-        return not view.failed and not self._is_closing
-
     async def _acquire_slot(self, slots: asyncio.Semaphore) -> None:
         if slots.locked():
             try:
@@ -452,10 +513,6 @@ class SqliteStore:
                     self._scan_threads.shutdown()
         self._lookups.close()
         self._scans.close()
-
-
-def _rows(cursor: apsw.Cursor) -> list[Any]:
-    return cursor.fetchall()
 
 
 async def _in_thread(thread: ThreadPoolExecutor, work: Callable[[], object]) -> None:
