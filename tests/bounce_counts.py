@@ -18,7 +18,7 @@ async def count(
         return await guard_counts.count(
             tx,
             guard_counts.rules_of(ctx.settings.bounce_guard),
-            [guard_counts.AccountCounts(account_id, counts)],
+            {account_id: counts},
             locked=await accounts.lock(tx, [account_id]),
             now=ctx.clock(),
         )

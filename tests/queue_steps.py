@@ -47,6 +47,7 @@ async def defer(ctx: context.Context, key: queue.Key, *, seconds: int = 240, pro
         email_key="ada@example.net",
         recipient_count=1,
         verdict=disposition.Verdict.RETRY,
+        status=outcomes.STATUS[disposition.Verdict.RETRY],
         smtp_code=451,
         response=RESPONSE,
         at=now,

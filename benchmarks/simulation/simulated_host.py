@@ -22,7 +22,7 @@ from postroad import config, context
 from postroad.delivery import attempter, controls, dispatcher, engine, permits, recorder, routing
 from postroad.delivery import provider_queue as delivery_provider_queue
 from postroad.mail.results import guard_counts, outcomes
-from postroad.model.bounces import bounce_guard, disposition
+from postroad.model.bounces import disposition
 from postroad.model.units import times
 from postroad.network.smtp import smtp_connection
 from postroad.protocol.smtp import values
@@ -272,14 +272,14 @@ class Host(engine.Engine):
             rows = [(o.key, o.next_attempt_at or 0) for o in deferred if o.keeps_schedule is not is_counted]
             if rows:
                 await queue.postpone(tx, rows, worker=self.worker, is_counted=is_counted)
-        counted = [self._count(result) for result in final]
+        counted = [result for result in final if self._count(result)]
         await queue.remove(tx, [result.key for result in final])
         for result in deferred:
             self._seen.recorded(self._kind(result), "deferred", is_attempt=result.attempt is not None)
         await guard_counts.count(
             tx,
             self._guard,
-            [count for count in counted if count is not None],
+            outcomes.guard_increments(counted),
             locked=typing.cast("typing.Any", self._database.accounts),
             now=self.clock(),
             entropy=bytes,
@@ -287,19 +287,17 @@ class Host(engine.Engine):
         self._world.checks.check_counts(asyncio.get_running_loop().time())
         return [outcomes.RecordResult(0)] * len(batches)
 
-    def _count(self, ended: outcomes.Outcome) -> guard_counts.AccountCounts | None:
+    def _count(self, ended: outcomes.Outcome) -> bool:
+        """Count a result; False if another host has recorded it, after this one had lost its lease."""
         row = self._database.queue.rows.get(ended.key[1])
-        if row is None:  # another host has recorded it, after this one had lost its lease
-            return None
+        if row is None:
+            return False
         self._world.checks.final += 1
         kind, status = self._kind(ended), ended.status.value
         self._seen.recorded(kind, status, is_attempt=ended.attempt is not None)
         if ended.verdict is disposition.Verdict.DELIVERED:
             self._seen.delivered(ended.key[0], kind, (ended.at - row.queued_at) / times.SECOND)
-        if ended.attempt is None:
-            return None
-        is_gone = ended.verdict is disposition.Verdict.BOUNCED and ended.attempt.fault == disposition.Fault.ADDRESS
-        return guard_counts.AccountCounts(ended.key[0], bounce_guard.Counts(recipients=1, bounces=int(is_gone)))
+        return True
 
     def _kind(self, ended: outcomes.Outcome) -> str:
         return self._world.kind_of(ended.email_key.partition("@")[2]).name

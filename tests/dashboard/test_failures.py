@@ -60,7 +60,7 @@ async def record(
         attempt = structs.replace(outcome.attempt, provider_queue=provider_queue, reason=reason, fault=known.fault)
         outcome = structs.replace(outcome, attempt=attempt)
     elif reason == "expired":
-        outcome = structs.replace(outcome, ended_as=statuses.RecipientStatus.EXPIRED)
+        outcome = structs.replace(outcome, status=statuses.RecipientStatus.EXPIRED)
     await ctx.outcome_commits.submit([outcome])
 
 

@@ -63,7 +63,7 @@ async def test_an_expired_message_says_when_and_by_which_time(
     deadline = times.to_wire(clock.now + 600 * contexts.SECOND)
     clock.pass_seconds(601)
     outcome = claimed_mail.outcome(ctx, claimed, disposition.Verdict.FAILED, tried=False)
-    await ctx.outcome_commits.submit([msgspec.structs.replace(outcome, ended_as=statuses.RecipientStatus.EXPIRED)])
+    await ctx.outcome_commits.submit([msgspec.structs.replace(outcome, status=statuses.RecipientStatus.EXPIRED)])
     shown = head((await browser.get(f"/messages/{message_id}")).text)
     assert '<span class="status status-expired">' in shown
     assert f'Expired <time datetime="{times.to_wire(clock.now)}"' in shown

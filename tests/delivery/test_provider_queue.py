@@ -147,9 +147,9 @@ async def test_workers_leave_when_there_is_no_place_for_them_any_more(url: str) 
         one.adaptive_rate._allowance = 1 + adaptive_rate.FIRST_CONNECTIONS  # one of them is kept for another account
         there = [parts.host_at(25, address=f"192.0.2.{number}") for number in range(1, 7)]
         jobs = await made.jobs(count=6, route=parts.route_to(there[0]))
-        parts.give(
-            one, [dataclasses.replace(job, route=parts.route_to(host)) for job, host in zip(jobs, there, strict=True)]
-        )
+        for job, host in zip(jobs, there, strict=True):
+            job.route = parts.route_to(host)
+        parts.give(one, jobs)
         await parts.until(lambda: one.is_idle)
         assert most_opening == [1, 2, 1, 1, 1, 1]
         await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)

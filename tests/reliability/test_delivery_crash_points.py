@@ -55,7 +55,7 @@ class CrashHarness(crashable_stores.CrashHarness):
             until = self.clock.now + 60 * contexts.SECOND
             claims = await queue.claim(tx, wanted, lease_until=until, worker="dead")
         ended = [outcome_of(ctx, claim, verdict) for claim, verdict in zip(claims, VERDICTS, strict=True)]
-        return [*ended[:-1], msgspec.structs.replace(ended[-1], ended_as=statuses.RecipientStatus.EXPIRED)]
+        return [*ended[:-1], msgspec.structs.replace(ended[-1], status=statuses.RecipientStatus.EXPIRED)]
 
     async def record_and_die(self, fault: faults.Fault, ended: list[outcomes.Outcome]) -> bool:
         """Whether the results were recorded by the process that died."""
@@ -108,6 +108,7 @@ def outcome_of(
         email_key=claim.email_key,
         recipient_count=len(VERDICTS),
         verdict=verdict,
+        status=outcomes.STATUS[verdict],
         smtp_code=250,
         response="Ok",
         at=now,

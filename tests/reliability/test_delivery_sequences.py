@@ -189,6 +189,7 @@ class Sequence:
             email_key=claim.email_key,
             recipient_count=0,
             verdict=verdict,
+            status=outcomes.STATUS[verdict],
             smtp_code=250,
             response="Ok",
             at=now,

@@ -69,6 +69,7 @@ def outcome(
         email_key=claimed.email_key,
         recipient_count=recipient_count,
         verdict=verdict,
+        status=outcomes.STATUS[verdict],
         smtp_code=code,
         response=response,
         at=now,

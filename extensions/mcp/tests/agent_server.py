@@ -126,6 +126,7 @@ async def bounce(ctx: context.Context, account_id: str) -> None:
         email_key="ada@example.net",
         recipient_count=1,
         verdict=disposition.Verdict.BOUNCED,
+        status=outcomes.STATUS[disposition.Verdict.BOUNCED],
         smtp_code=550,
         response=REPLY,
         at=now,

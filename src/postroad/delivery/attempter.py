@@ -11,7 +11,6 @@ import dataclasses
 import re
 import weakref
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -68,58 +67,64 @@ INTERNAL_ERROR: Final = values.RecipientResult(
 )
 
 
-@dataclass(slots=True, eq=False)
 class Job:
     """A recipient of a message. Without a `transaction`, `failure` says why.
 
-    `fallbacks` are the routes for when no host of the route can be reached.
+    `fallbacks` are the routes for when no host of the route can be reached. What a delivery reads of the claim again
+    and again is taken out of it once.
     """
 
-    claim: queue.Claimed
-    route: routing.Route
-    recipient_count: int = 0
-    transaction: values.MailTransaction | None = None
-    failure: values.RecipientResult = INTERNAL_ERROR
-    is_prepared: bool = False
-    is_prefetched: bool = False
-    source: messages.Outgoing | None = None
-    fallbacks: tuple[routing.Route, ...] = ()
+    __slots__ = (
+        "account_id",
+        "claim",
+        "expires_at",
+        "failure",
+        "fallbacks",
+        "is_large",
+        "is_prefetched",
+        "is_prepared",
+        "is_urgent",
+        "key",
+        "message",
+        "recipient_count",
+        "route",
+        "source",
+        "transaction",
+    )
 
-    @property
-    def is_large(self) -> bool:
-        """Whether only a few of this size are loaded at a time."""
-        return self.claim.size > LARGE_MESSAGE_BYTES
-
-    @property
-    def is_urgent(self) -> bool:
-        """Whether it goes before others."""
-        return self.claim.is_urgent
-
-    @property
-    def expires_at(self) -> int | None:
-        return self.claim.expires_at
+    def __init__(
+        self,
+        claim: queue.Claimed,
+        route: routing.Route,
+        recipient_count: int = 0,
+        transaction: values.MailTransaction | None = None,
+        *,
+        fallbacks: tuple[routing.Route, ...] = (),
+    ) -> None:
+        self.claim = claim
+        self.route = route
+        self.recipient_count = recipient_count
+        self.transaction = transaction
+        self.failure = INTERNAL_ERROR
+        self.is_prepared = self.is_prefetched = False
+        self.source: messages.Outgoing | None = None
+        self.fallbacks = fallbacks
+        self.account_id = claim.account_id
+        self.message = claim.account_id, claim.message_id
+        self.key: queue.Key = (*self.message, claim.recipient_id)
+        self.expires_at = claim.expires_at
+        self.is_urgent = claim.expires_at is not None and claim.is_urgent
+        # Only a few of this size are loaded at a time.
+        self.is_large = claim.size > LARGE_MESSAGE_BYTES
 
     def has_expired(self, now: int) -> bool:
         return self.expires_at is not None and self.expires_at <= now
-
-    @property
-    def account_id(self) -> str:
-        return self.claim.account_id
 
     @property
     def tls_not_required(self) -> bool:
         """Whether the sender wants it delivered although TLS fails (RFC 8689 section 5), such as a report of that."""
         mime = self.transaction.content[-1] if self.transaction is not None else b""
         return _TLS_NOT_REQUIRED.search(_header(mime)) is not None
-
-    @property
-    def message(self) -> tuple[str, str]:
-        return self.claim.account_id, self.claim.message_id
-
-    @property
-    def key(self) -> queue.Key:
-        """The recipient's row in the queue."""
-        return self.claim.key
 
 
 class _Content(msgspec.Struct, frozen=True):

@@ -281,6 +281,7 @@ class Recorder:
                     email_key=claim.email_key,
                     recipient_count=0,
                     verdict=verdict,
+                    status=outcomes.STATUS[verdict],
                     smtp_code=None,
                     response=response,
                     at=now,
@@ -301,12 +302,12 @@ class Recorder:
                     email_key=recipient.claim.email_key,
                     recipient_count=0,
                     verdict=bounces_disposition.Verdict.FAILED,
+                    status=statuses.RecipientStatus.EXPIRED,
                     smtp_code=recipient.smtp_code,
                     response=recipient.response or EXPIRED,
                     at=now,
                     ledger_id=self._ctx.new_id(identifiers.LEDGER, now=now),
                     worker=self._leases.worker,
-                    ended_as=statuses.RecipientStatus.EXPIRED,
                 )
                 for recipient in expired
             ]
@@ -389,6 +390,7 @@ class Recorder:
             email_key=claim.email_key,
             recipient_count=attempt_info.recipient_count,
             verdict=verdict,
+            status=outcomes.STATUS[verdict],
             smtp_code=code,
             response=response,
             at=now,

@@ -87,10 +87,10 @@ async def test_who_was_canceled_or_has_expired_gets_the_credit_back(
     ctx: context.Context, account: stored_accounts.Account, *, status: str, tried: bool, counted: tuple[int, int]
 ) -> None:
     message_id, (first, second) = await accepted(ctx, account.id, "a@example.net", "b@example.net")
-    ended_as = statuses.RecipientStatus(status)
     ended = [
         msgspec.structs.replace(
-            outcome(ctx, one, disposition.Verdict.FAILED, recipient_count=2, tried=tried), ended_as=ended_as
+            outcome(ctx, one, disposition.Verdict.FAILED, recipient_count=2, tried=tried),
+            status=statuses.RecipientStatus(status),
         )
         for one in (first, second)
     ]

@@ -89,7 +89,7 @@ async def test_results_count_in_the_hour_of_acceptance_and_failures_by_their_cau
     clock.pass_seconds(5 * HOUR_SECONDS)
     expired = structs.replace(
         claimed_mail.outcome(ctx, claimed[4], FAILED, recipient_count=6, tried=False),
-        ended_as=statuses.RecipientStatus.EXPIRED,
+        status=statuses.RecipientStatus.EXPIRED,
     )
     await ctx.outcome_commits.submit(
         [

@@ -177,7 +177,7 @@ async def test_what_is_canceled_or_expires_is_told_by_name_only(
     webhook = await webhook_endpoints.subscribe(ctx, account_id, "email.failed", kind)
     _, (claimed,) = await claimed_mail.accepted(ctx, account_id, "ada@example.net")
     outcome = claimed_mail.outcome(ctx, claimed, FAILED, code=None, response="over", tried=False)
-    await ctx.outcome_commits.submit([msgspec.structs.replace(outcome, ended_as=status)])
+    await ctx.outcome_commits.submit([msgspec.structs.replace(outcome, status=status)])
     ((told, data),) = await written(ctx, webhook)
     assert (told, data["to"], data["smtp_response"]) == (kind, "ada@example.net", "over")
     assert data.get("cause") == cause

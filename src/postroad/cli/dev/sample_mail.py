@@ -168,6 +168,7 @@ class Writer:
             email_key=claimed.email_key,
             recipient_count=1,
             verdict=verdict,
+            status=outcomes.STATUS[verdict],
             smtp_code=result.reply.code if result.reply else None,
             response=result.response_text,
             at=ended_at,
@@ -203,6 +204,7 @@ class Writer:
             email_key=claimed.email_key,
             recipient_count=1,
             verdict=disposition.Verdict.BOUNCED,
+            status=outcomes.STATUS[disposition.Verdict.BOUNCED],
             smtp_code=None,
             response=f"not attempted: the address is on the suppression list ({self.suppressed[claimed.email_key]})",
             at=at,
@@ -242,11 +244,11 @@ class Writer:
         )
         self.suppressed[recipient.email] = "complaint"
         await complaints.receive(ctx, arf.FeedbackReport("abuse", (sender,)), b"", sent_to="")
-        counted = guard_counts.AccountCounts(self.who.account_id, bounce_guard.Counts(complaints=1))
+        counted = {self.who.account_id: bounce_guard.Counts(complaints=1)}
         async with ctx.store.transaction() as tx:
             locked = await accounts.lock(tx, [self.who.account_id])
             rules = guard_counts.rules_of(ctx.settings.bounce_guard)
-            await guard_counts.count(tx, rules, [counted], locked=locked, now=at)
+            await guard_counts.count(tx, rules, counted, locked=locked, now=at)
 
 
 def _play(destination: sample_data.Destination, behaviour: Behaviour) -> values.RecipientResult:

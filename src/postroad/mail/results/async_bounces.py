@@ -129,7 +129,8 @@ async def _record(
         notices = await guard_counts.count_report(
             tx,
             guard_counts.rules_of(ctx.settings.bounce_guard, notices_from=ctx.settings.operator.sender),
-            guard_counts.AccountCounts(account_id, bounce_guard.Counts(bounces=1)),
+            account_id,
+            bounce_guard.Counts(bounces=1),
             email_key=recipient.email_key,
             signature=proof.signature,
             locked=locked,

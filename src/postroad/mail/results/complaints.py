@@ -108,7 +108,8 @@ async def _record(
         notices = await guard_counts.count_report(
             tx,
             guard_counts.rules_of(ctx.settings.bounce_guard, notices_from=ctx.settings.operator.sender),
-            guard_counts.AccountCounts(account_id, bounce_guard.Counts(complaints=1)),
+            account_id,
+            bounce_guard.Counts(complaints=1),
             email_key=who.email_key,
             signature=proof.signature,
             locked=locked,

@@ -28,13 +28,6 @@ from postroad.telemetry import logs, metrics
 EVENTS: Final = {bounce_guard.Level.WARNED: "account_warned", bounce_guard.Level.SUSPENDED: "account_suspended"}
 
 
-class AccountCounts(msgspec.Struct, frozen=True):
-    """What to count for an account."""
-
-    account_id: str
-    counts: bounce_guard.Counts
-
-
 class Notice(msgspec.Struct, frozen=True):
     """An account that was just warned or suspended, the counts behind it, and the reason of a suspension."""
 
@@ -69,19 +62,18 @@ def rules_of(settings: sections.BounceGuard, *, notices_from: str = "") -> bounc
 async def count(
     tx: store.Transaction,
     guard: bounce_guard.Rules | None,
-    counted: Sequence[AccountCounts],
+    added: Mapping[str, bounce_guard.Counts],
     *,
     locked: Mapping[str, accounts.Account],
     now: int,
     entropy: Callable[[int], bytes] = os.urandom,
 ) -> list[Notice]:
-    """Count, and evaluate the accounts whose rates may have got worse; all must be locked.
+    """Count, by account, and evaluate those whose rates may have got worse; all must be locked.
 
     A warning is logged when its threshold is crossed, and again on each day with more of the same.
     """
-    if guard is None or not counted:
+    if guard is None or not added:
         return []
-    added = _by_account(counted)
     day = times.day_of(now)
     today = await mail_counts.add_guard_days(tx, day, added)
     suspects = [
@@ -127,7 +119,8 @@ def _warned(assessment: bounce_guard.Assessment) -> bounce_guard.Assessment:
 async def count_report(
     tx: store.Transaction,
     guard: bounce_guard.Rules | None,
-    counted: AccountCounts,
+    account_id: str,
+    counts: bounce_guard.Counts,
     *,
     email_key: str,
     signature: str,
@@ -145,9 +138,9 @@ async def count_report(
         (f"dkim:{signature}", max(guard.days, bounce_guard.SIGNATURE_DAYS)),
         (bounce_guard.mailbox_of(email_key), guard.days),
     ):
-        if not await mail_counts.count_guard_report(tx, counted.account_id, key, day=day, after_day=day - days):
+        if not await mail_counts.count_guard_report(tx, account_id, key, day=day, after_day=day - days):
             return []
-    return await count(tx, guard, [counted], locked=locked, now=now)
+    return await count(tx, guard, {account_id: counts}, locked=locked, now=now)
 
 
 def _entry(account: accounts.Account, reason: str, *, now: int, entropy: bytes) -> audit_log.Entry:
@@ -206,10 +199,3 @@ def _may_be_worse(today: bounce_guard.Counts, added: bounce_guard.Counts, guard:
 def _exact(percent: float) -> Fraction:
     """The number as written: 0.3 is three tenths, not the nearest float."""
     return Fraction(str(percent))
-
-
-def _by_account(counted: Sequence[AccountCounts]) -> dict[str, bounce_guard.Counts]:
-    added: dict[str, bounce_guard.Counts] = {}
-    for each in counted:
-        added[each.account_id] = added.get(each.account_id, bounce_guard.Counts()).plus(each.counts)
-    return added

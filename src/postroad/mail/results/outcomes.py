@@ -51,6 +51,18 @@ COUNTED: Final = {
 
 # The count of a source address for the verdict of an attempt; all others are refusals.
 _ENDED: Final = {disposition.Verdict.DELIVERED: "delivered", disposition.Verdict.RETRY: "deferred"}
+# The statuses that return the credit.
+RELEASED: Final = frozenset(
+    status for status, billing in statuses.BILLING.items() if billing is statuses.BillingStatus.RELEASED
+)
+# The status and the billing of a message by the final status of its only recipient.
+ENDED_ALONE: Final = {
+    status: (
+        statuses.message_status(recipients=1, delivered=int(status is statuses.RecipientStatus.DELIVERED)),
+        statuses.message_billing(recipients=1, released=int(status in RELEASED)),
+    )
+    for status in statuses.BILLING
+}
 # The counts of recipients that failed finally.
 FAILURES: Final = ("bounced", "failed")
 # The causes in events of what is decided without an attempt. Only an address on the suppression list bounces so.
@@ -60,14 +72,15 @@ _CAUSES: Final = {events.EventType.BOUNCED: events.SUPPRESSED_CAUSE, events.Even
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one recipient. `attempt` is None when it was decided without one.
 
-    `recipient_count` is the message's, or 0 when unknown. `ended_as` tells what a verdict cannot: that a recipient was
-    canceled, or that the time that its sender gave it is over; the verdict is FAILED then.
+    `recipient_count` is the message's, or 0 when unknown. `status` is that of the verdict, unless a recipient was
+    canceled, or the time that its sender gave it is over; the verdict is FAILED then.
     """
 
     key: queue.Key
     email_key: str
     recipient_count: int
     verdict: disposition.Verdict
+    status: statuses.RecipientStatus
     smtp_code: int | None
     response: str
     at: int
@@ -79,16 +92,6 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     attempt: attempts.Attempt | None = None
     conversation: str = ""  # what was said in an attempt that did not succeed
     delivery_time: int = 0  # microseconds since it was queued, once it is delivered
-    ended_as: statuses.RecipientStatus | None = None
-
-    @property
-    def status(self) -> statuses.RecipientStatus:
-        """The recipient's new status."""
-        return self.ended_as or STATUS[self.verdict]
-
-    @property
-    def is_released(self) -> bool:
-        return statuses.BILLING[self.status] is statuses.BillingStatus.RELEASED
 
 
 class RecordResult(msgspec.Struct, frozen=True):
@@ -130,7 +133,7 @@ async def record(
     locked = await accounts.lock(tx, {key[0] for key in outcomes})
     deferred = await _defer(tx, outcomes)
     final = [outcome for outcome in outcomes.values() if outcome.verdict is not disposition.Verdict.RETRY]
-    changed = await messages.record_results(tx, [_recipient_update(outcome) for outcome in (*final, *deferred)])
+    changed = await messages.record_results(tx, _recipient_updates([*final, *deferred]))
     await queue.remove(tx, [outcome.key for outcome in final])
     attempted = [(outcome.attempt, outcome.conversation) for outcome in outcomes.values() if outcome.attempt]
     await attempts.insert(tx, [attempt for attempt, _ in attempted])
@@ -146,9 +149,9 @@ async def record(
     live = [outcome for outcome in finished if not uncharged.get(outcome.key[:2])]
     gone = [_suppression(outcome) for outcome in live if outcome.suppress]
     suppressed = await suppressions.add(tx, gone) if gone else ()
-    now = max((outcome.at for outcome in live), default=0)
+    now = max([outcome.at for outcome in live], default=0)
     notices: Sequence[guard_counts.Notice] = ()
-    if guard is not None and (counted := [_counted(outcome) for outcome in live if outcome.attempt]):
+    if guard is not None and (counted := guard_increments(live)):
         notices = await guard_counts.count(tx, guard, counted, locked=locked, now=now)
     counted_outcomes = [outcome for outcome in recorded if not uncharged.get(outcome.key[:2])]
     await mail_counts.add_hourly(tx, _count_increments(counted_outcomes))
@@ -168,18 +171,20 @@ async def record(
     return [RecordResult(written, tuple(notices) if index == 0 else ()) for index in range(len(batches))]
 
 
-def _recipient_update(outcome: Outcome) -> messages.RecipientUpdate:
-    status = outcome.status
-    return messages.RecipientUpdate(
-        *outcome.key,
-        status=status,
-        billing_status=statuses.BILLING[status],
-        attempts=1 if outcome.attempt else 0,
-        last_smtp_code=outcome.smtp_code,
-        last_smtp_response=outcome.response[:RESPONSE_CHARACTERS],
-        delivered_at=outcome.at if status is statuses.RecipientStatus.DELIVERED else None,
-        bounced_at=outcome.at if status is statuses.RecipientStatus.BOUNCED else None,
-    )
+def _recipient_updates(outcomes: Sequence[Outcome]) -> list[messages.RecipientUpdate]:
+    return [
+        messages.RecipientUpdate(
+            *outcome.key,
+            status=outcome.status,
+            billing_status=statuses.BILLING[outcome.status],
+            attempts=1 if outcome.attempt else 0,
+            last_smtp_code=outcome.smtp_code,
+            last_smtp_response=outcome.response[:RESPONSE_CHARACTERS],
+            delivered_at=outcome.at if outcome.status is statuses.RecipientStatus.DELIVERED else None,
+            bounced_at=outcome.at if outcome.status is statuses.RecipientStatus.BOUNCED else None,
+        )
+        for outcome in outcomes
+    ]
 
 
 async def _defer(tx: store.Transaction, outcomes: Mapping[queue.Key, Outcome]) -> list[Outcome]:
@@ -208,7 +213,7 @@ def _entries(finished: Sequence[Outcome]) -> list[accounts.LedgerEntry]:
     """One ledger entry per message and kind: recipients of one message often end together."""
     counts: dict[tuple[str, str, bool], list[Outcome]] = {}
     for outcome in finished:
-        counts.setdefault((*outcome.key[:2], outcome.is_released), []).append(outcome)
+        counts.setdefault((*outcome.key[:2], outcome.status in RELEASED), []).append(outcome)
     return [
         accounts.LedgerEntry(
             id=ended[0].ledger_id,
@@ -225,47 +230,49 @@ def _entries(finished: Sequence[Outcome]) -> list[accounts.LedgerEntry]:
 
 async def _finish_messages(tx: store.Transaction, finished: Sequence[Outcome]) -> None:
     """Messages whose last recipient is final. One with a single recipient needs no count."""
-    lone = [_tally(outcome) for outcome in finished if outcome.recipient_count == 1]
-    several = {outcome.key[:2] for outcome in finished if outcome.recipient_count != 1}
-    counted = await messages.tallies(tx, sorted(several)) if several else []
-    ended = {outcome.key[:2]: outcome.at for outcome in finished}
     rows = [
+        (*outcome.key[:2], *ENDED_ALONE[outcome.status], outcome.at)
+        for outcome in finished
+        if outcome.recipient_count == 1
+    ]
+    several = {outcome.key[:2]: outcome.at for outcome in finished if outcome.recipient_count != 1}
+    rows += [
         (
             tally.account_id,
             tally.message_id,
             statuses.message_status(recipients=tally.recipients, delivered=tally.delivered),
             statuses.message_billing(recipients=tally.recipients, released=tally.released),
-            ended[tally.account_id, tally.message_id],
+            several[tally.account_id, tally.message_id],
         )
-        for tally in (*lone, *counted)
+        for tally in (await messages.tallies(tx, sorted(several)) if several else ())
         if tally.reserved == 0
     ]
     await messages.finish(tx, rows)
 
 
-def _tally(outcome: Outcome) -> messages.Tally:
-    delivered = int(outcome.verdict is disposition.Verdict.DELIVERED)
-    return messages.Tally(
-        *outcome.key[:2], recipients=1, delivered=delivered, reserved=0, released=int(outcome.is_released)
-    )
-
-
-def _counted(outcome: Outcome) -> guard_counts.AccountCounts:
+def guard_increments(ended: Sequence[Outcome]) -> dict[str, bounce_guard.Counts]:
     """The bounce guard's counts. Only an address that does not exist is a bounce: other refusals may have any cause."""
-    fault = outcome.attempt.fault if outcome.attempt else None
-    is_gone = outcome.verdict is disposition.Verdict.BOUNCED and fault == disposition.Fault.ADDRESS
-    return guard_counts.AccountCounts(outcome.key[0], bounce_guard.Counts(recipients=1, bounces=int(is_gone)))
+    recipients: collections.Counter[str] = collections.Counter()
+    bounces: collections.Counter[str] = collections.Counter()
+    for outcome in ended:
+        if outcome.attempt:
+            recipients[outcome.key[0]] += 1
+            if outcome.verdict is disposition.Verdict.BOUNCED and outcome.attempt.fault == disposition.Fault.ADDRESS:
+                bounces[outcome.key[0]] += 1
+    return {who: bounce_guard.Counts(recipients=count, bounces=bounces[who]) for who, count in recipients.items()}
 
 
 def _count_increments(recorded: Sequence[Outcome]) -> list[mail_counts.CountIncrement]:
     """The increments of the hourly counts, by provider. A decision without a server has none."""
-    counts: collections.Counter[tuple[str, int, str, str]] = collections.Counter()
+    counts: dict[tuple[str, int, str, str], int] = {}
     for outcome in recorded:
         if outcome.status in COUNTED:
             key = _count_key(outcome)
-            counts[*key, COUNTED[outcome.status]] += 1
+            counted = (*key, COUNTED[outcome.status])
+            counts[counted] = counts.get(counted, 0) + 1
             if outcome.delivery_time:
-                counts[*key, "delivery_time"] += outcome.delivery_time
+                total_time = (*key, "delivery_time")
+                counts[total_time] = counts.get(total_time, 0) + outcome.delivery_time
     return [
         mail_counts.CountIncrement(account_id=account_id, hour=hour, provider=provider, **{column: count})
         for (account_id, hour, provider, column), count in counts.items()

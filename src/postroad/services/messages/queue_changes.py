@@ -29,7 +29,7 @@ async def cancel_message(ctx: context.Context, account_id: str, message_id: str)
         await accounts.lock(tx, {account_id})
         await lookup.find_in(tx, account_id, message_id)
         free = await queue_views.unattempted(tx, account_id, message_id)
-        events = await _end(ctx, tx, free, response=BY_SENDER, ended_as=statuses.RecipientStatus.CANCELED, now=now)
+        events = await _end(ctx, tx, free, response=BY_SENDER, status=statuses.RecipientStatus.CANCELED, now=now)
         # Mail is in the message log: only what a user does is in the audit log too.
         if free and ctx.actor.user_id is not None:
             await audit_log.write(ctx, tx, account_id, "message.canceled", message_id)
@@ -51,18 +51,18 @@ async def cancel_batch(ctx: context.Context, tx: store.Transaction, account_id: 
         for message_id in message_ids
         for recipient in await queue_views.unattempted(tx, account_id, message_id)
     ]
-    await _end(ctx, tx, free, response=BY_SENDER, ended_as=statuses.RecipientStatus.CANCELED, now=ctx.clock())
+    await _end(ctx, tx, free, response=BY_SENDER, status=statuses.RecipientStatus.CANCELED, now=ctx.clock())
     return len(free)
 
 
 async def cancel_unleased(ctx: context.Context, some: Sequence[queue_views.UnleasedRecipient]) -> int:
     """Cancel recipients for the operator, as far as they still have no lease; returns how many."""
-    return await _end_unleased(ctx, some, response=BY_OPERATOR, ended_as=None)
+    return await _end_unleased(ctx, some, response=BY_OPERATOR, status=statuses.RecipientStatus.FAILED)
 
 
 async def expire_unleased(ctx: context.Context, some: Sequence[queue_views.UnleasedRecipient]) -> int:
     """Let recipients expire for the operator in the same way."""
-    return await _end_unleased(ctx, some, response=EXPIRED, ended_as=statuses.RecipientStatus.EXPIRED)
+    return await _end_unleased(ctx, some, response=EXPIRED, status=statuses.RecipientStatus.EXPIRED)
 
 
 async def _end_unleased(
@@ -70,13 +70,13 @@ async def _end_unleased(
     some: Sequence[queue_views.UnleasedRecipient],
     *,
     response: str,
-    ended_as: statuses.RecipientStatus | None,
+    status: statuses.RecipientStatus,
 ) -> int:
     async with ctx.store.transaction() as tx:
         # Locked in the order in which results are recorded: accounts first.
         await accounts.lock(tx, {recipient.account_id for recipient in some})
         free = await queue_views.still_unleased(tx, [recipient.key for recipient in some])
-        await _end(ctx, tx, free, response=response, ended_as=ended_as, now=ctx.clock())
+        await _end(ctx, tx, free, response=response, status=status, now=ctx.clock())
     return len(free)
 
 
@@ -86,7 +86,7 @@ async def _end(
     free: Sequence[queue_views.UnleasedRecipient],
     *,
     response: str,
-    ended_as: statuses.RecipientStatus | None,
+    status: statuses.RecipientStatus,
     now: int,
 ) -> int:
     """Record the end of recipients that are locked; returns the number of events."""
@@ -98,12 +98,12 @@ async def _end(
             email_key=recipient.email_key,
             recipient_count=0,
             verdict=disposition.Verdict.FAILED,
+            status=status,
             smtp_code=None,
             response=response,
             at=now,
             ledger_id=ctx.new_id(identifiers.LEDGER, now=now),
             worker="",
-            ended_as=ended_as,
         )
         for recipient in free
     ]
