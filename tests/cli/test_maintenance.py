@@ -128,7 +128,7 @@ def test_verify_of_an_inconsistent_store_names_the_findings_and_ends_with_1(inst
 
     async def lose_credits(ctx: context.Context) -> None:
         async with ctx.store.transaction() as tx:
-            await tx.execute_many("accounts.move_credits", [(account, 5, 0)])
+            await tx.execute_many("accounts.move_credits", [(account, 5, 0, None, None)])
 
     installation.ask(lose_credits)
     result = installation.run("verify", "--json")

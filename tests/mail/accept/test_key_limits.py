@@ -25,7 +25,7 @@ def decide(
 ) -> tuple[list[str], KeyUsage]:
     """The decisions for a batch of one key, and what it has used afterwards."""
     known = {"acc_1": batches.stored_account(available=credits)}
-    books = transaction.GroupState(known, {}, {}, {}, {"key_1": budget})
+    books = transaction.GroupState(known, {}, {}, {"key_1": budget})
     counted = [msgspec.structs.replace(submission, api_key_id="key_1") for submission in submissions]
     words = batches.words(transaction.decide(counted, books, policies=batches.POLICIES))
     return words, books.budgets["key_1"].usage

@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import shutil
 from collections.abc import Awaitable, Callable
+from typing import Any
 from unittest import mock
 
 import msgspec
@@ -305,17 +306,13 @@ async def queries(work: Awaitable[object]) -> list[str]:
     """The names of the statements that it runs."""
     names: list[str] = []
 
-    def noting(method: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[object]]:
-        async def call(self: SqliteTransaction, query: str, *arguments: object) -> object:
-            names.append(query)
-            return await method(self, query, *arguments)
+    run = SqliteTransaction._run
 
-        return call
+    def noted(self: SqliteTransaction, execute: Callable[..., Any], query: str, *more: Any, **named: Any) -> object:
+        names.append(query)
+        return run(self, execute, query, *more, **named)
 
-    with contextlib.ExitStack() as stack:
-        for name in ("fetch", "fetch_one", "fetch_many", "execute", "execute_many", "execute_later"):
-            noted = noting(getattr(SqliteTransaction, name))
-            stack.enter_context(mock.patch.object(SqliteTransaction, name, noted))
+    with mock.patch.object(SqliteTransaction, "_run", noted):
         await work
     return names
 

@@ -70,7 +70,7 @@ def decide(
     used: dict[Any, messages.StoredIdempotencyKey] | None = None,
 ) -> list[transaction.Decision]:
     """The decisions for a batch, where neither rates nor warm-up apply."""
-    books = transaction.GroupState({account.id: account for account in known}, used or {}, {}, {})
+    books = transaction.GroupState({account.id: account for account in known}, used or {})
     return transaction.decide(submissions, books, policies=POLICIES)
 
 
@@ -251,8 +251,6 @@ def test_the_rate_is_checked_after_key_and_suspension_and_before_all_else() -> N
             "acc_3": stored_account("acc_3"),
         },
         dict([key("used")]),
-        {},
-        {},
     )
     decisions = transaction.decide(
         [
@@ -286,7 +284,7 @@ def test_the_rate_is_checked_after_key_and_suspension_and_before_all_else() -> N
 
 
 def test_only_what_is_accepted_counts_for_the_warm_up() -> None:
-    books = transaction.GroupState({"acc_1": stored_account(available=49)}, {}, {}, {})
+    books = transaction.GroupState({"acc_1": stored_account(available=49)}, {})
     batch = [warming(1, count=50), warming(2, count=30), warming(3, count=21), warming(4, count=19), submission(5)]
     decisions = transaction.decide(batch, books, policies=POLICIES_OF_A_YOUNG_DOMAIN)
     assert words(decisions) == ["insufficient_credits", "accept", "warmup_limited", "accept", "insufficient_credits"]

@@ -5,6 +5,7 @@ import pytest
 from postroad import context, errors
 from postroad.mail.signing import domain_keys
 from postroad.model.bounces import disposition
+from postroad.model.delivery import throttle
 from postroad.model.people import callers
 from postroad.services import audit_log
 from postroad.services.accounts import account_registry
@@ -17,6 +18,7 @@ from postroad.services.templates import templates
 from postroad.services.webhooks import endpoints
 from postroad.storage.mail import suppressions as stored_suppressions
 from postroad.storage.operations import retention
+from postroad.storage.people import rates
 from tests import accepted_mail
 from tests.contexts import PASSWORD
 from tests.services import claimed_mail
@@ -94,6 +96,7 @@ async def furnish(ctx: context.Context, account_id: str, name: str) -> None:
     )
     async with ctx.store.transaction() as tx:
         await password_links.create(ctx, tx, user)
+        await rates.put(tx, [rates.Rate(f"replays {account_id}", account_id, throttle.SharedBucket(1, 1))])
     await templates.put(ctx, account_id, "welcome", subject="Hello", text="You", html=None)
     await suppressions.add(ctx, account_id, "gone@example.net", reason="no", source=stored_suppressions.Source.OPERATOR)
     await endpoints.save(ctx, account_id, url="https://hooks.example.com/")

@@ -26,7 +26,7 @@ from postroad.model.units import identifiers, times
 from postroad.protocol.reports import arf
 from postroad.protocol.smtp import values
 from postroad.storage.mail import attempts, messages, queue
-from postroad.storage.people import accounts, rates
+from postroad.storage.people import accounts
 
 DAYS: Final = 7
 WORKER: Final = "mail-1:4211:5e1f0a2b"
@@ -283,7 +283,7 @@ async def write(ctx: context.Context, who: callers.Caller, *, count: int, waitin
     writer = Writer(ctx, rng, who)
     # What the account has sent just now would be ahead of mail of last week, and use up its rate.
     async with ctx.store.transaction() as tx:
-        await rates.put(tx, [rates.Rate(who.account_id, who.account_id, throttle.SharedBucket())])
+        await accounts.record_entries(tx, (), buckets={who.account_id: throttle.SharedBucket()})
     ctx.rate_limiter.learn(who.account_id, 0)
     by_day: dict[int, list[Draft]] = collections.defaultdict(list)
     for at in moments(rng, count=count, now=now):

@@ -5,7 +5,7 @@ Domains, and whether mail costs credits, are kept in the access cache, so a send
 
 import dataclasses
 import math
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -19,7 +19,7 @@ from postroad.model.people import callers
 from postroad.model.units import times
 from postroad.storage.engine import store
 from postroad.storage.mail import domains, mail_counts, messages
-from postroad.storage.people import accounts, rates
+from postroad.storage.people import accounts
 
 # Full buckets carry no information and are dropped when this many are kept.
 MAX_BUCKETS: Final = 100_000
@@ -97,36 +97,6 @@ class RateLimiter:
             ("RateLimit-Policy", f'"account";q={policy.burst};w={window}'),
             ("RateLimit", f'"account";r={remaining};t={math.ceil(ahead / times.SECOND)}'),
         )
-
-
-def take_shared(
-    buckets: dict[str, throttle.SharedBucket],
-    account_id: str,
-    policy: throttle.RateLimit,
-    *,
-    now: int,
-    clock: int,
-) -> Exceeded | None:
-    """Take a request from the stored bucket of its account; returns the error if there is nothing left."""
-    bucket = buckets.get(account_id, throttle.SharedBucket())
-    decision, buckets[account_id] = throttle.take_shared(policy, bucket, now=now, clock=clock)
-    return None if decision.allowed else rate_exceeded(policy, decision)
-
-
-async def write_rates(
-    tx: store.Transaction,
-    locked: Container[str],
-    *,
-    before: Mapping[str, throttle.SharedBucket],
-    after: Mapping[str, throttle.SharedBucket],
-) -> None:
-    """Store the buckets of accounts that changed: a request over the limit takes nothing."""
-    changed = [
-        rates.Rate(account_id, account_id, bucket)
-        for account_id, bucket in after.items()
-        if account_id in locked and bucket.full_at != before.get(account_id, throttle.SharedBucket()).full_at
-    ]
-    await rates.put(tx, changed)
 
 
 async def recipients_today(tx: store.Transaction, locked: Iterable[accounts.Account], *, now: int) -> dict[str, int]:

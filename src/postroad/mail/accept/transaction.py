@@ -15,7 +15,7 @@ Its key is stored with the response if at least one item was accepted; a batch w
 import asyncio
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -31,7 +31,7 @@ from postroad.model.units import times
 from postroad.storage.engine import group_commit, store
 from postroad.storage.mail import domains, mail_counts, messages, queue
 from postroad.storage.people import accounts as stored_accounts
-from postroad.storage.people import credentials, rates
+from postroad.storage.people import credentials
 
 # As many as a commit has, unless it is that of one batch.
 PART_RECIPIENTS = 256
@@ -69,10 +69,6 @@ class Submission(msgspec.Struct, frozen=True, array_like=True):
     api_key_id: str | None = None
     # The message that it sends again.
     resend_of: str | None = None
-
-    @property
-    def warmup_key(self) -> domains.WarmupKey | None:
-        return None if self.warmup_domain is None else (self.message.account_id, self.warmup_domain)
 
     @property
     def account_id(self) -> str:
@@ -180,18 +176,15 @@ class GroupState:
 
     accounts: Mapping[str, stored_accounts.Account]
     keys: Mapping[messages.IdempotencyPair, messages.StoredIdempotencyKey]
-    buckets: dict[str, throttle.SharedBucket]
-    warmups: dict[domains.WarmupKey, warmup.State]
+    warmups: dict[domains.WarmupKey, warmup.State] = field(default_factory=dict)
     # What is left for the API keys whose mail is counted.
     budgets: dict[str, callers.KeyBudget] = field(default_factory=dict)
     # What accounts with a daily limit have sent today.
     recipients_today: dict[str, int] = field(default_factory=dict)
-    # Credits left after the group so far, and the group's own keys.
-    credits_left: dict[str, int] = field(init=False)
+    # After the group so far: the buckets that a request was taken from, the credits left, and the group's own keys.
+    buckets: dict[str, throttle.SharedBucket] = field(default_factory=dict)
+    credits_left: dict[str, int] = field(default_factory=dict)
     claimed: set[messages.IdempotencyPair] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        self.credits_left = {account.id: account.available for account in self.accounts.values()}
 
 
 Decision = messages.StoredIdempotencyKey | errors.PostroadError | None
@@ -231,27 +224,30 @@ async def store_entries(
     outbox: context.Outbox,
 ) -> Sequence[Accepted | Counted | errors.PostroadError]:
     """Store what is accepted of a group of the group commit; each entry gets its result or its error."""
-    # All at once and in order: whoever has the lock of a later account may wait for that of an earlier one.
-    locked = await stored_accounts.lock(tx, [entry.account_id for entry in entries])
     single = [entry for entry in entries if isinstance(entry, Submission)]
+    # All at once and in order: whoever has the lock of a later account may wait for that of an earlier one.
     if len(single) == len(entries):
+        locked = await stored_accounts.lock(tx, {submission.message.account_id for submission in single})
         return await store_submissions(tx, single, locked=locked, policies=policies, outbox=outbox)
-    charged = {entry.account_id for entry in single}
-    known = _of_accounts(locked, charged)
-    of_single = iter(
-        await store_submissions(tx, single, locked=known, policies=policies, outbox=outbox) if single else ()
-    )
+    locked = await stored_accounts.lock(tx, {entry.account_id for entry in entries})
+    of_single: Iterator[Accepted | errors.PostroadError] = iter(())
+    if single:
+        known = _of_accounts(locked, {submission.message.account_id for submission in single})
+        of_single = iter(await store_submissions(tx, single, locked=known, policies=policies, outbox=outbox))
+        # What was stored of an account has changed its credits and its rate.
+        locked = await stored_accounts.lock(tx, locked)
     refused = [entry for entry in entries if isinstance(entry, RefusedSend)]
-    of_refused = iter(await count_refused_sends(tx, refused, locked=locked, policies=policies) if refused else ())
+    of_refused: Iterator[Counted | errors.PostroadError] = iter(())
+    if refused:
+        of_refused = iter(await count_refused_sends(tx, refused, locked=locked, policies=policies))
     results: list[Accepted | Counted | errors.PostroadError] = []
+    changed = {send.account_id for send in refused}
     for entry in entries:
         if isinstance(entry, Batch):
-            # What was stored of an account before has changed its credits.
-            again = entry.account_id in charged
             ids = [entry.account_id]
-            known = await stored_accounts.lock(tx, ids) if again else _of_accounts(locked, ids)
+            known = await stored_accounts.lock(tx, ids) if entry.account_id in changed else _of_accounts(locked, ids)
             results.append(await _store_batch(tx, entry, locked=known, policies=policies, outbox=outbox))
-            charged.add(entry.account_id)
+            changed.add(entry.account_id)
         else:
             results.append(next(of_single if isinstance(entry, Submission) else of_refused))
     return results
@@ -276,47 +272,69 @@ async def store_submissions(
 
     With `all_or_nothing`, the first error is raised as ItemRefusedError instead.
     """
-    now = max(submission.message.created_at for submission in submissions)
-    used = await messages.idempotency_keys(tx, [s.key.pair for s in submissions if s.key], now=now)
-    buckets = await rates.find(tx, locked)
-    warming = {s.warmup_key for s in submissions if s.warmup_key}
-    warmups = await domains.warmups(tx, warming) if warming else {}
-    counted = {s.api_key_id: s.message.account_id for s in submissions if s.api_key_id}
-    budgets = await credentials.key_budgets(tx, counted) if counted else {}
-    limited = [account for account in locked.values() if account.recipients_per_day is not None]
-    today = await send_limits.recipients_today(tx, limited, now=now) if limited else {}
-    state = GroupState(locked, used, dict(buckets), dict(warmups), dict(budgets), today)
+    now = max([submission.message.created_at for submission in submissions])
+    state = await _read_state(tx, submissions, locked, now=now)
+    warmups, budgets = dict(state.warmups), dict(state.budgets)
     decisions = decide(submissions, state, policies=policies)
     for index, decision in enumerate(decisions if all_or_nothing else ()):
         if isinstance(decision, errors.PostroadError):
             raise ItemRefusedError(index, decision)
-    await send_limits.write_rates(tx, locked, before=buckets, after=state.buckets)
-    if warming:
-        changed = {key: value for key, value in state.warmups.items() if value != warmups.get(key)}
-        await domains.put_warmups(tx, changed)
-    if counted:
-        spent = {key_id: budget for key_id, budget in state.budgets.items() if budget != budgets[key_id]}
-        await credentials.put_key_usage(tx, {(key_id, counted[key_id]): spent[key_id].usage for key_id in spent})
     accepted = [s for s, decision in zip(submissions, decisions, strict=True) if decision is None]
-    if accepted:
-        await _write(tx, accepted, locked, routed_by=policies.routed_by)
-        await _write_events(tx, accepted, locked, credits_left=state.credits_left, outbox=outbox)
-    full_at = {account_id: throttle.full_at(bucket, now=now) for account_id, bucket in state.buckets.items()}
-    return [
-        dataclasses.replace(
-            await replay(tx, s.message.account_id, decision), full_at=full_at.get(s.message.account_id, 0)
-        )
-        if isinstance(decision, messages.StoredIdempotencyKey)
-        else decision
-        or Accepted(
-            s.message.id,
-            s.message.request_id,
-            s.message.response,
-            replayed=False,
-            full_at=full_at.get(s.message.account_id, 0),
-        )
-        for s, decision in zip(submissions, decisions, strict=True)
-    ]
+    if warmups != state.warmups:
+        used = {key: value for key, value in state.warmups.items() if value != warmups.get(key)}
+        await domains.put_warmups(tx, used)
+    if budgets != state.budgets:
+        counted = {s.api_key_id: s.message.account_id for s in accepted if s.api_key_id is not None}
+        usage = {(key_id, account_id): state.budgets[key_id].usage for key_id, account_id in counted.items()}
+        await credentials.put_key_usage(tx, usage)
+    await _write(tx, accepted, state, now=now, routed_by=policies.routed_by)
+    await _write_events(tx, accepted, locked, credits_left=state.credits_left, outbox=outbox)
+    full_at = {
+        account_id: throttle.full_at(state.buckets.get(account_id) or account.bucket, now=now)
+        for account_id, account in locked.items()
+    }
+    results: list[Accepted | errors.PostroadError] = []
+    for submission, decision in zip(submissions, decisions, strict=True):
+        message = submission.message
+        if decision is None:
+            full = full_at[message.account_id]
+            results.append(Accepted(message.id, message.request_id, message.response, replayed=False, full_at=full))
+        elif isinstance(decision, messages.StoredIdempotencyKey):
+            replayed = await replay(tx, message.account_id, decision)
+            results.append(dataclasses.replace(replayed, full_at=full_at.get(message.account_id, 0)))
+        else:
+            results.append(decision)
+    return results
+
+
+async def _read_state(
+    tx: store.Transaction,
+    submissions: Sequence[Submission],
+    locked: Mapping[str, stored_accounts.Account],
+    *,
+    now: int,
+) -> GroupState:
+    """What is stored for a group; only what one of its submissions asks for."""
+    pairs: list[messages.IdempotencyPair] = []
+    warming: set[domains.WarmupKey] = set()
+    counted: dict[str, str] = {}
+    for submission in submissions:
+        key, account_id = submission.key, submission.message.account_id
+        if key is not None:
+            pairs.append((key.credential_id, key.text))
+        if submission.warmup_domain is not None:
+            warming.add((account_id, submission.warmup_domain))
+        if submission.api_key_id is not None:
+            counted[submission.api_key_id] = account_id
+    state = GroupState(locked, await messages.idempotency_keys(tx, pairs, now=now) if pairs else {})
+    if warming:
+        state.warmups.update(await domains.warmups(tx, warming))
+    if counted:
+        state.budgets.update(await credentials.key_budgets(tx, counted))
+    limited = [account for account in locked.values() if account.recipients_per_day is not None]
+    if limited:
+        state.recipients_today.update(await send_limits.recipients_today(tx, limited, now=now))
+    return state
 
 
 async def replay(tx: store.Transaction, account_id: str, stored: messages.StoredIdempotencyKey) -> Accepted:
@@ -331,32 +349,71 @@ async def replay(tx: store.Transaction, account_id: str, stored: messages.Stored
 
 def decide(submissions: Sequence[Submission], state: GroupState, *, policies: Policies) -> list[Decision]:
     """For each submission: the key it replays, the error, or None when it is accepted."""
-    decisions: list[Decision] = []
-    for submission in submissions:
-        decision = (
-            _check_key(submission.key, state)
-            or _check_account(state.accounts.get(submission.message.account_id))
-            or _check_rate(submission, state, policies)
-            or send_limits.check_daily_limit(submission.message, state.accounts, state.recipients_today)
-            or _check_warmup(submission, state, policies.warmup_caps)
-            or _check_api_key(submission, state)
-            or _check_credits(submission, state)
-        )
-        if decision is None:
-            _count(submission, state, policies.warmup_caps)
-        decisions.append(decision)
-    return decisions
+    clock = policies.clock()
+    return [_decide(submission, state, policies, clock) for submission in submissions]
 
 
-def _check_key(key: Key | None, state: GroupState) -> Decision:
-    if key is None:
-        return None
-    if key.pair in state.claimed:
+def _decide(submission: Submission, state: GroupState, policies: Policies, clock: int) -> Decision:
+    message, key = submission.message, submission.key
+    if key is not None and (known := _known_key(key, state)) is not None:
+        return known
+    account = state.accounts.get(message.account_id)
+    if account is None:
+        return errors.Unauthorized("the account of this credential no longer exists")
+    if account.status == stored_accounts.SUSPENDED:
+        return suspended(account.suspended_reason)
+    # It stays taken even if a later check fails: the rate limits requests. And it counts when it came: a burst that
+    # waited for the lock is not one that came at once.
+    exceeded = _take_rate(account, state.buckets, policies, message.created_at, clock)
+    if exceeded is not None:
+        return exceeded
+    is_limited = submission.warmup_domain is not None or submission.api_key_id is not None or state.recipients_today
+    if is_limited and (refusal := _check_limits(submission, state, policies.warmup_caps)) is not None:
+        return refusal
+    left = state.credits_left.get(account.id, account.available)
+    if message.credits_reserved > left:
+        return _too_few_credits(message.credits_reserved, left)
+    # It is accepted. Subtract it from what is left for the next ones.
+    state.credits_left[account.id] = left - message.credits_reserved
+    if key is not None:
+        state.claimed.add((key.credential_id, key.text))
+    if is_limited:
+        _count_limits(submission, state, policies.warmup_caps)
+    return None
+
+
+def _known_key(key: Key, state: GroupState) -> Decision:
+    pair = key.credential_id, key.text
+    if pair in state.claimed:
         return in_progress()
-    stored = state.keys.get(key.pair)
+    stored = state.keys.get(pair)
     if stored and stored.body_hash != key.body_hash:
         return different_body()
     return stored
+
+
+def _check_limits(submission: Submission, state: GroupState, caps: Sequence[int]) -> Decision:
+    """Limits that few accounts, domains and API keys have."""
+    message = submission.message
+    refusal = send_limits.check_daily_limit(message, state.accounts, state.recipients_today)
+    if refusal is None and submission.warmup_domain is not None:
+        refusal = _check_warmup(message, submission.warmup_domain, state, caps)
+    if refusal is None and submission.api_key_id is not None:
+        refusal = send_limits.key_refusal(state.budgets.get(submission.api_key_id), message)
+    return refusal
+
+
+def _count_limits(submission: Submission, state: GroupState, caps: Sequence[int]) -> None:
+    message, key_id, domain = submission.message, submission.api_key_id, submission.warmup_domain
+    if message.account_id in state.recipients_today and not message.is_test:
+        state.recipients_today[message.account_id] += message.recipient_count
+    if key_id is not None:
+        state.budgets[key_id] = send_limits.count_for_key(state.budgets[key_id], message)
+    if domain is not None:
+        warmed = _warmed(message, domain, state, caps)
+        # A domain past its warm-up stays past it: only its last day with a cap is stored.
+        if warmup.cap(warmed, caps) is not None:
+            state.warmups[message.account_id, domain] = warmup.use(warmed, message.recipient_count)
 
 
 def in_progress() -> errors.IdempotencyInProgress:
@@ -373,34 +430,45 @@ def suspended(reason: str | None) -> errors.AccountSuspended:
     return errors.AccountSuspended(f"the account is suspended: {reason or 'contact the operator'}")
 
 
-def _check_account(account: stored_accounts.Account | None) -> Decision:
-    if account is None:
-        return errors.Unauthorized("the account of this credential no longer exists")
-    if account.status == stored_accounts.SUSPENDED:
-        return suspended(account.suspended_reason)
-    return None
+def _take_rate(
+    account: stored_accounts.Account,
+    buckets: dict[str, throttle.SharedBucket],
+    policies: Policies,
+    now: int,
+    clock: int,
+) -> send_limits.Exceeded | None:
+    policy = policies.rate
+    if account.request_rate is not None:
+        policy = throttle.at_rate(policy, account.request_rate)
+    bucket = buckets.get(account.id) or account.bucket
+    decision, buckets[account.id] = throttle.take_shared(policy, bucket, now=now, clock=clock)
+    return None if decision.allowed else send_limits.rate_exceeded(policy, decision)
 
 
-def _check_rate(submission: Submission, state: GroupState, policies: Policies) -> Decision:
-    """Take from the rate bucket. It stays taken even if a later check fails: the rate limits requests."""
-    message = submission.message
-    policy = throttle.at_rate(policies.rate, state.accounts[message.account_id].request_rate)
-    # It counts when it came: a burst that waited for the lock is not one that came at once.
-    now = message.created_at
-    return send_limits.take_shared(state.buckets, message.account_id, policy, now=now, clock=policies.clock())
+def _changed(
+    buckets: Mapping[str, throttle.SharedBucket], locked: Mapping[str, stored_accounts.Account]
+) -> dict[str, throttle.SharedBucket]:
+    """The buckets to store: a request over the limit takes nothing."""
+    return {
+        account_id: bucket
+        for account_id, bucket in buckets.items()
+        if bucket.full_at != locked[account_id].rate_full_at
+    }
 
 
-def _check_warmup(submission: Submission, state: GroupState, caps: Sequence[int]) -> Decision:
-    key = submission.warmup_key
-    if key is None:
-        return None
-    message = submission.message
-    warmed = warmup.at(state.warmups.get(key), now=message.created_at, caps=caps)
+def _warmed(message: messages.NewMessage, domain: str, state: GroupState, caps: Sequence[int]) -> warmup.State:
+    return warmup.at(state.warmups.get((message.account_id, domain)), now=message.created_at, caps=caps)
+
+
+def _check_warmup(
+    message: messages.NewMessage, domain: str, state: GroupState, caps: Sequence[int]
+) -> errors.WarmupLimited | None:
+    warmed = _warmed(message, domain, state, caps)
     if warmup.has_room(warmed, message.recipient_count, caps=caps):
         return None
     view = warmup.view(warmed, caps)
     msg = (
-        f"from: {key[1]} is new and warms up: {view.used} of today's {view.cap} recipients are used, and this message "
+        f"from: {domain} is new and warms up: {view.used} of today's {view.cap} recipients are used, and this message "
         f"has {message.recipient_count}; from 00:00 UTC "
         f"{'there is no limit' if view.tomorrow is None else f'the limit is {view.tomorrow}'}; the operator can "
         "mark the domain as warm"
@@ -409,103 +477,45 @@ def _check_warmup(submission: Submission, state: GroupState, caps: Sequence[int]
     return errors.WarmupLimited(msg, retry_after=max(1, seconds))
 
 
-def _check_api_key(submission: Submission, state: GroupState) -> Decision:
-    if submission.api_key_id is None:
-        return None
-    return send_limits.key_refusal(state.budgets.get(submission.api_key_id), submission.message)
-
-
-def _check_credits(submission: Submission, state: GroupState) -> Decision:
-    needed, left = submission.message.credits_reserved, state.credits_left[submission.message.account_id]
-    if needed <= left:
-        return None
+def _too_few_credits(needed: int, left: int) -> errors.InsufficientCredits:
     return errors.InsufficientCredits(
         f"the message needs {send_limits.credits_text(needed)}, one for each unique recipient, but only {left} "
         f"{'is' if left == 1 else 'are'} available"
     )
 
 
-def _count(submission: Submission, state: GroupState, caps: Sequence[int]) -> None:
-    """Subtract an accepted submission from what is left for the next ones."""
-    message, key = submission.message, submission.warmup_key
-    state.credits_left[message.account_id] -= message.credits_reserved
-    if message.account_id in state.recipients_today and not message.is_test:
-        state.recipients_today[message.account_id] += message.recipient_count
-    if submission.key:
-        state.claimed.add(submission.key.pair)
-    if submission.api_key_id:
-        state.budgets[submission.api_key_id] = send_limits.count_for_key(state.budgets[submission.api_key_id], message)
-    if key:
-        warmed = warmup.at(state.warmups.get(key), now=message.created_at, caps=caps)
-        # A domain past its warm-up stays past it: only its last day with a cap is stored.
-        if warmup.cap(warmed, caps) is not None:
-            state.warmups[key] = warmup.use(warmed, message.recipient_count)
-
-
 async def _write(
     tx: store.Transaction,
     accepted: Sequence[Submission],
-    locked: Mapping[str, stored_accounts.Account],
+    state: GroupState,
     *,
+    now: int,
     routed_by: providers.RouteConditions | None,
 ) -> None:
-    now = max(submission.message.created_at for submission in accepted)
-    first, *others = _parts(accepted)
-    await _write_part(tx, first, now=now, routed_by=routed_by)
-    for part in others:
-        await asyncio.sleep(0)  # SQLite writes on the event loop
-        await _write_part(tx, part, now=now, routed_by=routed_by)
-    if charged := [submission for submission in accepted if submission.message.credits_reserved]:
-        await stored_accounts.record_entries(tx, [_reservation(submission) for submission in charged])
-    # Only the results of accounts that are marked by this look up what a message cost.
-    for account_id in sorted({s.message.account_id for s in accepted if not s.message.credits_reserved}):
-        if not locked[account_id].has_uncharged:
-            await stored_accounts.note_uncharged(tx, account_id)
-    keys = [new_key(s.message, s.key, message_id=s.message.id) for s in accepted if s.key]
-    await messages.insert_idempotency_keys(tx, keys)
+    await _write_messages(tx, accepted, now=now, routed_by=routed_by)
+    entries: list[stored_accounts.LedgerEntry] = []
+    uncharged: set[str] = set()
+    keys: list[messages.NewIdempotencyKey] = []
     for submission in accepted:
         message = submission.message
-        if submission.resend_of is not None:
-            await messages.insert_resend(tx, message.account_id, resend_of=submission.resend_of, message_id=message.id)
-    await mail_counts.add_hourly(tx, _count_increments([s.message for s in accepted if not s.message.is_test]))
-
-
-def _parts(accepted: Sequence[Submission]) -> list[list[Submission]]:
-    """The submissions in parts of a few milliseconds; nearly every commit is one part."""
-    parts: list[list[Submission]] = [[]]
-    count = 0
+        if message.credits_reserved:
+            entries.append(_reservation(submission))
+        elif not state.accounts[message.account_id].has_uncharged:
+            uncharged.add(message.account_id)
+        if submission.key is not None:
+            keys.append(new_key(message, submission.key, message_id=message.id))
+    await stored_accounts.record_entries(tx, entries, buckets=_changed(state.buckets, state.accounts))
+    # Only the results of accounts that are marked by this look up what a message cost.
+    for account_id in sorted(uncharged):
+        await stored_accounts.note_uncharged(tx, account_id)
+    if keys:
+        await messages.insert_idempotency_keys(tx, keys)
     for submission in accepted:
-        count += len(submission.recipients)
-        if count > PART_RECIPIENTS and parts[-1]:
-            parts.append([])
-            count = len(submission.recipients)
-        parts[-1].append(submission)
-    return parts
-
-
-async def _write_part(
-    tx: store.Transaction, accepted: Sequence[Submission], *, now: int, routed_by: providers.RouteConditions | None
-) -> None:
-    recipients = [recipient for submission in accepted for recipient in submission.recipients]
-    written = [submission.message for submission in accepted]
-    await messages.insert(tx, written)
-    await messages.insert_recipients(tx, recipients)
-    await queue.insert(
-        tx,
-        recipients,
-        {message.id: message.size for message in written},
-        now=now,
-        # The sender domain and the tag of each message, as far as a rule of `[[routes]]` may treat it differently.
-        routed={}
-        if routed_by is None
-        else {m.id: routed_by.of_message(m.sender_key.rpartition("@")[2], m.tags) for m in written},
-        schedules={
-            message.id: queue.Schedule(message.send_at, message.expires_at)
-            for message in written
-            if message.send_at is not None or message.expires_at is not None
-        },
-        simulations={s.message.id: s.simulation for s in accepted if s.simulation is not None},
-    )
+        if submission.resend_of is not None:
+            message = submission.message
+            await messages.insert_resend(tx, message.account_id, resend_of=submission.resend_of, message_id=message.id)
+    if increments := _count_increments(accepted):
+        await mail_counts.add_hourly(tx, increments)
 
 
 def _reservation(submission: Submission) -> stored_accounts.LedgerEntry:
@@ -521,21 +531,65 @@ def _reservation(submission: Submission) -> stored_accounts.LedgerEntry:
     )
 
 
-def _count_increments(accepted: Sequence[messages.NewMessage]) -> list[mail_counts.CountIncrement]:
+def _count_increments(accepted: Sequence[Submission]) -> list[mail_counts.CountIncrement]:
     """The increments of the hourly counts. A group mostly has few accounts and one hour."""
-    by_hour: dict[tuple[str, int], list[messages.NewMessage]] = {}
-    for message in accepted:
-        by_hour.setdefault((message.account_id, mail_counts.hour_of(message.created_at)), []).append(message)
+    counts: dict[tuple[str, int], list[int]] = {}
+    for submission in accepted:
+        message = submission.message
+        if not message.is_test:
+            count = counts.setdefault((message.account_id, mail_counts.hour_of(message.created_at)), [0, 0, 0])
+            count[0] += 1
+            count[1] += message.recipient_count
+            count[2] += message.size
     return [
         mail_counts.CountIncrement(
-            account_id=account_id,
-            hour=hour,
-            messages=len(counted),
-            recipients=sum(message.recipient_count for message in counted),
-            message_bytes=sum(message.size for message in counted),
+            account_id=account_id, hour=hour, messages=count[0], recipients=count[1], message_bytes=count[2]
         )
-        for (account_id, hour), counted in by_hour.items()
+        for (account_id, hour), count in counts.items()
     ]
+
+
+async def _write_messages(
+    tx: store.Transaction, accepted: Sequence[Submission], *, now: int, routed_by: providers.RouteConditions | None
+) -> None:
+    """In parts of a few milliseconds, because SQLite writes on the event loop; nearly every commit is one part."""
+    part: list[Submission] = []
+    count = 0
+    for submission in accepted:
+        count += len(submission.recipients)
+        if count > PART_RECIPIENTS and part:
+            await _write_part(tx, part, now=now, routed_by=routed_by)
+            await asyncio.sleep(0)
+            part, count = [], len(submission.recipients)
+        part.append(submission)
+    if part:
+        await _write_part(tx, part, now=now, routed_by=routed_by)
+
+
+async def _write_part(
+    tx: store.Transaction, accepted: Sequence[Submission], *, now: int, routed_by: providers.RouteConditions | None
+) -> None:
+    written: list[messages.NewMessage] = []
+    recipients: list[messages.NewRecipient] = []
+    sizes: dict[str, int] = {}
+    routed: dict[str, tuple[str, str]] = {}
+    schedules: dict[str, queue.Schedule] = {}
+    simulations: dict[str, str] = {}
+    for submission in accepted:
+        message = submission.message
+        written.append(message)
+        recipients += submission.recipients
+        sizes[message.id] = message.size
+        if routed_by is not None:
+            # The sender domain and the tag, as far as a rule of `[[routes]]` may treat it differently.
+            routed[message.id] = routed_by.of_message(message.sender_key.rpartition("@")[2], message.tags)
+        if message.send_at is not None or message.expires_at is not None:
+            schedules[message.id] = queue.Schedule(message.send_at, message.expires_at)
+        if submission.simulation is not None:
+            simulations[message.id] = submission.simulation
+    await messages.insert(tx, written)
+    await messages.insert_recipients(tx, recipients)
+    await queue.insert(tx, recipients, sizes, now=now, routed=routed, schedules=schedules, simulations=simulations)
 
 
 def new_key(
@@ -567,7 +621,7 @@ async def _write_events(
     nothing more. `locked` is how the accounts were before the group.
     """
     naming = [account for account in locked.values() if account.subscribed_events]
-    if not naming:
+    if not naming or not accepted:
         return
     subscribed = {account.id for account in naming if account.names_event(events.EventType.ACCEPTED)}
     happened = [
@@ -586,7 +640,9 @@ async def _write_events(
         # Test messages count nowhere.
         sent = [s.message for s in accepted if s.message.account_id == account.id and not s.message.is_test]
         if account.names_event(events.EventType.CREDITS_LOW) and any(message.credits_reserved for message in sent):
-            await send_limits.write_low_credits(tx, account, sent, left=credits_left[account.id], outbox=outbox)
+            await send_limits.write_low_credits(
+                tx, account, sent, left=credits_left.get(account.id, account.available), outbox=outbox
+            )
 
 
 async def count_refused_sends(
@@ -600,20 +656,20 @@ async def count_refused_sends(
 
     Several items take what is left; they are over the limit if nothing is.
     """
-    before = await rates.find(tx, {send.account_id for send in refused})
-    buckets = dict(before)
+    clock = policies.clock()
+    buckets: dict[str, throttle.SharedBucket] = {}
     answers: list[Counted | errors.PostroadError] = []
     for send in refused:
-        policy = throttle.at_rate(
-            policies.rate, locked[send.account_id].request_rate if send.account_id in locked else None
-        )
-        clock = policies.clock()
-        refusal = send_limits.take_shared(buckets, send.account_id, policy, now=send.created_at, clock=clock)
+        account = locked.get(send.account_id)
+        if account is None:  # it was removed meanwhile, with its rate
+            answers.append(Counted(0))
+            continue
+        refusal = _take_rate(account, buckets, policies, send.created_at, clock)
         for _ in range(1, send.count):
-            send_limits.take_shared(buckets, send.account_id, policy, now=send.created_at, clock=clock)
-        full_at = throttle.full_at(buckets[send.account_id], now=send.created_at)
+            _take_rate(account, buckets, policies, send.created_at, clock)
+        full_at = throttle.full_at(buckets[account.id], now=send.created_at)
         answers.append(refusal or Counted(full_at))
-    await send_limits.write_rates(tx, locked, before=before, after=buckets)
+    await stored_accounts.record_entries(tx, (), buckets=_changed(buckets, locked))
     return answers
 
 
@@ -632,8 +688,9 @@ async def _store_batch(
         replayed = replay_batch(used, batch.key)
         if isinstance(replayed, Accepted):
             # The items took nothing from the rate, whatever a process has counted for them.
-            bucket = (await rates.find(tx, {message.account_id})).get(message.account_id, throttle.SharedBucket())
-            replayed = dataclasses.replace(replayed, full_at=throttle.full_at(bucket, now=message.created_at))
+            account = locked.get(message.account_id)
+            full_at = 0 if account is None else throttle.full_at(account.bucket, now=message.created_at)
+            replayed = dataclasses.replace(replayed, full_at=full_at)
         return replayed
     try:
         answers = await store_submissions(
@@ -649,6 +706,8 @@ async def _store_batch(
     accepted = _accepted(batch, answers, request_id=message.request_id)
     if count := counted(batch.refused.values()):
         refused = RefusedSend(message.account_id, message.created_at, count)
+        # The items have taken from the rate as well.
+        locked = await stored_accounts.lock(tx, locked)
         (answer,) = await count_refused_sends(tx, [refused], locked=locked, policies=policies)
         if isinstance(answer, Counted):
             accepted = dataclasses.replace(accepted, full_at=answer.full_at)

@@ -13,8 +13,8 @@ MAX_INSERTED_BYTES: Final = 256 * 1024
 _METADATA = msgspec.json.Decoder(dict[str, str])
 
 
-class NewMessage(msgspec.Struct, frozen=True, array_like=True):
-    """A new message."""
+class NewMessage(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """A new message: the columns of its row, and what has tables of its own."""
 
     id: str
     account_id: str
@@ -30,8 +30,6 @@ class NewMessage(msgspec.Struct, frozen=True, array_like=True):
     request_id: str
     response: bytes
     created_at: int
-    mime: bytes
-    tags: tuple[str, ...]
     # The domain of its envelope senders; empty: the sender's own.
     return_path_domain: str = ""
     # The caller's own data, a JSON object of strings.
@@ -41,6 +39,8 @@ class NewMessage(msgspec.Struct, frozen=True, array_like=True):
     expires_at: int | None = None
     # 1: it goes to the simulator.
     is_test: int = 0
+    mime: bytes
+    tags: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,28 +100,29 @@ class EventContext(msgspec.Struct, frozen=True):
 
 async def insert(tx: store.Transaction, messages: Sequence[NewMessage]) -> None:
     """Store accepted messages, their bodies, and what they are found by."""
-    await tx.execute_later("messages.insert", [_row(message) for message in messages])
-    bodies = [(m.account_id, m.id, m.mime) for m in messages]
-    if sum(len(m.mime) for m in messages) <= MAX_INSERTED_BYTES:
+    rows: list[store.Row] = []
+    bodies: list[store.Row] = []
+    tags: list[store.Row] = []
+    entries: list[store.Row] = []
+    size = 0
+    for m in messages:
+        *columns, mime, names = msgspec.structs.astuple(m)
+        rows.append(columns)
+        bodies.append((m.account_id, m.id, mime))
+        size += len(mime)
+        if names:
+            tags += [(m.account_id, tag, m.id) for tag in names]
+        if m.metadata is not None:
+            entries += [(m.account_id, f"{key}:{value}", m.id) for key, value in _METADATA.decode(m.metadata).items()]
+    await tx.execute_later("messages.insert", rows)
+    if size <= MAX_INSERTED_BYTES:
         await tx.execute_later("messages.insert_bodies", bodies)
     else:
         await tx.add_rows("bodies", ("account_id", "message_id", "mime"), bodies)
-    tags = [(m.account_id, tag, m.id) for m in messages for tag in m.tags]
-    await tx.execute_later("messages.insert_tags", tags)
-    entries = [
-        (m.account_id, f"{key}:{value}", m.id)
-        for m in messages
-        if m.metadata is not None
-        for key, value in _METADATA.decode(m.metadata).items()
-    ]
+    if tags:
+        await tx.execute_later("messages.insert_tags", tags)
     if entries:
         await tx.execute_later("messages.insert_metadata", entries)
-
-
-def _row(m: NewMessage) -> store.Row:
-    who = (m.id, m.account_id, m.credential_id, m.source, m.sender, m.sender_key, m.subject)
-    what = (m.recipient_count, m.credits_reserved, m.size, m.request_id, m.response, m.created_at)
-    return (*who, *what, m.return_path_domain, m.metadata, m.send_at, m.expires_at, m.is_test)
 
 
 @queries.row("messages.by_id", Message)

@@ -109,7 +109,6 @@ class Schedule(msgspec.Struct, frozen=True):
         return self.expires_at is not None and self.expires_at - max(now, self.send_at or now) <= MAX_URGENT
 
 
-UNSCHEDULED: Final = Schedule()
 UNROUTED: Final = ("", "")
 
 
@@ -161,36 +160,27 @@ async def insert(
     `sizes` are those of the messages by id, and so are the sender domain and the tag that routes ask for, and the
     schedules, where they make a difference, and the simulations of test messages.
     """
-    rows = [
-        (
-            r.account_id,
-            r.message_id,
-            r.id,
-            *(place := _place(r, routed.get(r.message_id, UNROUTED), simulations.get(r.message_id))),
-            r.email_key,
-            sizes[r.message_id],
-            *_due(schedule := schedules.get(r.message_id, UNSCHEDULED), now=now),
+    rows: list[store.Row] = []
+    for r in new:
+        simulation = simulations.get(r.message_id)
+        if simulation is None:
+            key, email = queue_key_of(r.domain, r.account_id, *routed.get(r.message_id, UNROUTED)), r.email
+        else:
+            key, email = simulated_queue_key(r.account_id, simulation), r.email + UNREACHABLE_SUFFIX
+        due_at, expires_at, urgent_key = now, None, None
+        schedule = schedules.get(r.message_id)
+        if schedule is not None:
+            # The retry period counts from the time to send.
+            due_at, expires_at = max(now, schedule.send_at or now), schedule.expires_at
             # The simulator needs no connections, so its mail never waits.
-            place[0] if schedule.is_urgent(now) and r.message_id not in simulations else None,
+            if simulation is None and schedule.is_urgent(now):
+                urgent_key = key
+        # A row that is not ready and due at exactly the time since when it may be sent is scheduled.
+        times_of = (due_at, int(due_at == now), due_at, expires_at)
+        rows.append(
+            (r.account_id, r.message_id, r.id, key, email, r.email_key, sizes[r.message_id], *times_of, urgent_key)
         )
-        for r in new
-    ]
     await tx.execute_later("queue.insert", rows)
-
-
-def _place(recipient: messages.NewRecipient, routed: tuple[str, str], simulation: str | None) -> tuple[str, str]:
-    if simulation is not None:
-        return simulated_queue_key(recipient.account_id, simulation), recipient.email + UNREACHABLE_SUFFIX
-    return queue_key_of(recipient.domain, recipient.account_id, *routed), recipient.email
-
-
-def _due(schedule: Schedule, *, now: int) -> tuple[int, int, int, int | None]:
-    """Since when a recipient may be sent, whether it is ready, when it is due, and when it expires.
-
-    The retry period counts from the time to send. A row that is not ready and due at exactly that time is scheduled.
-    """
-    due_at = max(now, schedule.send_at or now)
-    return due_at, int(due_at == now), due_at, schedule.expires_at
 
 
 async def find_work(tx: store.Transaction, *, now: int, leases_until: int | None = None) -> Work:

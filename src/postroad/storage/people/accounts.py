@@ -1,13 +1,15 @@
 """Accounts, their two balances, the ledger that explains every change of a balance, and usage for bills."""
 
-import collections
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
+from postroad.model.delivery import throttle
 from postroad.storage.engine import queries, store
 
 ACTIVE = "active"
@@ -44,6 +46,14 @@ class Account:
     recipients_per_day: int | None = None
     # Since when its users need a second factor.
     second_factor_since: int | None = None
+    # Its sends: when the bucket is full again, and the latest time that a host has seen.
+    rate_full_at: int = 0
+    rate_seen_at: int = 0
+
+    @property
+    def bucket(self) -> throttle.SharedBucket:
+        """The bucket of its sends, exact under the lock."""
+        return throttle.SharedBucket(self.rate_full_at, self.rate_seen_at)
 
     @property
     def state(self) -> str:
@@ -162,15 +172,26 @@ class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True):
     created_at: int
 
 
-async def record_entries(tx: store.Transaction, entries: Sequence[LedgerEntry]) -> None:
-    sums: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0])
+async def record_entries(
+    tx: store.Transaction,
+    entries: Sequence[LedgerEntry],
+    *,
+    buckets: Mapping[str, throttle.SharedBucket] = MappingProxyType({}),
+) -> None:
+    """Write entries and balances together; and changed buckets with them, so that an account is written once."""
+    moves: dict[str, list[Any]] = {
+        account_id: [account_id, 0, 0, bucket.full_at, bucket.seen_at] for account_id, bucket in buckets.items()
+    }
     for entry in entries:
-        sums[entry.account_id][0] += entry.available
-        sums[entry.account_id][1] += entry.reserved
-    await tx.execute_later("ledger.insert", [msgspec.structs.astuple(entry) for entry in entries])
-    await tx.execute_later(
-        "accounts.move_credits", [(account_id, *moves) for account_id, moves in sorted(sums.items())]
-    )
+        move = moves.get(entry.account_id)
+        if move is None:
+            move = moves[entry.account_id] = [entry.account_id, 0, 0, None, None]
+        move[1] += entry.available
+        move[2] += entry.reserved
+    if entries:
+        await tx.execute_later("ledger.insert", [msgspec.structs.astuple(entry) for entry in entries])
+    if moves:
+        await tx.execute_later("accounts.move_credits", sorted(moves.values()))
 
 
 async def entries_from(tx: store.Transaction, account_id: str, *, after: str, limit: int) -> list[LedgerEntry]:

@@ -1,7 +1,7 @@
 -- part: columns
 id, name, status, suspended_reason, available, reserved, created_at, suspended_by, suspended_at,
     closed_at, removed_at, unlimited, has_uncharged, subscribed_events, request_rate, recipients_per_day,
-    second_factor_since
+    second_factor_since, rate_full_at, rate_seen_at
 
 -- name: insert
 -- A new account without credits.
@@ -56,8 +56,10 @@ SELECT
 FROM accounts WHERE id = $1;
 
 -- name: move_credits
--- Add to both balances; a CHECK keeps them from going below zero.
-UPDATE accounts SET available = available + $2, reserved = reserved + $3 WHERE id = $1;
+-- Add to both balances; a CHECK keeps them from going below zero. And a new bucket, NULL for the same.
+UPDATE accounts SET available = available + $2, reserved = reserved + $3, rate_full_at = COALESCE($4, rate_full_at),
+    rate_seen_at = COALESCE($5, rate_seen_at)
+WHERE id = $1;
 
 -- name: rename
 -- Another name.

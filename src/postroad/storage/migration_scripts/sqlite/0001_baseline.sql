@@ -18,6 +18,8 @@
 -- it up. `subscribed_events` are the event types that its webhooks name, as the account's lock reads them: accepting and
 -- deferring mail look for webhooks only if one of them wants to know.
 -- `request_rate` and `recipients_per_day` are set by an operator; NULL is the setting, or no limit.
+-- `rate_full_at` and `rate_seen_at` are the bucket of its sends (GCRA): when it is full again, and the latest time that a
+-- host has seen. Written when mail is accepted, under the account's lock, so that all processes and hosts count as one.
 CREATE TABLE accounts (
     id TEXT NOT NULL PRIMARY KEY,
     name TEXT NOT NULL,
@@ -36,6 +38,8 @@ CREATE TABLE accounts (
     request_rate INTEGER,
     recipients_per_day INTEGER,
     second_factor_since INTEGER,
+    rate_full_at INTEGER NOT NULL DEFAULT 0,
+    rate_seen_at INTEGER NOT NULL DEFAULT 0,
     created_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX accounts_by_name ON accounts (name_key);
@@ -307,9 +311,7 @@ CREATE INDEX approvals_by_account ON approvals (account_id, id);
 CREATE INDEX approvals_by_time ON approvals (created_at);
 CREATE INDEX approvals_by_state ON approvals (account_id, state, created_at, key_id);
 
--- Buckets of request rates (GCRA) by name: when one will be full again, and the latest time that a host has seen. Written
--- when mail is accepted, under the account's lock, so that all processes and hosts count as one. Few rows that change
--- often: no index but its key.
+-- Buckets of other rates of accounts by name, as those of their sends. Few rows that change often: no index but its key.
 CREATE TABLE rates (
     name TEXT NOT NULL PRIMARY KEY,
     account_id TEXT NOT NULL,
