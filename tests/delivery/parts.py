@@ -117,7 +117,7 @@ class Parts:
         one = self.new_provider_queue()
         async with self.ctx.store.reading() as tx:
             await self.services.holds.refresh(tx)
-        one.capacity.reserve(job)
+        one.capacity.reserve([job])
         one.add(job)
         await until(lambda: len(self.held) == 0)
         one.close()
@@ -179,7 +179,7 @@ class Parts:
 def give(one: provider_queue.ProviderQueue, jobs: Sequence[attempter.Job]) -> None:
     """Jobs as a dispatcher gives them."""
     for job in jobs:
-        one.capacity.reserve(job)
+        one.capacity.reserve([job])
     for job in jobs:
         one.add(job)
 

@@ -223,7 +223,7 @@ async def test_idle_provider_queues_are_dropped_and_a_plan_with_many_new_ones_is
         assert len(one._plan(queue_keys).wanted) == 6
         one.provider_queues.by_name["provider queue 1"].adaptive_rate.slow_down(time.now)
         (job,) = await made.jobs(route=parts.route_to(parts.host_at(25)))
-        one.provider_queues.by_name["provider queue 2"].capacity.reserve(job)
+        one.provider_queues.by_name["provider queue 2"].capacity.reserve([job])
         assert len(one._plan(queue_keys[5:]).wanted) == 1
         assert (
             set(one.provider_queues.by_name)

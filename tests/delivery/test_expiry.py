@@ -208,7 +208,7 @@ async def test_an_urgent_message_that_waits_for_a_connection_expires_in_its_time
         message_id = await made.accept(expires_in=60)
         made.clock.pass_seconds(30)
         await one.step()
-        await parts.until(lambda: len(one.provider_queues.by_name["mx.example.net"]._jobs) == 1)
+        await parts.until(lambda: one.provider_queues.by_name["mx.example.net"]._jobs.count == 1)
         made.clock.pass_seconds(30)
         await one.step()  # returns it
         await one.step()

@@ -109,7 +109,7 @@ async def test_large_messages_of_one_account_leave_a_place_for_those_of_another(
         healthy = await stack.enter_async_context(smtp_peers.serving())
         queues = [made.new_provider_queue() for _ in stalling]
         for one, peer in zip(queues, stalling, strict=True):
-            one.adaptive_rate._allowance = 3
+            one.adaptive_rate.allowed_connections = 3
             parts.give(one, await jobs_of(made, "first", 2, peer.port))
         # Six of eight; each destination would get two.
         await parts.until(lambda: sum(peer.verbs().count("DATA") for peer in stalling) == 6)
@@ -127,7 +127,7 @@ async def test_large_messages_without_a_place_occupy_no_connection(url: str, mon
     script: smtp_peers.Script = {"CONTENT": [*[smtp_peers.SILENCE] * 2, "250 2.0.0 taken"]}
     async with parts.opened(url) as made, smtp_peers.serving(script) as peer:
         one = made.new_provider_queue(connections=5)
-        one.adaptive_rate._allowance = 5
+        one.adaptive_rate.allowed_connections = 5
         large = await jobs_of(made, "first", 8, peer.port)
         small = await jobs_of(made, "second", 1, peer.port)
         for job in large:
@@ -171,7 +171,7 @@ async def test_transactions_of_one_account_that_hold_on_leave_a_connection_to_an
     script: smtp_peers.Script = {"CONTENT": [*[smtp_peers.SILENCE] * (connections - 1), "250 2.0.0 taken"]}
     async with parts.opened(url) as made, smtp_peers.serving(script) as peer:
         one = made.new_provider_queue(connections=5)
-        one.adaptive_rate._allowance = connections
+        one.adaptive_rate.allowed_connections = connections
         parts.give(one, await jobs_of(made, "first", 8, peer.port))
         await parts.until(lambda: order(peer) == ["first"] * (connections - 1))
         for account in ("second", "third"):
@@ -186,7 +186,7 @@ async def test_transactions_of_one_account_that_hold_on_leave_a_connection_to_an
 async def test_an_account_alone_gets_all_of_few_connections(url: str, connections: int) -> None:
     async with parts.opened(url) as made, smtp_peers.serving({"CONTENT": smtp_peers.SILENCE}) as peer:
         one = made.new_provider_queue(connections=5)
-        one.adaptive_rate._allowance = connections  # as at a new host
+        one.adaptive_rate.allowed_connections = connections  # as at a new host
         parts.give(one, await jobs_of(made, "first", 4, peer.port))
         await parts.until(lambda: len(peer.transactions) == connections)
         await parts.cut(one)

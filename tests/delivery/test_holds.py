@@ -138,7 +138,7 @@ async def test_changed_limits_apply_to_a_queue_that_is_there_and_end_with_their_
         in_force = rate.limits
         assert (in_force.connections, in_force.messages_per_second) == (1, 2)
         assert in_force.messages_per_connection == of_settings.messages_per_connection
-        assert (rate.allowed_connections(), rate.rate()) == (1, 2.0)
+        assert (rate.allowed_connections, rate.rate()) == (1, 2.0)
         # A single host has precedence over all others.
         await destinations.set_limits(made.ctx, "mx.example.net", {"connections": 3}, reason="x", until=None)
         await asyncio.sleep(0.002)  # longer than a poll

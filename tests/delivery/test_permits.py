@@ -21,8 +21,9 @@ class Holder:
     async def _hold(self, shared: permits.Permits, account_id: str, is_responsive: bool) -> None:  # noqa: FBT001 - a test's own
         async with shared.acquire(account_id, is_responsive=is_responsive, on_slow=self._on_slow) as self.permit:
             assert self.permit.begin(account_id, is_responsive=is_responsive)
-            with self.permit.watched():
-                await self._ended.wait()
+            shared.watch(self.permit)
+            await self._ended.wait()
+            shared.working.pop(self.permit, None)
             await self._release.wait()
 
     def _on_slow(self) -> None:

@@ -64,13 +64,13 @@ async def test_room_counts_what_waits_and_what_is_expected_and_is_there_when_hal
         assert one.capacity_left() == whole
         (job,) = await made.jobs(route=parts.route_to(parts.host_at(25)))
         for _ in range(whole // 2):
-            one.capacity.reserve(job)
+            one.capacity.reserve([job])
         assert one.capacity_left() == whole // 2
         assert not one.is_idle
-        one.capacity.reserve(job)
+        one.capacity.reserve([job])
         assert one.capacity_left() == 0
         for _ in range(whole):
-            one.capacity.reserve(job)
+            one.capacity.reserve([job])
         assert one.capacity_left() == 0
         for _ in range(whole + whole // 2 + 1):
             one.capacity.cancel_reserved(job)
@@ -144,7 +144,9 @@ async def test_workers_leave_when_there_is_no_place_for_them_any_more(url: str) 
 
     async with parts.opened(url, connecting=connect) as made:
         one = made.new_provider_queue()
-        one.adaptive_rate._allowance = 1 + adaptive_rate.FIRST_CONNECTIONS  # one of them is kept for another account
+        one.adaptive_rate.allowed_connections = (
+            1 + adaptive_rate.FIRST_CONNECTIONS
+        )  # one of them is kept for another account
         there = [parts.host_at(25, address=f"192.0.2.{number}") for number in range(1, 7)]
         jobs = await made.jobs(count=6, route=parts.route_to(there[0]))
         for job, host in zip(jobs, there, strict=True):
@@ -353,7 +355,7 @@ async def test_a_stranger_that_does_not_read_keeps_few_of_the_places_for_large_m
     ):
         bad, good = made.new_provider_queue(), made.new_provider_queue()
         for one in (bad, good):
-            one.adaptive_rate._allowance = 10
+            one.adaptive_rate.allowed_connections = 10
             one._is_responsive = True
         for _ in range(10):
             await made.accept()

@@ -34,15 +34,15 @@ def taken_within(one: adaptive_rate.AdaptiveRate, now: float, seconds: float) ->
 
 def test_connections_start_with_two_and_grow_with_each_success_up_to_the_limit() -> None:
     fresh = make_pace(connections=5)
-    allowed = [fresh.allowed_connections()]
+    allowed = [fresh.allowed_connections]
     for _ in range(4):
         fresh.succeeded(NOON)
-        allowed.append(fresh.allowed_connections())
+        allowed.append(fresh.allowed_connections)
     assert allowed == [2, 3, 4, 5, 5]
 
 
 def test_a_provider_queue_of_one_connection_starts_with_one() -> None:
-    assert make_pace(connections=1).allowed_connections() == 1
+    assert make_pace(connections=1).allowed_connections == 1
 
 
 def test_connections_halve_when_connecting_fails_but_one_is_left_to_test() -> None:
@@ -50,7 +50,7 @@ def test_connections_halve_when_connecting_fails_but_one_is_left_to_test() -> No
     allowed = []
     for _ in range(6):
         one.connection_failed(NOON)
-        allowed.append(one.allowed_connections())
+        allowed.append(one.allowed_connections)
     assert allowed == [10, 5, 2, 1, 1, 1]
     assert one.state(NOON) == "open"
 
@@ -99,7 +99,7 @@ def test_slow_down_pauses_and_then_gives_half() -> None:
     assert (one.state(NOON), one.paused_until(NOON)) == ("paused", NOON + 5)
     assert one.take(NOON + 1) == 4
     assert (one.state(NOON + 5), one.paused_until(NOON + 5)) == ("slowed", None)
-    assert one.allowed_connections() == 10
+    assert one.allowed_connections == 10
     assert taken_within(one, NOON + 5, 10) == pytest.approx(500, rel=0.02)
 
 
@@ -114,7 +114,7 @@ def test_what_was_under_way_when_the_pause_began_does_not_slow_down_further() ->
     one = grown_pace(connections=20)
     for _ in range(20):
         one.slow_down(NOON)
-    assert (one.allowed_connections(), one.paused_until(NOON)) == (10, NOON + 5)
+    assert (one.allowed_connections, one.paused_until(NOON)) == (10, NOON + 5)
 
 
 def test_a_longer_time_that_is_named_during_a_pause_counts() -> None:
@@ -122,7 +122,7 @@ def test_a_longer_time_that_is_named_during_a_pause_counts() -> None:
     one.slow_down(NOON)
     one.slow_down(NOON + 1, 60)
     one.slow_down(NOON + 2, 30)
-    assert (one.allowed_connections(), one.paused_until(NOON)) == (10, NOON + 61)
+    assert (one.allowed_connections, one.paused_until(NOON)) == (10, NOON + 61)
 
 
 def test_pauses_double_while_the_destination_goes_on_asking_up_to_ten_minutes() -> None:
@@ -134,7 +134,7 @@ def test_pauses_double_while_the_destination_goes_on_asking_up_to_ten_minutes() 
         pauses.append(until - now)
         now = until
     assert pauses == [5, 10, 20, 40, 80, 160, 320, 600, 600, 600]
-    assert one.allowed_connections() == 1
+    assert one.allowed_connections == 1
     assert taken_within(one, now, 100) > 0
 
 
@@ -145,7 +145,7 @@ def test_a_tenth_comes_back_for_every_ten_seconds_of_success_until_all_is_back()
     for second in range(5, 90, 2):
         one.succeeded(NOON + second)
         if second % 10 == 5:
-            allowed.append(one.allowed_connections())
+            allowed.append(one.allowed_connections)
     assert allowed == [10, 10, 12, 14, 16, 18, 20, 20, 20]
     assert one.state(NOON + 90) == "open"
 
@@ -192,7 +192,7 @@ def test_whatever_happens_it_stays_within_its_limits(
             assert wait > 0 or one.paused_until(now) is None
         else:
             getattr(one, event)(now)
-        assert 1 <= one.allowed_connections() <= connections
+        assert 1 <= one.allowed_connections <= connections
         until = one.paused_until(now)
         assert until is None or now < until <= now + 600.0
         assert (one.state(now) == "paused") is (until is not None)
@@ -215,7 +215,7 @@ def test_no_stretch_of_time_has_more_messages_than_the_rate_and_its_burst(rate: 
 def test_new_limits_apply_at_once_and_a_reduced_share_stays_reduced() -> None:
     one = grown_pace(connections=20, rate=50)
     one.set_limits(config.Provider(connections=4, messages_per_second=10, messages_per_connection=7))
-    assert (one.allowed_connections(), one.rate(), one.limits.messages_per_connection) == (4, 10, 7)
+    assert (one.allowed_connections, one.rate(), one.limits.messages_per_connection) == (4, 10, 7)
     one.slow_down(NOON)
     reduced = one.rate()
     one.set_limits(config.Provider(connections=4, messages_per_second=100, messages_per_connection=7))

@@ -161,14 +161,14 @@ def made(*items: str) -> fair_shares.Turns[str, str]:
 
 
 def taken_turns(one: fair_shares.Turns[str, str], count: int | None = None) -> list[str]:
-    return [one.take(next(one.parties())) for _ in range(len(one) if count is None else count)]
+    return [one.take(next(one.parties())) for _ in range(one.count if count is None else count)]
 
 
 def test_parties_take_turns() -> None:
     one = made("a1", "a2", "a3", "b1", "b2", "c1")
-    assert len(one) == 6
+    assert one.count == 6
     assert taken_turns(one) == ["a1", "b1", "c1", "a2", "b2", "a3"]
-    assert (len(one), list(one.parties())) == (0, [])
+    assert (one.count, list(one.parties())) == (0, [])
 
 
 def test_an_urgent_item_goes_before_the_items_of_others_and_of_its_own_party() -> None:
@@ -205,7 +205,7 @@ def test_a_turn_that_was_used_up_is_taken_again_where_no_other_can_take_one() ->
 def test_urgent_items_can_be_removed_without_a_turn() -> None:
     one = made("a1", "b1!", "b2!", "b3", "c1!")
     assert one.remove_urgent(lambda item: item in {"b1!", "c1!", "a1"}) == ["b1!", "c1!"]
-    assert len(one) == 3
+    assert one.count == 3
     assert taken_turns(one, 1) == ["b2!"]
     one.add("b", "b4!", is_urgent=True)
     assert one.remove_urgent(lambda item: item == "b4!") == ["b4!"]
@@ -218,6 +218,6 @@ def test_urgent_items_are_known_by_party_and_all_items_can_be_removed() -> None:
     one = made("a1", "b1!", "b2")
     assert (one.has_urgent("a"), one.has_urgent("b")) == (False, True)
     assert sorted(one.clear()) == ["a1", "b1!", "b2"]
-    assert (len(one), list(one.parties())) == (0, [])
+    assert (one.count, list(one.parties())) == (0, [])
     one.add("b", "b3")
     assert taken_turns(one) == ["b3"]

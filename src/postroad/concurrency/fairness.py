@@ -25,10 +25,7 @@ class FairSemaphore:
         self._shares = fair_shares.FairShares(units)
         self._alpha = alpha
         self._waiting: fair_shares.FairQueue[asyncio.Future[None]] = fair_shares.FairQueue(self._shares, rank=rank)
-
-    @property
-    def is_contended(self) -> bool:
-        return bool(self._waiting)
+        self.is_contended = False  # whether somebody waits
 
     @contextlib.asynccontextmanager
     async def hold(self, name: Hashable, *, timeout: float | None = None) -> AsyncIterator[None]:  # noqa: ASYNC109 - only of the wait
@@ -50,11 +47,13 @@ class FairSemaphore:
         """Wait for a unit and take it; whoever is first comes before all that wait for the same parties."""
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.push(parties, turn, is_first=is_first)
+        self.is_contended = True
         try:
             await turn
         except asyncio.CancelledError:
             if turn.cancelled():
                 self._waiting.discard(parties, turn)
+                self.is_contended = bool(self._waiting)
             else:
                 self.release(parties)
             raise
@@ -80,7 +79,7 @@ class FairSemaphore:
 
     def is_wanted(self, held: Parties) -> bool:
         """Whether somebody who waits could have a unit if it were returned."""
-        if not self._waiting:
+        if not self.is_contended:
             return False
         self._shares.give_back(held)
         first = self._waiting.first()
@@ -99,12 +98,15 @@ class FairSemaphore:
         self._shares.count(party, change)
 
     def _hand_out(self) -> None:
+        if not self.is_contended:
+            return
         while (parties := self._waiting.first()) is not None:
             turn = self._waiting.pop(parties)
             if turn.cancelled():  # a moment ago: its task has not seen it yet
                 self._shares.give_back(parties)
             else:
                 turn.set_result(None)
+        self.is_contended = bool(self._waiting)
 
 
 T = TypeVar("T")

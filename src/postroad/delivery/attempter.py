@@ -5,12 +5,11 @@ tests/conformance/interface.md, "Recipient results"; RFC 5321 section 5.1.
 """
 
 import asyncio
-import collections
 import contextlib
 import dataclasses
 import re
 import weakref
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -160,9 +159,9 @@ class MessageLoader:
         self._reads = asyncio.Semaphore(MAX_CONCURRENT_READS)
         self._prefetch = fair_shares.FairShares(PREFETCH_BYTES)
         self._loaded: weakref.WeakValueDictionary[tuple[str, str], messages.Outgoing] = weakref.WeakValueDictionary()
-        self._prefetched_jobs: collections.Counter[tuple[str, str]] = collections.Counter()
+        self._prefetched_jobs: dict[tuple[str, str], int] = {}
 
-    def choose_prefetch(self, jobs: Sequence[Job]) -> list[Job]:
+    def choose_prefetch(self, jobs: Iterable[Job]) -> list[Job]:
         """The jobs to prefetch, as far as memory allows until `release`; none is large."""
         chosen: list[Job] = []
         for job in jobs:
@@ -173,7 +172,7 @@ class MessageLoader:
             if job.is_large or self._prefetch.free - size < reserve:
                 continue
             if not size or self._prefetch.take((fair_shares.Party(job.account_id),), size):
-                self._prefetched_jobs[job.message] += 1
+                self._prefetched_jobs[job.message] = self._prefetched_jobs.get(job.message, 0) + 1
                 job.is_prefetched = True
                 chosen.append(job)
         return chosen
@@ -183,9 +182,10 @@ class MessageLoader:
         job.source = job.transaction = None
         if job.is_prefetched:
             job.is_prefetched = False
-            self._prefetched_jobs[job.message] -= 1
-            if not self._prefetched_jobs[job.message]:
-                del self._prefetched_jobs[job.message]
+            others = self._prefetched_jobs.pop(job.message) - 1
+            if others:
+                self._prefetched_jobs[job.message] = others
+            else:
                 self._prefetch.give_back((fair_shares.Party(job.account_id),), job.claim.size)
 
     async def prepare(self, jobs: Sequence[Job], ready: Callable[[Job], None]) -> None:
@@ -203,13 +203,17 @@ class MessageLoader:
 
     async def _load(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], messages.Outgoing]:
         async with self._reads:
-            outgoing = {key: known for key in wanted if (known := self._loaded.get(key)) is not None}
+            outgoing = {}
+            if self._loaded:
+                outgoing = {key: known for key in wanted if (known := self._loaded.get(key)) is not None}
             missing = [key for key in wanted if key not in outgoing]
             if missing:
                 async with self._ctx.store.looking_up() as tx:
                     found = await messages.outgoing(tx, missing)
                 outgoing |= {(message.account_id, message.id): message for message in found}
-        self._loaded.update(outgoing)
+        shared = {key: message for key, message in outgoing.items() if message.recipient_count > 1}
+        if shared:
+            self._loaded.update(shared)
         return outgoing
 
     async def _prepare(
@@ -258,7 +262,7 @@ class MessageLoader:
     def _transaction(
         self, claim: queue.Claimed, message: messages.Outgoing, content: _Content
     ) -> values.MailTransaction:
-        recipient = _mailbox(claim)
+        recipient = claim.email if claim.email.isascii() else _mailbox(claim)
         domain = return_path.domain_for(message.sender_key, chosen=message.return_path_domain, configured=self._domain)
         transaction = values.MailTransaction(
             sender=return_path.address(
@@ -275,9 +279,7 @@ class MessageLoader:
 
 
 def _mailbox(claim: queue.Claimed) -> str:
-    """The envelope address, with an internationalized domain as A-labels (RFC 5891), which every server accepts."""
-    if claim.email.isascii():
-        return claim.email
+    """An internationalized envelope address, its domain as A-labels (RFC 5891), which every server accepts."""
     return f"{claim.email.rpartition('@')[0]}@{queue.domain_of(claim.queue_key)}"
 
 
@@ -317,15 +319,13 @@ class ConnectionSlot(msgspec.Struct, eq=False):
     def fits(self, route: routing.Route, *, max_deliveries: int) -> bool:
         """Whether another message can use the connection: to a host of this route, with the same TLS policy."""
         connection = self.connection
-        if connection is None or not connection.is_usable or self.is_exhausted(max_deliveries=max_deliveries):
+        if connection is None or not connection.is_usable or connection.deliveries >= max_deliveries:
             return False
         there = connection.destination
-        return any(
-            host.address == there.address and host.port == there.port and host.tls == there.tls for host in route.hosts
-        )
-
-    def is_exhausted(self, *, max_deliveries: int) -> bool:
-        return self.connection is not None and self.connection.deliveries >= max_deliveries
+        for host in route.hosts:
+            if host.address == there.address and host.port == there.port and host.tls == there.tls:
+                return True
+        return False
 
     def abort(self) -> None:
         """Close at once and open nothing more; a delivery under way gets a result that says so."""
@@ -428,6 +428,8 @@ class Attempter:
         refusals: list[JobResult] = []
         if slot.fits(job.route, max_deliveries=max_deliveries):
             job_result = await self._deliver(job, slot)
+            if job_result.disposition.verdict is bounces_disposition.Verdict.DELIVERED:
+                return job_result
             if not _is_connection_failure(job_result):
                 if not _wants_next_host(job, job_result):
                     return job_result

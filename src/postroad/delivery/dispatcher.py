@@ -403,7 +403,7 @@ class Dispatcher:
                     error=error,
                 )
                 next_job = attempter.Job(job.claim, route, fallbacks=job.fallbacks[place + 1 :])
-                route_queue.capacity.reserve(next_job)
+                route_queue.capacity.reserve([next_job])
                 route_queue.add(next_job)
                 return True
         return False
@@ -454,24 +454,23 @@ class Dispatcher:
         by_queue_key: dict[str, list[queue.Claimed]] = collections.defaultdict(list)
         for claim in await self._defer_crashing(await self._bounce_suppressed(claimed)):
             by_queue_key[claim.queue_key].append(claim)
-        jobs: list[attempter.Job] = []
+        jobs: dict[attempter.Job, provider_queue.ProviderQueue] = {}
         for queue_key, claims in by_queue_key.items():
             if queue.simulation_of(queue_key) is not None:
                 self._simulated_delivery.begin(claims)
             elif queue_key in plan.expired:
                 await self._fail_expired(queue_key, claims)
             else:
-                jobs += await self._jobs(queue_key, claims)
+                jobs |= await self._jobs(queue_key, claims)
         self._start(jobs)
 
-    def _start(self, jobs: Sequence[attempter.Job]) -> None:
-        """Reserve capacity for jobs, and prepare them."""
-        for job in jobs:
-            self.provider_queues.of(job.route).capacity.reserve(job)
-            if job.is_urgent:
-                self._urgent.add(self.provider_queues.of(job.route))
+    def _start(self, jobs: Mapping[attempter.Job, provider_queue.ProviderQueue]) -> None:
+        """Prepare jobs, for which capacity of their provider queues is reserved."""
+        urgent = {job: route_queue for job, route_queue in jobs.items() if job.is_urgent}
+        self._urgent.update(urgent.values())
+        others = {job: route_queue for job, route_queue in jobs.items() if not job.is_urgent} if urgent else jobs
         # Urgent ones do not wait until all others are signed.
-        for together in ([job for job in jobs if job.is_urgent], [job for job in jobs if not job.is_urgent]):
+        for together in (urgent, others):
             if together:
                 task = asyncio.get_running_loop().create_task(self._prepare(together))
                 self._preparations.add(task)
@@ -508,31 +507,35 @@ class Dispatcher:
         sentences = [sentence.rstrip(": ")] * len(claims)
         await self._recorder.record_without_attempt(claims, disposition.Verdict.FAILED, sentences)
 
-    async def _jobs(self, queue_key: str, claims: Sequence[queue.Claimed]) -> list[attempter.Job]:
+    async def _jobs(
+        self, queue_key: str, claims: Sequence[queue.Claimed]
+    ) -> dict[attempter.Job, provider_queue.ProviderQueue]:
+        """Jobs with their provider queues, whose capacity they have from now on."""
         choice = self._route_chooser.choose(queue_key)
         route = choice.route if choice is not None else None
         if choice is not None and isinstance(route, routing.Route):
             begun, rest = self._services.sources.take(route, claims)
-            jobs = attempter.jobs_of(begun, route, choice.fallbacks)
-            return jobs + (await self._jobs(queue_key, rest) if rest else [])
+            jobs, route_queue = attempter.jobs_of(begun, route, choice.fallbacks), self.provider_queues.of(route)
+            route_queue.capacity.reserve(jobs)
+            return dict.fromkeys(jobs, route_queue) | (await self._jobs(queue_key, rest) if rest else {})
         if not isinstance(route, routing.NoRoute):  # dropped from the cache between plan and claim
             await self._leases.release([claim.key for claim in claims])
         else:
             result = values.RecipientResult(values.Stage.ROUTE, cause=route.cause, detail=route.detail)
             await self._recorder.record_unroutable(claims, result)
-        return []
+        return {}
 
-    async def _prepare(self, jobs: Sequence[attempter.Job]) -> None:
+    async def _prepare(self, jobs: Mapping[attempter.Job, provider_queue.ProviderQueue]) -> None:
         """Load and sign as many messages as fit, in one batch, and assign all jobs to their provider queues."""
         prefetched = dict.fromkeys(self._services.message_loader.choose_prefetch(jobs))
 
         def ready(job: attempter.Job) -> None:
             del prefetched[job]
-            self.provider_queues.of(job.route).add(job)
+            jobs[job].add(job)
 
-        for job in jobs:
+        for job, route_queue in jobs.items():
             if job not in prefetched:
-                self.provider_queues.of(job.route).add(job)
+                route_queue.add(job)
         try:
             if prefetched:
                 await self._services.message_loader.prepare(list(prefetched), ready)

@@ -9,7 +9,7 @@ even if they belong to many accounts.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 from postroad.concurrency import fairness
@@ -41,8 +41,8 @@ class Permits:
     def __init__(self, max_connections: int) -> None:
         self.semaphore: Final = fairness.FairSemaphore(max_connections)
         # Permits by when the attempt of their job began, the oldest first, and those without a job.
-        self._working: dict[Permit, float] = {}
-        self._idle: dict[Permit, Callable[[], None]] = {}
+        self.working: Final[dict[Permit, float]] = {}
+        self.idle: Final[dict[Permit, Callable[[], None]]] = {}
         self._alarm: asyncio.TimerHandle | None = None
 
     @contextlib.asynccontextmanager
@@ -61,40 +61,33 @@ class Permits:
         try:
             yield permit
         finally:
-            self.forget(permit)
+            self.working.pop(permit, None)
+            self.idle.pop(permit, None)
             self.semaphore.release(permit.parties)
 
     def _reclaim(self, wanted: fairness.Parties) -> None:
         """A job has to wait: the connection that has been idle for longest closes, if that helps."""
-        permit, end_wait = next(iter(self._idle.items()), (None, None))
+        permit, end_wait = next(iter(self.idle.items()), (None, None))
         if permit is not None and end_wait is not None and self.semaphore.would_help(permit.parties, wanted):
-            del self._idle[permit]
+            del self.idle[permit]
             end_wait()
 
     def watch(self, permit: "Permit") -> None:
+        """The attempt of its job begins: until it ends it can turn slow. What it waits for else is not its fault."""
         loop = asyncio.get_running_loop()
-        self._working[permit] = loop.time()
+        self.working[permit] = loop.time()
         if self._alarm is None:
             self._alarm = loop.call_later(SLOW_SECONDS, self._find_slow)
-
-    def idle(self, permit: "Permit", end_wait: Callable[[], None]) -> None:
-        """The connection is idle; `end_wait` is called when another job needs the permit."""
-        self._idle[permit] = end_wait
-
-    def forget(self, permit: "Permit") -> None:
-        """The attempt has ended, or the connection is no longer idle."""
-        self._working.pop(permit, None)
-        self._idle.pop(permit, None)
 
     def _find_slow(self) -> None:
         loop = asyncio.get_running_loop()
         self._alarm = None
-        while self._working:
-            permit, since = next(iter(self._working.items()))
+        while self.working:
+            permit, since = next(iter(self.working.items()))
             if loop.time() < since + SLOW_SECONDS:
                 self._alarm = loop.call_at(since + SLOW_SECONDS, self._find_slow)
                 return
-            del self._working[permit]
+            del self.working[permit]
             permit.turn_slow()
 
 
@@ -118,17 +111,8 @@ class Permit:
             if not semaphore.exchange(self.parties, wanted):
                 return False
             self._as, self.parties, self.was_slow = (account_id, is_responsive), wanted, False
-        self._permits.forget(self)
+        self._permits.idle.pop(self, None)
         return True
-
-    @contextlib.contextmanager
-    def watched(self) -> Iterator[None]:
-        """The attempt of the job: from now on it can turn slow. What it waits for before and after is not its fault."""
-        self._permits.watch(self)
-        try:
-            yield
-        finally:
-            self._permits.forget(self)
 
     @property
     def is_wanted(self) -> bool:
@@ -136,7 +120,7 @@ class Permit:
 
     def idle(self, end_wait: Callable[[], None]) -> None:
         """Wait for the next job, until another one needs the permit."""
-        self._permits.idle(self, end_wait)
+        self._permits.idle[self] = end_wait
 
     def turn_slow(self) -> None:
         """The job has lasted for `SLOW_SECONDS`."""

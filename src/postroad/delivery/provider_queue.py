@@ -10,7 +10,7 @@ import asyncio
 import collections
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -81,7 +81,7 @@ class JobCapacity:
         """How many more jobs fit now; 0 until half is free, because small claims cost as much as large ones."""
         if self._is_waiting():
             return 0
-        connections = self._rate.allowed_connections()
+        connections = self._rate.allowed_connections
         capacity = min(connections * JOBS_PER_CONNECTION, max(connections, int(self._rate.rate() * LOOKAHEAD_SECONDS)))
         free = capacity - queued - self.reserved
         return free if free * 2 >= capacity else 0
@@ -90,13 +90,14 @@ class JobCapacity:
         """How many more urgent jobs of an account fit now, however many others there are."""
         if self._is_waiting():
             return 0
-        return max(0, self._rate.allowed_connections() * URGENT_JOBS_PER_CONNECTION - self._urgent[account_id])
+        return max(0, self._rate.allowed_connections * URGENT_JOBS_PER_CONNECTION - self._urgent[account_id])
 
-    def reserve(self, job: delivery_attempter.Job) -> None:
-        """Reserve capacity for a job that is being prepared; it is added, or `cancel_reserved` follows."""
-        self.reserved += 1
-        if job.is_urgent:
-            self._urgent[job.account_id] += 1
+    def reserve(self, jobs: Sequence[delivery_attempter.Job]) -> None:
+        """Reserve capacity for jobs that are being prepared; each is added, or `cancel_reserved` follows."""
+        self.reserved += len(jobs)
+        for job in jobs:
+            if job.is_urgent:
+                self._urgent[job.account_id] += 1
 
     def cancel_reserved(self, job: delivery_attempter.Job) -> None:
         self.reserved -= 1
@@ -154,6 +155,7 @@ class ProviderQueue:
         self._workers: set[asyncio.Task[None]] = set()
         # The connections with a job under way, by account.
         self._shares = fair_shares.FairShares(0)
+        self._connections = 0  # of which they are shares
         self._is_responsive = False
         self._is_stopping = False
         # Large jobs wait for a place in a task of their own, not in a worker, and are queued when they have one.
@@ -176,23 +178,25 @@ class ProviderQueue:
     @property
     def is_idle(self) -> bool:
         """Whether there are no workers and no jobs."""
-        return not (self._workers or self._jobs or self._large_tasks or self.capacity.reserved)
+        return not (self._workers or self._jobs.count or self._large_tasks or self.capacity.reserved)
 
     @property
     def is_paused(self) -> bool:
         """Whether the provider asked for a pause, or an operator has paused it."""
-        is_asked = self.adaptive_rate.paused_until(self._services.clock()) is not None
+        return self.adaptive_rate.paused_until(self._services.clock()) is not None or self._is_paused_by_operator()
+
+    def _is_paused_by_operator(self) -> bool:
         services = self._services
-        return is_asked or services.holds.is_paused(self.name) or services.sources.is_paused(self.source, self.name)
+        return services.holds.is_paused(self.name) or services.sources.is_paused(self.source, self.name)
 
     @property
     def load(self) -> int:
         """How many jobs wait here or are under way."""
-        return len(self._jobs) + len(self._waiting) + self.capacity.reserved + len(self._slots) - len(self._idle)
+        return self._jobs.count + len(self._waiting) + self.capacity.reserved + len(self._slots) - len(self._idle)
 
     def capacity_left(self) -> int:
         """How many more jobs fit now."""
-        left = 0 if self.is_paused else self.capacity.left(len(self._jobs) + len(self._waiting))
+        left = 0 if self.is_paused else self.capacity.left(self._jobs.count + len(self._waiting))
         return min(left, self._services.sources.room(self.source, self.name))
 
     def urgent_left(self, account_id: str) -> int:
@@ -259,8 +263,10 @@ class ProviderQueue:
         An account alone gets all connections but one, which is there for the next account: it cannot be told in advance
         which transactions will hold on, and those under way cannot be ended.
         """
-        connections = self.adaptive_rate.allowed_connections()
-        self._shares.resize(connections)
+        connections = self.adaptive_rate.allowed_connections
+        if connections != self._connections:
+            self._connections = connections
+            self._shares.resize(connections)
         alpha = connections / 2 if connections > MAX_UNSHARED_CONNECTIONS else connections
         return self._shares.has_share(fair_shares.Party(account_id, alpha))
 
@@ -273,8 +279,8 @@ class ProviderQueue:
 
     def _spawn_worker(self) -> bool:
         """Start a worker, if there is a job and the connection limit allows it."""
-        allowed, asking = self.adaptive_rate.allowed_connections(), self._asking.total()
-        if not self._jobs or self._is_stopping or len(self._workers) - asking >= allowed:
+        allowed = self.adaptive_rate.allowed_connections
+        if not self._jobs.count or self._is_stopping or len(self._workers) - sum(self._asking.values()) >= allowed:
             return False
         # Workers that wait for the share of one account must not keep another account from asking.
         entitled = [party for party in self._jobs.parties() if self._has_share(party)]
@@ -351,7 +357,13 @@ class ProviderQueue:
             try:
                 worker = _Worker(slot, permit)
                 while (job := await self._next_job(worker)) is not None:
-                    await self._send(job, worker)
+                    # A job lost here would wait until its lease expires.
+                    try:
+                        await self._send(job, worker)
+                    except Exception as error:  # noqa: BLE001 - logged, and recorded
+                        await self._after_error(job, error)
+                    finally:
+                        self._end(job)
                 self._slots.discard(slot)
                 await slot.close()
             finally:
@@ -363,12 +375,13 @@ class ProviderQueue:
     async def _next_job(self, worker: _Worker) -> delivery_attempter.Job | None:
         # A worker that ends returns its permit, so that other provider queues get their turn.
         slot = worker.slot
-        is_exhausted = slot.is_exhausted(max_deliveries=self.adaptive_rate.limits.messages_per_connection)
-        if is_exhausted or len(self._slots) > self.adaptive_rate.allowed_connections():
+        rate, connection = self.adaptive_rate, slot.connection
+        is_exhausted = connection is not None and connection.deliveries >= rate.limits.messages_per_connection
+        if is_exhausted or len(self._slots) > rate.allowed_connections:
             return None
-        if self._jobs:
+        if self._jobs.count:
             return self._take_job(worker.permit)
-        if slot.connection is None or not slot.connection.is_usable or self._is_stopping or worker.permit.is_wanted:
+        if connection is None or not connection.is_usable or self._is_stopping or worker.permit.is_wanted:
             return None
         loop = asyncio.get_running_loop()
         waiting: asyncio.Future[delivery_attempter.Job | None] = loop.create_future()
@@ -388,22 +401,26 @@ class ProviderQueue:
         if self._idle.pop(waiting, None) is not None:
             waiting.set_result(None)
 
-    async def _send(self, job: delivery_attempter.Job, worker: _Worker) -> None:
-        """Send one job and handle every error: a job lost here would wait until its lease expires."""
-        try:
-            await self._send_prepared(job, worker)
-        except store.UNAVAILABLE as error:
+    async def _after_error(self, job: delivery_attempter.Job, error: Exception) -> None:
+        if isinstance(error, store.UNAVAILABLE):
             self._services.log.warning("message_load_deferred", message_id=job.message[1], error=error.message)
             await self._release_later(job)
-        except Exception:
-            self._services.log.exception("delivery_failed", message_id=job.message[1])
-            await self._services.recorder.record_unroutable([job.claim], delivery_attempter.INTERNAL_ERROR)
-        finally:
-            self._services.message_loader.release(job)
+            return
+        self._services.log.error("delivery_failed", message_id=job.message[1], exc_info=error)
+        await self._services.recorder.record_unroutable([job.claim], delivery_attempter.INTERNAL_ERROR)
+
+    def _end(self, job: delivery_attempter.Job) -> None:
+        """A job was sent, or is no longer here."""
+        self._services.message_loader.release(job)
+        if job.is_urgent:
             self.capacity.end(job)
+        if job.is_large:
             self._release_slot(job)
-            self._shares.give_back((fair_shares.Party(job.account_id),))
-        self._wake()
+        self._shares.give_back((fair_shares.Party(job.account_id),))
+        # More than half of the capacity is free, or it is not worth a claim.
+        waiting = self._jobs.count + len(self._waiting) + self.capacity.reserved
+        if 2 * waiting <= self.adaptive_rate.allowed_connections * JOBS_PER_CONNECTION:
+            self._wake()
 
     def _wake(self) -> None:
         if self.capacity_left():
@@ -413,37 +430,46 @@ class ProviderQueue:
         if (ended := self._admitted.pop(job, None)) is not None:
             ended.set()
 
-    async def _send_prepared(self, job: delivery_attempter.Job, worker: _Worker) -> None:
+    async def _send(self, job: delivery_attempter.Job, worker: _Worker) -> None:
+        services, permit, slot = self._services, worker.permit, worker.slot
         if not job.is_prepared and not await self._prepare(job):
             return
         if job.transaction is None:
-            await self._services.recorder.record_unroutable([job.claim], job.failure)
+            await services.recorder.record_unroutable([job.claim], job.failure)
             return
-        may_begin = await self._wait_for_rate() and self._services.leases.is_safe(job.key)
-        now = self._services.trusted_clock()
-        known, sources = self._services.holds, self._services.sources
-        is_held = known.covers(job.claim.queue_key) or known.is_paused(self.name)
-        is_held = is_held or sources.is_paused(self.source, self.name)
-        if not may_begin or job.has_expired(now) or is_held:
-            await self._services.leases.release([job.key])
+        wait = self.adaptive_rate.take(services.clock())
+        may_begin = not wait or await self._wait_for_rate(wait)
+        started_at = services.ctx.clock()
+        trusted_now = 0 if job.expires_at is None else services.trusted_clock()
+        may_begin = may_begin and services.leases.is_safe(job.key, now=started_at)
+        is_held = (services.holds.is_any or self.source) and (
+            services.holds.covers(job.claim.queue_key) or self._is_paused_by_operator()
+        )
+        if not may_begin or is_held or (job.expires_at is not None and job.expires_at <= trusted_now):
+            await services.leases.release([job.key])
             return
-        started_at = self._services.ctx.clock()
-        with contextlib.ExitStack() as limits:
-            if job.expires_at is not None:
-                limits.enter_context(worker.slot.ending_in((job.expires_at - now) / times.SECOND))
-            limits.enter_context(worker.permit.watched())
-            job_result = await self._services.attempter.attempt(
-                job, worker.slot, max_deliveries=self.adaptive_rate.limits.messages_per_connection
-            )
+        max_deliveries = self.adaptive_rate.limits.messages_per_connection
+        services.permits.watch(permit)
+        try:
+            if job.expires_at is None:
+                job_result = await services.attempter.attempt(job, slot, max_deliveries=max_deliveries)
+            else:
+                with slot.ending_in((job.expires_at - trusted_now) / times.SECOND):
+                    job_result = await services.attempter.attempt(job, slot, max_deliveries=max_deliveries)
+        finally:
+            services.permits.working.pop(permit, None)
         if job_result is None or (self._is_stopping and job_result.had_no_effect):
-            await self._services.leases.release([job.key])
+            await services.leases.release([job.key])
             return
-        if job_result.has_no_session and not self._is_stopping and self._fall_back(job, job_result.error):
+        if job_result.disposition.verdict is bounces_disposition.Verdict.DELIVERED:
+            self._apply_success(is_responsive=not permit.was_slow)
+        elif job_result.has_no_session and not self._is_stopping and self._fall_back(job, job_result.error):
             self.last_error = job_result.error
-            self.adaptive_rate.connection_failed(self._services.clock())
+            self.adaptive_rate.connection_failed(services.clock())
             return
-        self._apply_feedback(job_result, is_responsive=not worker.permit.was_slow)
-        await self._services.recorder.record_attempt(job, job_result, provider_queue=self.name, started_at=started_at)
+        else:
+            self._apply_failure(job_result, is_responsive=not permit.was_slow)
+        await services.recorder.record_attempt(job, job_result, provider_queue=self.name, started_at=started_at)
 
     async def _prepare(self, job: delivery_attempter.Job) -> bool:
         ready: list[delivery_attempter.Job] = []
@@ -456,22 +482,26 @@ class ProviderQueue:
         await asyncio.sleep(ERROR_BACKOFF_SECONDS)
         await self._services.leases.release([job.key])
 
-    async def _wait_for_rate(self) -> bool:
+    async def _wait_for_rate(self, wait: float) -> bool:
         """Wait for the rate; False when that takes so long that the job is better released."""
-        while (wait := self.adaptive_rate.take(self._services.clock())) > 0:
+        while wait > 0:
             if wait > LOOKAHEAD_SECONDS or self._is_stopping:
                 return False
             await asyncio.sleep(wait)
+            wait = self.adaptive_rate.take(self._services.clock())
         return True
 
-    def _apply_feedback(self, job_result: delivery_attempter.JobResult, *, is_responsive: bool) -> None:
-        now = self._services.clock()
-        self._is_responsive = is_responsive and not job_result.is_unresponsive
-        disposition = job_result.disposition
-        if disposition.verdict is bounces_disposition.Verdict.DELIVERED:
-            self.adaptive_rate.succeeded(now)
+    def _apply_success(self, *, is_responsive: bool) -> None:
+        self._is_responsive = is_responsive
+        allowed = self.adaptive_rate.allowed_connections
+        self.adaptive_rate.succeeded(self._services.clock())
+        # What an account that is alone may have depends on nothing else.
+        if self.adaptive_rate.allowed_connections > allowed or len(self._jobs.used) > 1:
             self._spawn_worker()
-            return
+
+    def _apply_failure(self, job_result: delivery_attempter.JobResult, *, is_responsive: bool) -> None:
+        now, disposition = self._services.clock(), job_result.disposition
+        self._is_responsive = is_responsive and not job_result.is_unresponsive
         self.last_error = job_result.error
         if disposition.slow_down:
             self.adaptive_rate.slow_down(now, disposition.retry_after)

@@ -98,9 +98,9 @@ class Leases:
         self._held.update((claim.key, until) for claim in taken)
         return new
 
-    def is_safe(self, key: queue.Key) -> bool:
+    def is_safe(self, key: queue.Key, *, now: int) -> bool:
         """Whether delivery may begin: its renewal is not overdue, so no other worker has claimed it."""
-        return self._held.get(key, 0) > self._clock() + self._seconds * times.SECOND // RENEWALS_PER_LEASE
+        return self._held.get(key, 0) > now + self._seconds * times.SECOND // RENEWALS_PER_LEASE
 
     def drop(self, keys: Iterable[queue.Key]) -> None:
         for key in keys:

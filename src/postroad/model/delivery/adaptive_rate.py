@@ -42,7 +42,6 @@ class AdaptiveRate:
     """The rate of one provider queue."""
 
     __slots__ = (
-        "_allowance",
         "_ceiling",
         "_interval",
         "_next_at",
@@ -51,11 +50,12 @@ class AdaptiveRate:
         "_settling_until",
         "_share",
         "_slow_downs",
+        "allowed_connections",
         "limits",
     )
 
     def __init__(self, limits: Limits) -> None:
-        self._allowance = FIRST_CONNECTIONS
+        self.allowed_connections = FIRST_CONNECTIONS  # may be open or opening
         self._next_at = 0.0  # when the next message is due at the even rate
         self._paused_until = self._settling_until = self._recover_at = 0.0
         self._slow_downs = 0
@@ -71,11 +71,7 @@ class AdaptiveRate:
         self._share = share
         self._interval = FULL_SHARE / (self.limits.messages_per_second * share)
         self._ceiling = max(1, self.limits.connections * share // FULL_SHARE)
-        self._allowance = min(self._allowance, self._ceiling)
-
-    def allowed_connections(self) -> int:
-        """How many connections may be open or opening."""
-        return self._allowance
+        self.allowed_connections = min(self.allowed_connections, self._ceiling)
 
     def rate(self) -> float:
         """How many messages may start in a second, as things stand."""
@@ -89,19 +85,19 @@ class AdaptiveRate:
 
     def take(self, now: float) -> float:
         """0.0 when a message may start now, which counts it; else the seconds to wait before asking again."""
-        wait = self.wait(now)
-        if not wait:
-            self._next_at = max(self._next_at, now) + self._interval
-        return wait
+        if now < self._paused_until or self._next_at - now - BURST_SECONDS > 0:
+            return self.wait(now)
+        self._next_at = (max(now, self._next_at)) + self._interval
+        return 0.0
 
     def connection_failed(self, now: float) -> None:  # noqa: ARG002 - all reports have the same form
         """A host could not be reached or sent no banner."""
-        self._allowance = max(1, self._allowance // 2)
+        self.allowed_connections = max(1, self.allowed_connections // 2)
 
     def succeeded(self, now: float) -> None:
         """The receiving server accepted a message."""
-        if self._allowance < self._ceiling:
-            self._allowance += 1
+        if self.allowed_connections < self._ceiling:
+            self.allowed_connections += 1
         if self._share < FULL_SHARE and now >= self._recover_at:
             self._recover_at = now + RECOVERY_SECONDS
             self._slow_downs = max(0, self._slow_downs - 1)
@@ -117,7 +113,7 @@ class AdaptiveRate:
             return
         self._pause(now, until)
         self._slow_downs = min(self._slow_downs + 1, MAX_DOUBLINGS)
-        self._allowance = max(1, self._allowance // 2)
+        self.allowed_connections = max(1, self.allowed_connections // 2)
         self._set_share(max(MIN_SHARE, self._share // 2))
 
     def _pause(self, now: float, until: float) -> None:

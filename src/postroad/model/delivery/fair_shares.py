@@ -48,7 +48,7 @@ class FairShares:
 
     def has_share(self, party: Party) -> bool:
         """Whether the party may take another unit."""
-        return self.held(party) < party.alpha * self.free
+        return self._held.get(party.name, 0) < party.alpha * self.free
 
     def room(self, party: Party) -> int:
         """How many units the party may take one after the other, if nobody else takes any."""
@@ -64,13 +64,18 @@ class FairShares:
     def add(self, parties: Sequence[Party], units: int = 1) -> None:
         """Take units whether the parties may have them or not: they held them a moment ago."""
         self.free -= units
+        held = self._held
         for party in parties:
-            self.count(party, units)
+            held[party.name] = held.get(party.name, 0) + units
 
     def give_back(self, parties: Sequence[Party], units: int = 1) -> None:
         self.free += units
+        held = self._held
         for party in parties:
-            self.count(party, -units)
+            if left := held[party.name] - units:
+                held[party.name] = left
+            else:
+                del held[party.name]
 
     def count(self, party: Party, change: int) -> None:
         """Let units that are held already count for another party as well, or no longer."""
@@ -167,40 +172,40 @@ class Turns(Generic[PartyName, Item]):
         self._urgent: dict[PartyName, collections.deque[Item]] = {}
         # The order of turns, and whether that turn was used up ahead of its time. A party with a used turn keeps its
         # place without any items.
-        self._used: dict[PartyName, bool] = {}
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
+        self.used: dict[PartyName, bool] = {}
+        self.count = 0
 
     def add(self, party: PartyName, item: Item, *, is_urgent: bool = False) -> None:
         """Add an item; a new party comes last."""
         items = self._urgent if is_urgent else self._plain
         items.setdefault(party, collections.deque()).append(item)
-        self._used.setdefault(party, False)
-        self._count += 1
+        self.used.setdefault(party, False)
+        self.count += 1
 
     def has_urgent(self, party: PartyName) -> bool:
         return party in self._urgent
 
     def parties(self) -> Iterator[PartyName]:
         """Those that have items, the one whose turn it is first."""
-        ahead = [party for party in self._urgent if not self._used[party]] if self._urgent else ()
+        return self._in_turn() if len(self.used) > 1 or not self.count else iter(self.used)
+
+    def _in_turn(self) -> Iterator[PartyName]:
+        ahead = [party for party in self._urgent if not self.used[party]] if self._urgent else ()
         yield from ahead
         # A used turn is not taken again as long as another party can take one.
-        yield from (party for party, is_used in self._used.items() if not is_used and party not in ahead)
-        yield from (party for party, is_used in self._used.items() if is_used and self._has_items(party))
+        yield from (party for party, is_used in self.used.items() if not is_used and party not in ahead)
+        yield from (party for party, is_used in self.used.items() if is_used and self._has_items(party))
 
     def take(self, party: PartyName) -> Item:
-        is_ahead = party in self._urgent and not self._used[party] and next(iter(self._used)) != party
+        is_ahead = party in self._urgent and not self.used[party] and next(iter(self.used)) != party
         items = self._urgent if party in self._urgent else self._plain
         queued = items.pop(party)
         item = queued.popleft()
         if queued:
             items[party] = queued  # now the last of those with such items
-        self._count -= 1
+        self.count -= 1
         if is_ahead:
-            self._used[party] = True
+            self.used[party] = True
         else:
             self._end_turn(party)
         return item
@@ -215,9 +220,9 @@ class Turns(Generic[PartyName, Item]):
                 queued.remove(item)
             if not queued:
                 del self._urgent[party]
-            if not self._has_items(party) and not self._used[party]:
-                del self._used[party]
-        self._count -= len(removed)
+            if not self._has_items(party) and not self.used[party]:
+                del self.used[party]
+        self.count -= len(removed)
         return removed
 
     def clear(self) -> list[Item]:
@@ -225,19 +230,19 @@ class Turns(Generic[PartyName, Item]):
         items = [item for queues in (self._urgent, self._plain) for queued in queues.values() for item in queued]
         self._plain.clear()
         self._urgent.clear()
-        self._used.clear()
-        self._count = 0
+        self.used.clear()
+        self.count = 0
         return items
 
     def _end_turn(self, party: PartyName) -> None:
         """The party is the last from now on; parties whose turn is used up, and comes now, have it behind them."""
-        del self._used[party]
+        del self.used[party]
         if self._has_items(party):
-            self._used[party] = False
-        while self._used and self._used[first := next(iter(self._used))]:
-            del self._used[first]
+            self.used[party] = False
+        while self.used and self.used[first := next(iter(self.used))]:
+            del self.used[first]
             if self._has_items(first):
-                self._used[first] = False
+                self.used[first] = False
 
     def _has_items(self, party: PartyName) -> bool:
         return party in self._urgent or party in self._plain
