@@ -272,6 +272,32 @@ async def test_a_bug_in_recording_is_loud_and_leaves_the_recipient_to_the_end_of
         assert made.ctx.metrics.unrecorded.values == {(): 0}
 
 
+async def test_results_of_one_moment_are_recorded_together_and_a_bug_concerns_only_the_one_that_has_it(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with parts.opened(url) as made:
+        jobs = await made.jobs(count=3, route=ROUTE)
+        operation, together = made.ctx.outcome_commits._operation, list[int]()
+
+        async def poisoned(
+            tx: store.Transaction, batches: Sequence[Sequence[outcomes.Outcome]]
+        ) -> Sequence[outcomes.RecordResult | errors.PostroadError]:
+            together.append(sum(map(len, batches)))
+            if any(outcome.key == jobs[1].key for batch in batches for outcome in batch):
+                raise RuntimeError("a bug")
+            return await operation(tx, batches)
+
+        monkeypatch.setattr(made.ctx.outcome_commits, "_operation", poisoned)
+        for job in jobs:
+            await made.services.recorder.record_attempt(job, attempted(ACCEPTED), provider_queue="", started_at=0)
+        await made.services.recorder.close(seconds=parts.TIMEOUT_SECONDS)
+        assert together[0] == 3
+        assert [await made.statuses(job.message[1]) for job in jobs] == [["delivered"], ["queued"], ["delivered"]]
+        assert sorted(made.events()) == ["recipient_delivered", "recipient_delivered", "results_recording_failed"]
+        assert made.ctx.metrics.unrecorded.values == {(): 0}
+        assert len(made.held) == 0
+
+
 async def test_only_so_many_results_may_be_unrecorded_then_whoever_sends_waits(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

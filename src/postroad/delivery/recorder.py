@@ -93,9 +93,9 @@ class Leases:
         until = self.until()
         taken = list(claims)
         new = [claim for claim in taken if claim.key not in self._held]
-        for claim in new:
-            self._shares.add((fair_shares.Party(claim.account_id),))
-        self._held.update((claim.key, until) for claim in taken)
+        for account_id, units in collections.Counter([claim.account_id for claim in new]).items():
+            self._shares.add((fair_shares.Party(account_id),), units)
+        self._held.update(dict.fromkeys([claim.key for claim in taken], until))
         return new
 
     def is_safe(self, key: queue.Key, *, now: int) -> bool:
@@ -103,9 +103,9 @@ class Leases:
         return self._held.get(key, 0) > now + self._seconds * times.SECOND // RENEWALS_PER_LEASE
 
     def drop(self, keys: Iterable[queue.Key]) -> None:
-        for key in keys:
-            if self._held.pop(key, None) is not None:
-                self._shares.give_back((fair_shares.Party(key[0]),))
+        dropped = [key[0] for key in keys if self._held.pop(key, None) is not None]
+        for account_id, units in collections.Counter(dropped).items():
+            self._shares.give_back((fair_shares.Party(account_id),), units)
 
     async def release(self, keys: Sequence[queue.Key]) -> None:
         """Release recipients that were not attempted: nothing is counted, and they can be claimed at once."""
@@ -195,6 +195,10 @@ MAX_UNRECORDED: Final = 256
 EXPIRED: Final = "not attempted before it expired"
 
 
+# Host, reason and provider queue of what was decided without an attempt.
+NOTHING: Final = ("", "", "")
+
+
 Simulated = tuple[queue.Claimed, simulated_outcomes.SimulatedAttempt]
 
 
@@ -213,7 +217,10 @@ class AttemptInfo(msgspec.Struct, frozen=True):
 
 
 class Recorder:
-    """Records outcomes, and retries until it succeeds."""
+    """Records outcomes, and retries until it succeeds.
+
+    The results of an account that arrive in one turn of the event loop are recorded, logged and counted together.
+    """
 
     def __init__(self, ctx: context.Context, leases: Leases, sources: controls.SourceTable, log: logs.Logger) -> None:
         self._ctx = ctx
@@ -223,8 +230,10 @@ class Recorder:
         self._warnings = logs.LimitedWarnings(log, ctx.clock)
         self._schedule = ctx.settings.delivery.retry_seconds
         self._test_schedule = retry.test_schedule(self._schedule)
-        self._room = asyncio.Semaphore(MAX_UNRECORDED)
+        self._unrecorded = 0
+        self._has_room = asyncio.Event()
         self._is_unlimited = False
+        self._gathered: dict[str, list[outcomes.Outcome]] = {}  # by account
         self._source_guard = SourceGuard(ctx, log)
         self._retrying_commits: group_commit.RetryingCommits[Sequence[outcomes.Outcome], outcomes.RecordResult] = (
             group_commit.RetryingCommits(ctx.outcome_commits, settled=self._settled, refused=self._refused)
@@ -245,8 +254,16 @@ class Recorder:
             job_result.conversation,
             job.route.source,
         )
-        disposition = self._for_source(job.claim, job_result.disposition, job.route)
-        await self.record([self._outcome(job.claim, job_result.result, disposition, attempt_info)])
+        disposition = job_result.disposition
+        if job.route.source:
+            disposition = self._for_source(job.claim, disposition, job.route)
+        outcome = self._outcome(job.claim, job_result.result, disposition, attempt_info)
+        if self._unrecorded >= MAX_UNRECORDED:
+            await self._wait_for_room()
+        self._unrecorded += 1
+        if not self._gathered:
+            asyncio.get_running_loop().call_soon(self._submit_gathered)
+        self._gathered.setdefault(job.account_id, []).append(outcome)
 
     async def record_simulated(self, attempted: Sequence[Simulated], *, started_at: int) -> None:
         now = self._ctx.clock()
@@ -315,46 +332,63 @@ class Recorder:
 
     async def record(self, ended: Sequence[outcomes.Outcome]) -> None:
         """Record outcomes; waits while too many others are unrecorded."""
-        await self._room.acquire()
-        if self._is_unlimited:
-            self._room.release()  # lets the next one through
-        self._ctx.metrics.unrecorded.change(1)
+        await self._wait_for_room()
+        self._unrecorded += len(ended)
+        self._submit(ended)
+
+    async def _wait_for_room(self) -> None:
+        while self._unrecorded >= MAX_UNRECORDED and not self._is_unlimited:
+            self._has_room.clear()
+            await self._has_room.wait()
+
+    def _submit_gathered(self) -> None:
+        gathered, self._gathered = self._gathered, {}
+        for ended in gathered.values():
+            self._submit(ended)
+
+    def _submit(self, ended: Sequence[outcomes.Outcome]) -> None:
+        self._ctx.metrics.unrecorded.change(len(ended))
         self._retrying_commits.submit(ended, party=ended[0].key[0], count=len(ended))
 
     def lift_limit(self) -> None:
         """Wait no more: after a stop nothing is begun, and each connection has at most one more result."""
         self._is_unlimited = True
-        self._room.release()
+        self._has_room.set()
 
     async def close(self, *, seconds: float) -> None:
         """Wait until everything is recorded, at most this long."""
-        if left := await self._retrying_commits.close(seconds=seconds):
-            self._log.warning("results_abandoned", results=left)
+        self._submit_gathered()
+        if await self._retrying_commits.close(seconds=seconds):
+            self._log.warning("results_abandoned", results=self._unrecorded)
         await self._source_guard.close()
 
     def _settled(self, ended: Sequence[outcomes.Outcome], outcome: outcomes.RecordResult | Exception) -> None:
+        self._ctx.metrics.unrecorded.change(-len(ended))
         if isinstance(outcome, Exception):
-            # A bug. The lease expires, and the recipients are attempted again.
-            message_ids = sorted({settled.key[1] for settled in ended})
-            self._log.error("results_recording_failed", message_ids=message_ids, exc_info=outcome)
+            if len(ended) > 1:  # a bug, which one of them may have caused
+                for each in ended:
+                    self._submit([each])
+                return
+            # The lease expires, and the recipient is attempted again.
+            self._log.error("results_recording_failed", message_ids=[ended[0].key[1]], exc_info=outcome)
         else:
             if outcome.events:
                 self._ctx.webhook_wakeup.set()
             self._log_outcomes(ended)
             guard_counts.report_notices(outcome.notices, log=self._log, counted=self._ctx.metrics)
-        self._leases.drop(settled.key for settled in ended)
-        self._ctx.metrics.unrecorded.change(-1)
-        self._room.release()
+        self._leases.drop([settled.key for settled in ended])
+        self._unrecorded -= len(ended)
+        self._has_room.set()
 
-    def _refused(self, waiting: int, error: errors.PostroadError) -> None:
-        self._log.warning("results_recording_deferred", results=waiting, error=error.code)
+    def _refused(self, _waiting: int, error: errors.PostroadError) -> None:
+        self._log.warning("results_recording_deferred", results=self._unrecorded, error=error.code)
 
     def _for_source(
         self, claim: queue.Claimed, disposition: bounces_disposition.Disposition, route: routing.Route
     ) -> bounces_disposition.Disposition:
         """A refusal of the source address does not end a message that may leave from another one."""
         pair = (route.source, route.provider_queue)
-        if not route.source or disposition.reason != reasons.IP_BLOCKED:
+        if disposition.reason != reasons.IP_BLOCKED:
             if disposition.verdict is bounces_disposition.Verdict.DELIVERED:
                 self._sources.note_delivery(*pair)
             return disposition
@@ -371,9 +405,12 @@ class Recorder:
         disposition: bounces_disposition.Disposition,
         attempt_info: AttemptInfo,
     ) -> outcomes.Outcome:
-        now = attempt_info.ended_at
-        verdict, next_attempt_at = self._verdict(claim, disposition, now)
-        if disposition.is_configuration:
+        now, key = attempt_info.ended_at, claim.key
+        verdict, next_attempt_at = disposition.verdict, None
+        if verdict is bounces_disposition.Verdict.RETRY:
+            verdict, next_attempt_at = self._after_failure(claim, disposition, now)
+        is_configuration = disposition.is_configuration
+        if is_configuration:
             # What is about a host or an upstream concerns its provider queue; the rest has its own sentence.
             name = attempt_info.provider_queue or result.response_text
             self._warnings.warning(
@@ -386,7 +423,7 @@ class Recorder:
         code = result.reply.code if result.reply else None
         response = result.response_text
         return outcomes.Outcome(
-            key=claim.key,
+            key=key,
             email_key=claim.email_key,
             recipient_count=attempt_info.recipient_count,
             verdict=verdict,
@@ -397,10 +434,10 @@ class Recorder:
             ledger_id=self._ctx.new_id(identifiers.LEDGER, now=now),
             worker=self._leases.worker,
             next_attempt_at=next_attempt_at,
-            keeps_schedule=disposition.is_configuration,
-            suppress=result.reply is not None and self._suppresses(verdict, disposition),
+            keeps_schedule=is_configuration,
+            suppress=result.reply is not None and not is_delivered and self._suppresses(verdict, disposition),
             attempt=attempts.Attempt(
-                *claim.key,
+                *key,
                 started_at=attempt_info.started_at,
                 duration=now - attempt_info.started_at,
                 provider_queue=attempt_info.provider_queue,
@@ -422,11 +459,10 @@ class Recorder:
             delivery_time=max(0, now - claim.queued_at) if is_delivered else 0,
         )
 
-    def _verdict(
+    def _after_failure(
         self, claim: queue.Claimed, disposition: bounces_disposition.Disposition, now: int
     ) -> tuple[bounces_disposition.Verdict, int | None]:
-        if disposition.verdict is not bounces_disposition.Verdict.RETRY:
-            return disposition.verdict, None
+        """The verdict on a temporary failure, and the time of the next attempt."""
         wait = self._delay(claim, disposition)
         if wait is None:
             return bounces_disposition.Verdict.FAILED, None
@@ -453,29 +489,38 @@ class Recorder:
         return addressed and self._ctx.settings.testing.suppress
 
     def _log_outcomes(self, ended: Sequence[outcomes.Outcome]) -> None:
+        counts: collections.Counter[tuple[str, str, str, str, str]] = collections.Counter()
+        labels: dict[str, str] = {}
         for outcome in ended:
             attempt = outcome.attempt
-            self._count(outcome)
+            host, reason, provider_queue = (
+                (attempt.host, attempt.reason, attempt.provider_queue) if attempt else NOTHING
+            )
             self._log.info(
-                f"recipient_{outcome.status.value}",
+                f"recipient_{outcome.status}",
                 message_id=outcome.key[1],
                 recipient_id=outcome.key[2],
-                host=attempt.host if attempt else "",
+                host=host,
                 smtp_code=outcome.smtp_code,
-                reason=attempt.reason if attempt else "",
+                reason=reason,
                 in_doubt=bool(attempt and attempt.in_doubt),
             )
+            if provider_queue == providers.SIMULATOR:
+                continue
+            if (provider := labels.get(provider_queue)) is None:
+                provider = labels[provider_queue] = providers.label_of(provider_queue)
+            if attempt:
+                counts[provider, outcome.status, outcome.verdict, attempt.fault or "", reason] += 1
+                self._ctx.metrics.attempt_seconds.observe(attempt.duration / times.SECOND, provider)
+                if attempt.source:
+                    self._count_source(attempt, outcome, provider)
+            elif outcome.verdict is not bounces_disposition.Verdict.RETRY:
+                self._ctx.metrics.recipients.add(provider, outcome.status)
+        for (provider, status, verdict, fault, reason), count in counts.items():
+            self._ctx.metrics.attempts.add(verdict, fault, reason, count=count)
+            if verdict != bounces_disposition.Verdict.RETRY:
+                self._ctx.metrics.recipients.add(provider, status, count=count)
 
-    def _count(self, outcome: outcomes.Outcome) -> None:
-        counted, attempt = self._ctx.metrics, outcome.attempt
-        if attempt and attempt.provider_queue == providers.SIMULATOR:
-            return
-        provider = providers.label_of(attempt.provider_queue if attempt else "")
-        if outcome.verdict is not bounces_disposition.Verdict.RETRY:
-            counted.recipients.add(provider, outcome.status.value)
-        if attempt:
-            counted.attempts.add(outcome.verdict.value, attempt.fault or "", attempt.reason)
-            if attempt.source:
-                self._source_guard.count(attempt, outcome.email_key)
-                counted.source_attempts.add(attempt.source, provider, outcome.verdict.value, attempt.reason)
-            counted.attempt_seconds.observe(attempt.duration / times.SECOND, provider)
+    def _count_source(self, attempt: attempts.Attempt, outcome: outcomes.Outcome, provider: str) -> None:
+        self._source_guard.count(attempt, outcome.email_key)
+        self._ctx.metrics.source_attempts.add(attempt.source, provider, outcome.verdict, attempt.reason)

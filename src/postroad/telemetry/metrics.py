@@ -55,8 +55,8 @@ class Counter:
         self.name, self.help, self.labels = name, help_text, labels
         self.values: dict[Labels, float] = dict.fromkeys(known if labels else [()], 0)
 
-    def add(self, *labels: str) -> None:
-        self.values[labels] = self.values.get(labels, 0) + 1
+    def add(self, *labels: str, count: int = 1) -> None:
+        self.values[labels] = self.values.get(labels, 0) + count
 
     def rows(self) -> Rows:
         return {labels: [value] for labels, value in self.values.items()}
