@@ -69,7 +69,7 @@ CROSS_SHARD: Final = words(
             messages.test_bytes_by_account queue.totals_by_account queue_views.due_reasons
             queue_views.largest_accounts queue_views.totals webhook_views.counts""",
         "is a page, or a step of a job, of operators over all accounts": """
-            audit_log.floor_of_all audit_log.page_of_all queue_views.walk queue_views.walk_end
+            audit_log.floor_of_all audit_log.page_of_all queue_views.locate queue_views.walk queue_views.walk_end
             queue_views.walk_page""",
         "is a page of one account that finds rows by an endpoint or a scheduled queue, which have one account": """
             queue_views.ahead webhook_deliveries.deferrals_since webhook_deliveries.failed_between

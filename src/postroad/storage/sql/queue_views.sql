@@ -154,12 +154,8 @@ WHERE queue.account_id = $1 AND queue.message_id = $2 AND worker IS NULL AND los
 UPDATE queue SET queued_at = $3, due_at = $3, ready = $4, expires_at = $5 WHERE account_id = $1 AND message_id = $2;
 
 -- name: locate
--- The account and message of a recipient, whose message was created between two times: one index lookup for each
--- account.
-SELECT recipients.account_id, recipients.message_id FROM accounts CROSS JOIN recipients
-WHERE recipients.account_id = accounts.id AND recipients.message_id >= $2 AND recipients.message_id < $3
-    AND recipients.id = $1
-LIMIT 1;
+-- The account and message of a recipient, whose message was created between two times.
+SELECT account_id, message_id FROM recipients WHERE message_id >= $2 AND message_id < $3 AND id = $1 LIMIT 1;
 
 -- name: totals
 -- How many rows there are in each state and of each age: the number of the times $1 to $5, the newest first, that a row is

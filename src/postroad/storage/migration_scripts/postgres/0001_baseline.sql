@@ -4,7 +4,9 @@
 --
 -- Times are microseconds since 1970, days and hours are counted from then (UTC). Ids begin with the time of their
 -- creation, so they sort by it and are cursors. Words in a list are separated by blanks.
--- Tables of an account's things are ordered by account first, so that they can be split by it later.
+-- The keys of an account's things contain it, so that they can be split by it later. It comes first where they are listed
+-- by account. What is only found by its message has that first: it sorts by time, so mail of many accounts that is
+-- written together is on few pages.
 -- There are no foreign keys on purpose: `postroad verify` proves what they would, and the hot path does not pay for them
 -- on every row.
 -- Text sorts by its bytes, as in SQLite: ids are cursors.
@@ -506,7 +508,7 @@ CREATE TABLE bodies (
     account_id TEXT COLLATE "C" NOT NULL,
     message_id TEXT COLLATE "C" NOT NULL,
     mime BYTEA NOT NULL,
-    PRIMARY KEY (account_id, message_id)
+    PRIMARY KEY (message_id, account_id)
 ) PARTITION BY RANGE (message_id);
 ALTER TABLE bodies ALTER COLUMN mime SET STORAGE EXTERNAL;
 CREATE TABLE bodies_first PARTITION OF bodies FOR VALUES FROM (MINVALUE) TO (MAXVALUE) WITH (toast_tuple_target = 8160);
@@ -526,7 +528,7 @@ CREATE TABLE recipients (
     last_smtp_response TEXT COLLATE "C",
     delivered_at BIGINT,
     bounced_at BIGINT,
-    PRIMARY KEY (account_id, message_id, id)
+    PRIMARY KEY (message_id, account_id, id)
 ) PARTITION BY RANGE (message_id);
 CREATE TABLE recipients_first PARTITION OF recipients FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
 CREATE INDEX recipients_by_email ON recipients (email_key, account_id, message_id);
@@ -600,7 +602,7 @@ CREATE TABLE attempts (
     enhanced_code TEXT COLLATE "C" NOT NULL,
     response TEXT COLLATE "C" NOT NULL,
     in_doubt BIGINT NOT NULL CHECK (in_doubt IN (0, 1)),
-    PRIMARY KEY (account_id, message_id, recipient_id, started_at)
+    PRIMARY KEY (message_id, account_id, recipient_id, started_at)
 ) PARTITION BY RANGE (message_id);
 CREATE TABLE attempts_first PARTITION OF attempts FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
 -- The latest refusals of an account.

@@ -4,7 +4,9 @@
 --
 -- Times are microseconds since 1970, days and hours are counted from then (UTC). Ids begin with the time of their
 -- creation, so they sort by it and are cursors. Words in a list are separated by blanks.
--- Tables of an account's things are ordered by account first, so that they can be split by it later.
+-- The keys of an account's things contain it, so that they can be split by it later. It comes first where they are listed
+-- by account. What is only found by its message has that first: it sorts by time, so mail of many accounts that is
+-- written together is on few pages.
 -- There are no foreign keys on purpose: `postroad verify` proves what they would, and the hot path does not pay for them
 -- on every row.
 -- Tables are WITHOUT ROWID, except those with rows of a kilobyte and more, which SQLite stores badly that way.
@@ -503,7 +505,7 @@ CREATE TABLE bodies (
     account_id TEXT NOT NULL,
     message_id TEXT NOT NULL,
     mime BLOB NOT NULL,
-    PRIMARY KEY (account_id, message_id)
+    PRIMARY KEY (message_id, account_id)
 ) STRICT;
 
 CREATE TABLE recipients (
@@ -522,7 +524,7 @@ CREATE TABLE recipients (
     last_smtp_response TEXT,
     delivered_at INTEGER,
     bounced_at INTEGER,
-    PRIMARY KEY (account_id, message_id, id)
+    PRIMARY KEY (message_id, account_id, id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX recipients_by_email ON recipients (account_id, email_key, message_id);
 -- Searches by outcome, cause and reply. Recipients that are queued or delivered are not in it, so accepting and delivering
@@ -591,7 +593,7 @@ CREATE TABLE attempts (
     enhanced_code TEXT NOT NULL,
     response TEXT NOT NULL,
     in_doubt INTEGER NOT NULL CHECK (in_doubt IN (0, 1)),
-    PRIMARY KEY (account_id, message_id, recipient_id, started_at)
+    PRIMARY KEY (message_id, account_id, recipient_id, started_at)
 ) STRICT, WITHOUT ROWID;
 -- The latest refusals of an account.
 CREATE INDEX attempts_refused ON attempts (account_id, started_at) WHERE verdict IN ('bounced', 'failed');
