@@ -18,7 +18,7 @@ from tests.storage.searched_messages import MESSAGES, passes
 INDEXES = {
     (): "sqlite_autoindex_messages_1 (account_id=? AND id>? AND id<?)",
     (Kind.SENDER, Kind.STATUS): "messages_by_sender (account_id=? AND sender_key=? AND id>? AND id<?)",
-    (Kind.STATUS, Kind.SENDER): "messages_by_status (account_id=? AND status=? AND id>? AND id<?)",
+    (Kind.STATUS, Kind.SENDER): "messages_undelivered (account_id=? AND status=? AND id>? AND id<?)",
     (Kind.TAG, Kind.SENDER): "message_tags USING PRIMARY KEY "
     "(account_id=? AND tag=? AND message_id>? AND message_id<?)",
     (Kind.METADATA, Kind.STATUS): "message_metadata USING PRIMARY KEY "
@@ -180,6 +180,8 @@ async def test_the_index_that_reaches_furthest_back_is_read(full: Store) -> None
     # A message has an entry for each of its recipients in the queue.
     queued = Condition(Kind.STATUS, "queued")
     assert await plan_of(full, queued, Condition(Kind.SOURCE, "smtp"), most=8) == ("status", "em_042")
+    # Nearly all messages are delivered.
+    assert await plan_of(full, Condition(Kind.STATUS, "delivered"), most=4) == ("time", "em_044")
     # An exclusion is found in no index.
     assert await plan_of(full, Condition(Kind.TAG, "all", is_negated=True), most=4) == ("time", "em_044")
 

@@ -277,7 +277,9 @@ _ON: Final = """
     AND reached.account_id = $1 AND reached.message_id = entry.message_id AND reached.id = entry.id"""
 # Entries that are all about a condition's value, at most one for each message.
 _BY_VALUE: Final = {
-    Kind.STATUS: f"SELECT id FROM messages WHERE {_BY_ID} AND status = {{}} AND status <> 'queued'",
+    Kind.STATUS: (
+        f"SELECT id FROM messages WHERE {_BY_ID} AND status = {{}} AND status <> 'queued' AND status <> 'delivered'"
+    ),
     Kind.SENDER: f"SELECT id FROM messages WHERE {_BY_ID} AND sender_key = {{}}",
     Kind.TAG: f"SELECT message_id AS id FROM message_tags WHERE {_BY_MESSAGE_ID} AND tag = {{}}",
     Kind.METADATA: f"SELECT message_id AS id FROM message_metadata WHERE {_BY_MESSAGE_ID} AND entry = {{}}",
@@ -396,6 +398,8 @@ async def _entries(tx: store.Transaction, account_id: str, condition: Condition,
         return ()
     if kind in (Kind.STATUS, Kind.OUTCOME) and value == statuses.MessageStatus.QUEUED:
         return ((_BY_QUEUE, ()),)
+    if kind is Kind.STATUS and value == statuses.MessageStatus.DELIVERED:
+        return ()
     if kind in _BY_VALUE:
         return ((_BY_VALUE[kind], (value,)),)
     if kind is Kind.UNATTEMPTED or (kind is Kind.OUTCOME and value in UNDELIVERED):

@@ -489,11 +489,13 @@ CREATE TABLE messages (
     PRIMARY KEY (account_id, id)
 ) PARTITION BY RANGE (id);
 CREATE TABLE messages_first PARTITION OF messages FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
--- A message is found by how it ended, and by its sender. One that has not ended is found by the queue.
+-- A message is found by how it ended, and by its sender. One that has not ended is found by the queue, and one that was
+-- delivered by its time, as nearly all are.
 -- Here and with recipients, the index for an address begins with it. One that begins with the account would also serve a
 -- query for a message of an account, by walking through all that the account has; in a new database PostgreSQL takes that
 -- for as good as the primary key, and keeps the plan for as long as it has not counted the rows.
-CREATE INDEX messages_by_status ON messages (account_id, status, id) WHERE status <> 'queued';
+CREATE INDEX messages_undelivered ON messages (account_id, status, id)
+    WHERE status <> 'queued' AND status <> 'delivered';
 CREATE INDEX messages_by_sender ON messages (sender_key, account_id, id);
 -- Retention: bodies go before the rest does. A message is in one of the two at a time.
 CREATE INDEX messages_with_body ON messages (ended_at) WHERE ended_at IS NOT NULL AND has_body = 1;
