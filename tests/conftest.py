@@ -28,7 +28,6 @@ pytest.register_assert_rewrite(*(f"tests.{name}" for name in SHARED))
 
 # ruff: noqa: E402
 from postroad.cli.framework import server_command
-from postroad.network.dns import dns_queries
 from tests import closed_servers, collection, open_resources, pgbouncer_server
 from tests.browser import skip_report
 from tests.browser.skip_report import pytest_terminal_summary
@@ -61,7 +60,6 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("postroad")
     _hear_interrupts()
     _keep_bytecode()
-    dns_queries.event_loop()  # one for the process: it belongs to no test
     open_resources.install()
     closed_servers.install()
     config.pluginmanager.register(open_resources)

@@ -1,12 +1,12 @@
 """The resolver distinguishes existing, missing and unknown names, over UDP and TCP, and never raises."""
 
 import asyncio
+from pathlib import Path
 
-import dns.resolver
 import pytest
 
 from postroad.model.delivery import tls_policy
-from postroad.network.dns import resolver
+from postroad.network.dns import name_servers, resolver
 from tests import dns_server
 
 DIGEST = "ab" * 32
@@ -224,10 +224,20 @@ async def test_who_stops_waiting_leaves_nothing_behind() -> None:
         assert isinstance(await asking.mx("example.org"), resolver.Answer)
 
 
-async def test_without_a_configuration_of_the_system_this_host_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(_self: object, _file: object) -> None:
-        raise dns.resolver.NoResolverConfiguration
+def test_the_servers_of_the_system_are_those_of_its_configuration() -> None:
+    lines = [
+        "# nameserver 192.0.2.9",
+        "search example.org",
+        "nameserver 192.0.2.1",
+        "nameserver fe80::1%eth0",
+        "nameserver",
+    ]
+    assert name_servers.of_system(lines) == ([("192.0.2.1", 53), ("fe80::1%eth0", 53)], False)
+    assert name_servers.of_system(["options edns0 rotate"]) == ([("127.0.0.1", 53)], True)
 
-    monkeypatch.setattr(dns.resolver.BaseResolver, "read_resolv_conf", missing)
-    (asked,) = resolver.Resolver()._queries._resolver.nameservers
-    assert str(asked) == "Do53:127.0.0.1@53"
+
+async def test_without_a_configuration_of_the_system_this_host_is_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(name_servers, "SYSTEM_SETTINGS", str(tmp_path / "missing"))
+    assert resolver.Resolver()._name_servers.servers == (("127.0.0.1", 53),)

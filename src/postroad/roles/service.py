@@ -17,12 +17,11 @@ from postroad import context as services_context
 from postroad.delivery import engine
 from postroad.model.people import callers
 from postroad.network import listener
-from postroad.network.dns import dns_queries  # noqa: F401 - imported on demand, and here before frontends are forked
 from postroad.roles import background, composition, listeners, maintenance, role, supervisor
 from postroad.roles import frontends as roles_frontends
 from postroad.services.messages import dev_inbox
 from postroad.services.operations import gauges
-from postroad.storage.engine import postgres  # noqa: F401 - the same
+from postroad.storage.engine import postgres  # noqa: F401 - imported on demand, and here before frontends are forked
 from postroad.telemetry import logs
 from postroad.webhooks import engine as webhooks_engine
 

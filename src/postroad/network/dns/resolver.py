@@ -1,4 +1,4 @@
-"""DNS look-ups with answers that are small, typed and bounded; `dns_queries.py` makes the queries.
+"""DNS look-ups with answers that are small, typed and bounded; `name_servers.py` asks for them.
 
 An answer is a value, and so is a failure: nothing that a name server does raises here. A name that does not exist
 (NXDOMAIN) and a name without records of the type are different answers, because mail treats them differently. Names are
@@ -11,27 +11,23 @@ import contextvars
 import functools
 import ipaddress
 import itertools
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
 from postroad import config
+from postroad.concurrency import fairness
 from postroad.model.delivery import tls_policy
+from postroad.network.dns import name_servers
+from postroad.protocol.dns import messages
 
-if TYPE_CHECKING:
-    from postroad.network.dns import dns_queries
-
-DNS_PORT: Final = 53
 # What a server that is alive needs at the most, and time for three tries.
 TRY_SECONDS: Final = 2.0
 QUERY_SECONDS: Final = 6.0
 # Each holds a socket; name servers limit what one client asks at once. Those that ask share them.
 MAX_CONCURRENT_QUERIES: Final = 100
-# More mail hosts or addresses than any real domain has.
-MAX_RECORDS: Final = 100
-# Fits into one unfragmented packet on any path (DNS flag day 2020).
-UDP_BYTES: Final = 1232
 # How long to believe that there is nothing (RFC 2308 section 5 allows hours; a forgotten record is soon added).
 MAX_NEGATIVE_TTL_SECONDS: Final = 300
 
@@ -57,10 +53,7 @@ class Answer(msgspec.Struct, Generic[Record], frozen=True):
     is_authentic: bool = False  # the resolver has validated it by DNSSEC (the AD flag)
 
 
-class Failure(msgspec.Struct, frozen=True):
-    """No answer; `detail` is the reason."""
-
-    detail: str
+Failure = name_servers.Failure
 
 
 class Resolver:
@@ -77,34 +70,35 @@ class Resolver:
         self._servers = [_server(text) for text in servers]
         self._try_seconds = try_seconds
         self._query_seconds = query_seconds
-        self._max_concurrent = max_concurrent
+        self._free = fairness.FairSemaphore(max_concurrent)
 
     async def mx(self, name: str) -> Answer[Mx] | Failure:
         """The mail hosts of a domain, in no order."""
-        return await self._query(
-            name, "MX", lambda record: Mx(record.preference, record.exchange.to_text().lower().removesuffix("."))
-        )
+        found = await self._query(name, messages.MX)
+        if isinstance(found, Failure):
+            return found
+        hosts = tuple([Mx(preference, host) for preference, host in found.records])
+        return Answer(hosts, found.ttl, exists=found.exists, is_authentic=found.is_authentic)
 
     async def txt(self, name: str) -> Answer[str] | Failure:
         """Texts, each with its strings joined (RFC 7208 section 3.3)."""
-        return await self._query(name, "TXT", lambda record: b"".join(record.strings).decode(errors="replace"))
+        return await self._query(name, messages.TXT)
 
     async def cname(self, name: str) -> Answer[str] | Failure:
         """The name that this one is an alias of, in lower case, without a final dot."""
-        return await self._query(name, "CNAME", lambda record: record.target.to_text().lower().removesuffix("."))
+        return await self._query(name, messages.CNAME)
 
     async def names(self, address: str) -> Answer[str] | Failure:
         """The names of an address (reverse DNS), in lower case, without a final dot."""
-        pointer = ipaddress.ip_address(address).reverse_pointer
-        return await self._query(pointer, "PTR", lambda record: record.target.to_text().lower().removesuffix("."))
+        return await self._query(ipaddress.ip_address(address).reverse_pointer, messages.PTR)
 
     async def tlsa(self, name: str) -> Answer[tls_policy.Tlsa] | Failure:
         """Associations of a name with certificates, usable or not."""
-        return await self._query(
-            name,
-            "TLSA",
-            lambda record: tls_policy.Tlsa(record.usage, record.selector, record.mtype, bytes(record.cert)),
-        )
+        found = await self._query(name, messages.TLSA)
+        if isinstance(found, Failure):
+            return found
+        associations = tuple([tls_policy.Tlsa(*association) for association in found.records])
+        return Answer(associations, found.ttl, exists=found.exists, is_authentic=found.is_authentic)
 
     async def addresses(self, name: str) -> Answer[str] | Failure:
         """IPv4 and IPv6 addresses in turn, each in the order of the answer (RFC 5321 section 5.1).
@@ -112,8 +106,8 @@ class Resolver:
         One of two failing questions is not missed when the other found something.
         """
         both = await asyncio.gather(
-            self._query(name, "A", lambda record: str(record.address)),
-            self._query(name, "AAAA", lambda record: str(record.address)),
+            self._query(name, messages.A),
+            self._query(name, messages.AAAA),
         )
         answers = [answer for answer in both if isinstance(answer, Answer)]
         found = [answer for answer in answers if answer.records]
@@ -128,24 +122,40 @@ class Resolver:
             is_authentic=all(answer.is_authentic for answer in answers),
         )
 
-    async def _query(self, name: str, kind: str, read: Callable[[Any], Record]) -> Answer[Record] | Failure:
-        return await self._queries.query(name, kind, read)
+    async def _query(self, name: str, kind: messages.RecordType[Record]) -> Answer[Record] | Failure:
+        """One question. A name that cannot be written into a packet does not exist."""
+        question = messages.question_of(name, kind.number)
+        if question is None:
+            return Answer((), ttl=MAX_NEGATIVE_TTL_SECONDS, exists=False)
+        async with self._free.hold(asker.get()):
+            found = await self._name_servers.ask(question, kind)
+        if isinstance(found, Failure):
+            return found
+        exists = found.code != messages.NXDOMAIN
+        records = found.records if exists else ()
+        ttl = found.ttl if records else min(found.ttl, MAX_NEGATIVE_TTL_SECONDS)
+        return Answer(records, ttl, exists=exists, is_authentic=found.is_authentic)
 
     @functools.cached_property
-    def _queries(self) -> "dns_queries.DnsQueries":
-        from postroad.network.dns import dns_queries  # noqa: PLC0415 - a command without a query need not wait for dnspython
-
-        return dns_queries.DnsQueries(
-            self._servers,
-            try_seconds=self._try_seconds,
-            query_seconds=self._query_seconds,
-            max_concurrent=self._max_concurrent,
+    def _name_servers(self) -> name_servers.NameServers:
+        servers, in_any_order = self._servers, False
+        if not servers:
+            servers, in_any_order = name_servers.of_system(_system_settings())
+        return name_servers.NameServers(
+            servers, try_seconds=self._try_seconds, query_seconds=self._query_seconds, in_any_order=in_any_order
         )
+
+
+def _system_settings() -> Sequence[str]:
+    try:
+        return Path(name_servers.SYSTEM_SETTINGS).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ()
 
 
 def _server(text: str) -> config.Endpoint:
     try:
-        return config.Endpoint(str(ipaddress.ip_address(text)), DNS_PORT)
+        return config.Endpoint(str(ipaddress.ip_address(text)), name_servers.DNS_PORT)
     except ValueError:
         host, port = config.endpoint(text, name="delivery.resolvers")
     try:
