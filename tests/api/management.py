@@ -24,6 +24,7 @@ from postroad.services.people import authentication as caller_authentication
 from postroad.services.people import logins, step_up
 from postroad.storage.people import users
 from postroad.web import application, routing
+from tests import asgi
 
 
 @dataclass(slots=True)
@@ -66,7 +67,7 @@ async def open_account(
     async with contextlib.AsyncExitStack() as stack:
 
         async def client(headers: dict[str, str]) -> httpx.AsyncClient:
-            transport = httpx.ASGITransport(served)
+            transport = httpx.ASGITransport(asgi.of(served))
             return await stack.enter_async_context(
                 httpx.AsyncClient(transport=transport, base_url="http://postroad.test", headers=headers, timeout=60)
             )

@@ -12,6 +12,7 @@ from postroad.api import authentication, monitoring
 from postroad.services.operations import gauges
 from postroad.services.people import authentication as caller_authentication
 from postroad.web import application, routing
+from tests import asgi
 from tests.api import app_server
 
 TOKEN = "token-of-the-tests-0123456789"
@@ -43,7 +44,7 @@ def at(ctx: context.Context, address: str, *, is_behind_proxy: bool = False) -> 
         counted=ctx.metrics,
     )
     return httpx.AsyncClient(
-        transport=httpx.ASGITransport(served, client=(address, 1)), base_url="http://postroad.test"
+        transport=httpx.ASGITransport(asgi.of(served), client=(address, 1)), base_url="http://postroad.test"
     )
 
 

@@ -14,6 +14,7 @@ from postroad.model.people import callers
 from postroad.network.http import http_server
 from postroad.services.people import api_keys, credentials
 from postroad.web import path_switch
+from tests import asgi
 
 EVERY_SCOPE = frozenset(callers.Scope)
 
@@ -39,7 +40,7 @@ async def opened(
     )
     app = extension_api.build_application(ctx, api, log=log)
     url = f"http://postroad.test{api.prefix}"
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=url, headers=headers) as client:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(asgi.of(app)), base_url=url, headers=headers) as client:
         yield client
 
 

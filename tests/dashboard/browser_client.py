@@ -32,7 +32,7 @@ from postroad.storage.people import accounts as stored_accounts
 from postroad.storage.people import users
 from postroad.telemetry import logs
 from postroad.web import application
-from tests import contexts, webhook_rows
+from tests import asgi, contexts, webhook_rows
 
 BASE_URL = "http://postroad.test"
 # As browsers say it when somebody follows a link or sends a form.
@@ -108,7 +108,7 @@ def location_of(response: httpx.Response) -> str:
 async def open_client(served: Served, *, base_url: str = BASE_URL) -> AsyncIterator[httpx.AsyncClient]:
     """A browser without cookies."""
     # What breaks is answered with 500, as it would be: nothing is raised through the client.
-    transport = httpx.ASGITransport(served, raise_app_exceptions=False)
+    transport = httpx.ASGITransport(asgi.of(served), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url=base_url, headers=ACCEPT, timeout=60) as client:
         yield client
 

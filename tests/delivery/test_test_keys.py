@@ -9,7 +9,7 @@ from postroad.api import routes as api_routes
 from postroad.model.mail import statuses
 from postroad.model.people import callers
 from postroad.services.people import api_keys, credentials
-from tests import dns_server
+from tests import asgi, dns_server
 from tests.api import management
 from tests.delivery import engine_harness
 
@@ -23,7 +23,7 @@ ZONES: dns_server.Zones = {
 
 @contextlib.asynccontextmanager
 async def client_of(harness: engine_harness.EngineHarness, authorization: str) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(management.serve(harness.ctx, api_routes.ROUTES))
+    transport = httpx.ASGITransport(asgi.of(management.serve(harness.ctx, api_routes.ROUTES)))
     headers = {"Authorization": f"Bearer {authorization}"}
     async with httpx.AsyncClient(transport=transport, base_url="http://postroad.test", headers=headers) as client:
         yield client

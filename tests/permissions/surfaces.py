@@ -22,7 +22,7 @@ from postroad.dashboard.framework import site as sites
 from postroad.model.people import callers
 from postroad.services.people import credentials, users
 from postroad.web import application, routing
-from tests import contexts
+from tests import asgi, contexts
 from tests.api import management
 from tests.compat import compat_client
 from tests.dashboard import browser_client
@@ -106,7 +106,7 @@ def of_extension(ctx: context.Context, api: extension_api.HttpApi) -> Surface:
 @contextlib.asynccontextmanager
 async def opened(surface: Surface) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a surface, without a credential."""
-    transport = httpx.ASGITransport(surface.app, raise_app_exceptions=False)
+    transport = httpx.ASGITransport(asgi.of(surface.app), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url=browser_client.BASE_URL, timeout=60) as client:
         yield client
 

@@ -14,6 +14,7 @@ import pytest_asyncio
 from postroad import context
 from postroad.services.templates import templates
 from postroad.web import application
+from tests import asgi
 from tests.api.management import served, switch
 from tests.submission.submission_server import ADA, SENDER, SubmissionServer, send
 
@@ -77,7 +78,7 @@ async def both(
 ) -> AsyncIterator[Listeners]:
     await templates.put(ctx, server.account.id, ALIAS, subject="Welcome", text="Hi", html=None)
     await templates.put(ctx, server.account.id, "x" * 64, subject="Welcome", text="Hi", html=None)
-    transport = httpx.ASGITransport(served)
+    transport = httpx.ASGITransport(asgi.of(served))
     async with (
         httpx.AsyncClient(transport=transport, base_url="http://postroad.test", auth=server.login, timeout=60) as http,
         server.client() as smtp,

@@ -1,7 +1,7 @@
 """Authentication of API requests by `Authorization`, and the endpoints that need a recent confirmation."""
 
-from collections.abc import Coroutine
-from typing import Any, Final
+from collections.abc import Awaitable
+from typing import Final
 
 from postroad import context, errors
 from postroad.model.people import callers
@@ -12,9 +12,11 @@ from postroad.web import routing
 
 def authenticate(
     ctx: context.Context, headers: routing.Headers, *, client_address: str
-) -> Coroutine[Any, Any, callers.Caller]:
+) -> callers.Caller | Awaitable[callers.Caller]:
     """The caller that a request's `Authorization` header names."""
-    return authentication.authenticate(ctx, field(headers), client_address=client_address)
+    given = field(headers)
+    known = authentication.known_caller(ctx, given)
+    return authentication.authenticate(ctx, given, client_address=client_address) if known is None else known
 
 
 def field(headers: routing.Headers) -> str | None:

@@ -10,7 +10,7 @@ import collections
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -20,6 +20,7 @@ from postroad.concurrency import fairness
 from postroad.mail.accept import submit, submit_batch, transaction, validation
 from postroad.model.mail import send_request, statuses
 from postroad.model.people import callers
+from postroad.network.http import http_server
 from postroad.protocol.mime import header_fields
 from postroad.protocol.text import http_values
 from postroad.services.people import authentication, step_up
@@ -128,12 +129,15 @@ def build_application(
     offered = api.prefixed
     labels = frozenset(f"{route.method} {route.path}" for route in offered)
 
-    async def authenticate(asked: context.Context, headers: routing.Headers, *, client_address: str) -> callers.Caller:
+    def authenticate(
+        asked: context.Context, headers: routing.Headers, *, client_address: str
+    ) -> callers.Caller | Awaitable[callers.Caller]:
         try:
             credential = api.credential(headers)
         except errors.InvalidRequest as problem:  # a repeated header field
             raise errors.Unauthorized(problem.message) from None
-        return await authentication.authenticate(asked, credential, client_address=client_address)
+        known = authentication.known_caller(asked, credential)
+        return authentication.authenticate(asked, credential, client_address=client_address) if known is None else known
 
     def require_scope(
         who: callers.Caller, permission: callers.Permission, *, scope: callers.Scope | None, client_address: str
@@ -166,7 +170,7 @@ class Mount(msgspec.Struct, frozen=True):
     """What routes beside our own API are made with."""
 
     # The application that serves them, once it is built.
-    get_app: Callable[[], application.AsgiApp]
+    get_app: Callable[[], http_server.Application]
     require: application.Require
     public_url: str
 

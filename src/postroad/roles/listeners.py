@@ -88,7 +88,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         threads=ctx.threads,
         delays=delays,
     )
-    pages: application.AsgiApp = app
+    pages: http_server.Application = app
     if settings.dashboard.enabled:
         site = sites.build(
             settings, mail=role_context.mail, is_stopping=role_context.stopping.is_set, operator_state=operating

@@ -1,6 +1,7 @@
-"""An HTTP application as one ASGI callable: route, check, read, call the handler, respond, write one log line.
+"""An HTTP application as one callable: route, check, read, call the handler, respond, write one log line.
 
-The server is our own (network/http/http_server.py), so every scope is a request.
+A request takes one straight path. It is a coroutine, and waits only where it has to: for a caller or a body that is not
+there yet, for its turn in a flood, and for its handler.
 
 Every response has an `X-Request-ID` generated here; one sent by a client is ignored. Checks run in the order of
 docs/api.md: authentication, then the body. An exception that is not a `PostroadError` is a bug: it is logged with the
@@ -12,7 +13,7 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, MutableMapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Iterable
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
@@ -22,15 +23,12 @@ from postroad.concurrency import fairness
 from postroad.model.mail import send_request
 from postroad.model.people import callers, login_rules
 from postroad.model.units import identifiers
+from postroad.network.http import http_server
 from postroad.telemetry import logs, metrics
 from postroad.web import request_reader, reverse_proxies, routing
 
 ContextT_contra = TypeVar("ContextT_contra", contravariant=True)
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 RenderError = Callable[[errors.PostroadError, routing.RefusedRequest], routing.EncodedResponse | None]
 # RFC 9110 section 9.2.1: safe methods change nothing, so they need no actor.
 _SAFE: Final = frozenset({"GET", "HEAD"})
@@ -40,9 +38,11 @@ TOO_MANY: Final = "too many requests at once; wait for the responses to those be
 
 
 class Authenticate(Protocol[ContextT_contra]):
-    async def __call__(
+    """Who calls: at once where it is known, and otherwise what has to be awaited."""
+
+    def __call__(
         self, context: ContextT_contra, headers: routing.Headers, /, *, client_address: str
-    ) -> callers.Caller: ...
+    ) -> callers.Caller | Awaitable[callers.Caller]: ...
 
 
 class Require(Protocol):
@@ -95,26 +95,22 @@ class _Exchange(Generic[routing.ContextT]):
         "headers",
         "id",
         "is_counted",
-        "method",
-        "path",
-        "query",
+        "request",
         "rest",
         "started",
     )
 
-    def __init__(self, request_id: str, *, method: str | None, path: bytes = b"", query: bytes = b"") -> None:
+    def __init__(self, request_id: str, request: http_server.Request | None) -> None:
         self.id = request_id
-        self.method = method
-        self.path = path
-        self.query = query
+        # None for bytes that never became a request; the address is then unknown.
+        self.request = request
+        self.client_address: str | None = None
         self.headers: routing.Headers | None = None
         self.started = time.perf_counter()
         self.endpoint: _Endpoint[routing.ContextT] | None = None
         self.account_id: str | None = None
         # Accepted, or counted in the delays before the work: the answer does not wait.
         self.is_counted = False
-        # Unknown for bytes that never became a request.
-        self.client_address: str | None = None
         # The remaining parts of a streamed response.
         self.rest: routing.Parts | None = None
         # Slots that a large body holds until its response is ready.
@@ -179,62 +175,60 @@ class Application(Generic[routing.ContextT]):
             )
             self._table.add(route.method, route.path, target=endpoint)
 
-    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        return self._serve(scope, receive, send)
+    def __call__(self, request: http_server.Request) -> Coroutine[Any, Any, None]:
+        return self._serve(request, is_counted=False)
 
-    async def serve_part(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def serve_part(self, request: http_server.Request) -> Coroutine[Any, Any, None]:
         """A request that is part of another one: the delays count that one."""
-        await self._serve(scope, receive, send, is_counted=True)
+        return self._serve(request, is_counted=True)
 
     def refuse(self, error: errors.PostroadError) -> routing.EncodedResponse:
         """The response to bytes that never became a request; called by the listener."""
-        exchange: _Exchange[routing.ContextT] = _Exchange(self._new_id(), method=None)
+        exchange: _Exchange[routing.ContextT] = _Exchange(self._new_id(), None)
         self._log_request(exchange, error.status)
         return routing.refusal(error, request_id=exchange.id)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send, *, is_counted: bool = False) -> None:
-        exchange: _Exchange[routing.ContextT] = _Exchange(
-            self._new_id(), method=scope["method"], path=scope["raw_path"], query=scope["query_string"]
-        )
+    async def _serve(self, request: http_server.Request, *, is_counted: bool) -> None:
+        exchange: _Exchange[routing.ContextT] = _Exchange(self._new_id(), request)
         exchange.is_counted = is_counted
         try:
-            response = await self._respond(exchange, scope, receive)
+            status, fields, content = await self._respond(exchange, request)
         except errors.PostroadError as error:
             # Clients see only that there is an outage; the operator needs the cause.
             if (cause := logs.cause_of(error)) is not None:
                 self._log.warning("service_unavailable", request_id=exchange.id, code=error.code, cause=cause)
-            response = self._refusal(exchange, error)
-        except request_reader.Disconnected:
+            status, fields, content = self._refusal(exchange, error)
+        except http_server.Disconnected:
             self._log_request(exchange, None)
             return
         except asyncio.CancelledError:
             # The grace period is over. The task ends here, but still sends a response.
-            response = self._refusal(exchange, errors.ServiceUnavailable("the service is stopping", retry_after=1))
+            stopping = errors.ServiceUnavailable("the service is stopping", retry_after=1)
+            status, fields, content = self._refusal(exchange, stopping)
         except Exception:  # noqa: BLE001 - the last resort: any exception is logged and answered
             self._log.exception("request_failed", request_id=exchange.id, route=_pattern(exchange))
-            response = self._refusal(exchange, errors.InternalError("internal error; it has been logged"))
+            failed = errors.InternalError("internal error; it has been logged")
+            status, fields, content = self._refusal(exchange, failed)
         finally:
             if exchange.body_slots is not None:
                 await exchange.body_slots.aclose()
-        status, fields, content = response
         if not exchange.is_counted:
-            await self._delay_answer(exchange, scope, status)
-        await send({"type": "http.response.start", "status": status, "headers": fields})
-        await send({"type": "http.response.body", "body": content, "more_body": exchange.rest is not None})
+            await self._delay_answer(exchange, request, status)
+        request.answer(status, fields, content, has_more=exchange.rest is not None)
         if exchange.rest is not None:
-            await self._send_rest(exchange, exchange.rest, receive, send)
+            await self._send_rest(exchange, exchange.rest, request)
         self._log_request(exchange, status)
 
     async def _send_rest(
-        self, exchange: _Exchange[routing.ContextT], rest: routing.Parts, receive: Receive, send: Send
+        self, exchange: _Exchange[routing.ContextT], rest: routing.Parts, request: http_server.Request
     ) -> None:
         """Stream the rest of a response while the client is connected. A failed response must not look complete."""
-        gone = asyncio.create_task(_disconnected(receive))
+        gone = asyncio.create_task(request.until_disconnected())
         try:
             async with contextlib.aclosing(rest):
-                while exchange.method != "HEAD" and not gone.done() and (part := await anext(rest, b"")):
-                    await send({"type": "http.response.body", "body": part, "more_body": True})
-            await send({"type": "http.response.body", "body": b""})
+                while request.method != "HEAD" and not gone.done() and (part := await anext(rest, b"")):
+                    await request.send(part, has_more=True)
+            await request.send(b"", has_more=False)
         except Exception:
             self._log.exception("response_aborted", request_id=exchange.id, route=_pattern(exchange))
             raise
@@ -242,69 +236,74 @@ class Application(Generic[routing.ContextT]):
             gone.cancel()
 
     async def _respond(
-        self, exchange: _Exchange[routing.ContextT], scope: Scope, receive: Receive
+        self, exchange: _Exchange[routing.ContextT], request: http_server.Request
     ) -> routing.EncodedResponse:
-        headers = exchange.headers = routing.Headers(scope["headers"])
-        client = scope.get("client")
-        address = client[0] if client else ""
-        client_address = self._proxies.client_address(address, headers) if self._proxies is not None else address
-        exchange.client_address = client_address
-        endpoint, path = self._table.find(scope["method"], scope["raw_path"])
+        headers = exchange.headers = routing.Headers(request.headers)
+        client_address = exchange.client_address = (
+            request.peer if self._proxies is None else self._proxies.client_address(request.peer, headers)
+        )
+        endpoint, path = self._table.find(request.method, request.raw_path)
         exchange.endpoint = endpoint
-        route, reader = endpoint.route, endpoint.reader
-        authenticated = None
+        route = endpoint.route
+        who = None
         if route.permission is not None:
-            authenticated = await self._authenticate(self._context, headers, client_address=client_address)
-            exchange.account_id = scope["account_id"] = authenticated.account_id
-            self._delays.note_account(authenticated.account_id)
-        if endpoint.units:
-            await self._wait_for_turn(exchange, endpoint, scope, receive)
-        if authenticated is not None:
-            self._check_caller(endpoint, authenticated, client_address)
-        query = reader.read_query(scope["query_string"]) if route.query is not None else None
+            known = self._authenticate(self._context, headers, client_address=client_address)
+            who = known if isinstance(known, callers.Caller) else await known
+            exchange.account_id = request.account_id = who.account_id
+            self._delays.note_account(who.account_id)
+        if endpoint.units and not exchange.is_counted:
+            await self._wait_for_turn(exchange, endpoint, request)
+        if who is not None and route.permission is not None:
+            endpoint.require(who, route.permission, scope=endpoint.scope, client_address=client_address)
+            if endpoint.refuse_unconfirmed is not None:
+                endpoint.refuse_unconfirmed(self._context, who)
+        query = endpoint.reader.read_query(request.query) if route.query is not None else None
         key, body = "", None
         if route.body is not None:
-            party = exchange.account_id or login_rules.network_of(client_address)
-            if reader.check_size(headers) > request_reader.LARGE_OCTETS:
-                exchange.body_slots = contextlib.AsyncExitStack()
-                await exchange.body_slots.enter_async_context(self._large_body_slots.receiving(party))
-                receive = request_reader.at_minimum_speed(receive)
-            raw = await reader.receive(receive)
-            reader.check_type(headers, raw)
-            if route.idempotent:
-                key = reader.idempotency_key(headers)
-            if len(raw) > request_reader.LARGE_OCTETS and exchange.body_slots is not None:
-                await exchange.body_slots.enter_async_context(self._large_body_slots.processing(party))
-            elif exchange.body_slots is not None:
-                await exchange.body_slots.aclose()  # no declared length, and small
-            body = await reader.decode_async(raw, threads=self._threads, party=party)
-            del raw  # a large body must not be held twice while it is handled
-        request = routing.Request(
+            small = endpoint.reader.read_small(headers, request)
+            key, body = small or await self._read_body(exchange, endpoint, request)
+        handled = routing.Request(
             id=exchange.id,
             headers=headers,
             client_address=client_address,
-            authenticated=authenticated,
+            authenticated=who,
             path=path,
             query=query,
             body=body,
             idempotency_key=key,
         )
-        answer = await route.handler(self._context_of(request, route), request)
+        answer = await route.handler(self._context_of(handled, route), handled)
         status, fields, content = routing.success(answer, request_id=exchange.id)
         # An accepted message has a rate of its own.
-        is_accepted = status == ACCEPTED or answer.is_accepted
-        exchange.is_counted = exchange.is_counted or (is_accepted and send_request.REPLAYED not in answer.headers)
+        if (status == ACCEPTED or answer.is_accepted) and send_request.REPLAYED not in answer.headers:
+            exchange.is_counted = True
         if isinstance(answer.body, AsyncGenerator):
             # An error before the first part can still be answered.
             content, exchange.rest = await anext(answer.body, b""), answer.body
         return status, fields, content
 
-    def _check_caller(self, endpoint: _Endpoint[routing.ContextT], who: callers.Caller, client_address: str) -> None:
-        route = endpoint.route
-        if route.permission is not None:
-            endpoint.require(who, route.permission, scope=endpoint.scope, client_address=client_address)
-        if endpoint.refuse_unconfirmed is not None:
-            endpoint.refuse_unconfirmed(self._context, who)
+    async def _read_body(
+        self,
+        exchange: _Exchange[routing.ContextT],
+        endpoint: _Endpoint[routing.ContextT],
+        request: http_server.Request,
+    ) -> tuple[str, Any]:
+        """The key and the body of a request whose body is large, or has not arrived yet."""
+        headers, reader = exchange.headers or routing.Headers([]), endpoint.reader
+        party = exchange.account_id or login_rules.network_of(exchange.client_address or "")
+        receive: request_reader.Receive = request.receive
+        if reader.check_size(headers) > request_reader.LARGE_OCTETS:
+            exchange.body_slots = contextlib.AsyncExitStack()
+            await exchange.body_slots.enter_async_context(self._large_body_slots.receiving(party))
+            receive = request_reader.at_minimum_speed(receive)
+        raw = await reader.receive(receive)
+        reader.check_type(headers, raw)
+        key = reader.idempotency_key(headers) if endpoint.route.idempotent else ""
+        if len(raw) > request_reader.LARGE_OCTETS and exchange.body_slots is not None:
+            await exchange.body_slots.enter_async_context(self._large_body_slots.processing(party))
+        elif exchange.body_slots is not None:
+            await exchange.body_slots.aclose()  # no declared length, and small
+        return key, await reader.decode_async(raw, threads=self._threads, party=party)
 
     def _context_of(self, request: routing.Request, route: routing.Route[routing.ContextT]) -> routing.ContextT:
         who = request.authenticated
@@ -316,10 +315,9 @@ class Application(Generic[routing.ContextT]):
         return self._bind_actor(self._context, who, request_id=request.id, client_address=request.client_address)
 
     def _refusal(self, exchange: _Exchange[routing.ContextT], error: errors.PostroadError) -> routing.EncodedResponse:
-        if self._render_error is not None and exchange.headers is not None and exchange.method is not None:
-            refused = routing.RefusedRequest(
-                exchange.id, exchange.method, exchange.path, exchange.query, exchange.headers
-            )
+        if self._render_error is not None and exchange.headers is not None and exchange.request is not None:
+            given = exchange.request
+            refused = routing.RefusedRequest(exchange.id, given.method, given.raw_path, given.query, exchange.headers)
             rendered = self._render_error(error, refused)
             if rendered is not None:
                 return rendered
@@ -330,12 +328,9 @@ class Application(Generic[routing.ContextT]):
         self,
         exchange: _Exchange[routing.ContextT],
         endpoint: _Endpoint[routing.ContextT],
-        scope: Scope,
-        receive: Receive,
+        request: http_server.Request,
     ) -> None:
         """Wait before the work: a flood must not take the event loop from others, also when it hangs up."""
-        if exchange.is_counted:
-            return
         seconds = self._seconds(exchange, endpoint.route.pace, units=endpoint.units)
         # Strangers are served then: people of many accounts may have one address in common. So is whoever reads the
         # state of a message: its route never answers 429.
@@ -346,21 +341,23 @@ class Application(Generic[routing.ContextT]):
             raise errors.RateLimited(TOO_MANY, retry_after=math.ceil(seconds))
         exchange.is_counted = True
         if seconds:
-            await _sleep(exchange, scope, seconds)
+            await _sleep(exchange, request, seconds)
             # Where there is a body, reading it finds out.
-            if endpoint.route.body is None and (await receive())["type"] == "http.disconnect":
-                raise request_reader.Disconnected
+            if endpoint.route.body is None and request.whole_body() is None:
+                await request.receive()
         if endpoint.units >= fairness.PAGE_UNITS and exchange.account_id is not None:
             await self._delays.take_turn(exchange.account_id)
 
-    async def _delay_answer(self, exchange: _Exchange[routing.ContextT], scope: Scope, status: int) -> None:
+    async def _delay_answer(
+        self, exchange: _Exchange[routing.ContextT], request: http_server.Request, status: int
+    ) -> None:
         """Wait before the answer to a message that was not accepted, to a replay, and to what has no route."""
         if exchange.endpoint is not None and exchange.endpoint.route.is_probe:
             return
         is_refused = status >= errors.InvalidRequest.status
         pace = fairness.Pace.REFUSALS if is_refused else fairness.Pace.REQUESTS
         if seconds := self._seconds(exchange, pace):
-            await _sleep(exchange, scope, seconds)
+            await _sleep(exchange, request, seconds)
 
     def _seconds(self, exchange: _Exchange[routing.ContextT], pace: fairness.Pace, *, units: int = 1) -> float:
         if exchange.account_id is not None:
@@ -385,7 +382,7 @@ class Application(Generic[routing.ContextT]):
         log(
             "request",
             request_id=exchange.id,
-            method=exchange.method,
+            method=None if exchange.request is None else exchange.request.method,
             route=_pattern(exchange),
             status=status,
             duration_ms=round(seconds * 1000, 3),
@@ -398,13 +395,8 @@ def _pattern(exchange: _Exchange[Any]) -> str | None:
     return exchange.endpoint.route.path if exchange.endpoint else None
 
 
-async def _sleep(exchange: _Exchange[Any], scope: Scope, seconds: float) -> None:
+async def _sleep(exchange: _Exchange[Any], request: http_server.Request, seconds: float) -> None:
     exchange.started += seconds  # no time that the service needed
-    scope["is_delayed"] = True  # for the listener: the connection may make room
+    request.is_delayed = True  # for the listener: the connection may make room
     await asyncio.sleep(seconds)
-    del scope["is_delayed"]
-
-
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+    request.is_delayed = False

@@ -1,53 +1,70 @@
 """Requests to an application of this process, without a socket: the commands on the host use it."""
 
 import asyncio
-from collections.abc import Mapping, MutableMapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from postroad.web import application
+from postroad.network.http import http_messages, http_server
 
 
-async def exchange(
-    app: application.AsgiApp, scope: application.Scope, body: bytes
-) -> tuple[MutableMapping[str, Any], bytes]:
-    """The start of the response to one request, and its body, which has to be small."""
-    parts, answer = [body], bytearray()
-    started: list[MutableMapping[str, Any]] = []
+class LocalRequest:
+    """A request that is all there, and its answer, which has to be small."""
 
-    async def receive() -> MutableMapping[str, Any]:
-        if not parts:
-            await asyncio.get_running_loop().create_future()  # the client stays until the answer is there
-        return {"type": "http.request", "body": parts.pop(), "more_body": False}
+    def __init__(
+        self, method: str, target: bytes, headers: http_messages.Headers, body: bytes, *, client_address: str
+    ) -> None:
+        self.method = method
+        self.raw_path, _, self.query = target.partition(b"?")
+        self.headers = headers
+        self.peer = client_address
+        self.account_id: str | None = None
+        self.is_delayed = False
+        self.status = 0
+        self.content = b""
+        self._body: bytes | None = body
 
-    async def send(message: MutableMapping[str, Any]) -> None:
-        if message["type"] == "http.response.start":
-            started.append(message)
-        else:
-            answer.extend(message.get("body", b""))
+    def whole_body(self) -> bytes | None:
+        body, self._body = self._body, None
+        return body
 
-    await app(scope, receive, send)
-    return started[0], bytes(answer)
+    async def receive(self) -> tuple[bytes, bool]:
+        body = self.whole_body()
+        if body is None:
+            raise http_server.Disconnected
+        return body, False
+
+    async def until_disconnected(self) -> None:
+        """The client stays until the answer is there."""
+        await asyncio.get_running_loop().create_future()
+
+    def answer(
+        self,
+        status: int,
+        fields: Sequence[http_messages.Field],  # noqa: ARG002 - nobody here reads them
+        content: bytes,
+        *,
+        has_more: bool = False,  # noqa: ARG002 - the application returns at the end
+    ) -> None:
+        self.status = status
+        self.content = content
+
+    async def send(self, part: bytes, *, has_more: bool) -> None:  # noqa: ARG002 - as in `answer`
+        self.content += part
 
 
 class LocalApi:
     """Requests with one credential, as if they came from the same client."""
 
-    def __init__(self, app: application.AsgiApp, *, authorization: bytes, client_address: str) -> None:
+    def __init__(self, app: http_server.Application, *, authorization: bytes, client_address: str) -> None:
         self._app = app
         self._authorization = authorization
         self._client_address = client_address
 
     async def send(self, method: str, target: str, *, body: bytes, headers: Mapping[str, str]) -> tuple[int, bytes]:
         """The status and the body of the response."""
-        path, _, query = target.partition("?")
         fields = [(name.lower().encode("latin-1"), value.encode()) for name, value in headers.items()]
-        scope: application.Scope = {
-            "type": "http",
-            "method": method,
-            "raw_path": path.encode("latin-1"),
-            "query_string": query.encode("latin-1"),
-            "headers": [(b"authorization", self._authorization), (b"content-length", b"%d" % len(body)), *fields],
-            "client": (self._client_address, 0),
-        }
-        start, answer = await exchange(self._app, scope, body)
-        return start["status"], answer
+        own = [(b"authorization", self._authorization), (b"content-length", b"%d" % len(body))]
+        request = LocalRequest(
+            method, target.encode("latin-1"), [*own, *fields], body, client_address=self._client_address
+        )
+        await self._app(request)
+        return request.status, request.content

@@ -1,28 +1,27 @@
 """Several applications at one address: the path of a request, or a header field, decides which of them answers."""
 
-from collections.abc import Awaitable, Iterable, Mapping
-from typing import Final
+from collections.abc import Coroutine, Iterable, Mapping
+from typing import Any, Final
 from urllib import parse
 
 from postroad import errors
 from postroad.network.http import http_server
-from postroad.web import application
 
 
 class PathSwitch:
     """Paths that the first application does not own go to the second, which also answers unknown paths."""
 
-    def __init__(self, first: application.AsgiApp, second: application.AsgiApp, *, paths: Iterable[str]) -> None:
+    def __init__(
+        self, first: http_server.Application, second: http_server.Application, *, paths: Iterable[str]
+    ) -> None:
         self._first = first
         self._second = second
         self._segments = frozenset(path.split("/", 2)[1].encode() for path in paths)
 
-    def __call__(
-        self, scope: application.Scope, receive: application.Receive, send: application.Send
-    ) -> Awaitable[None]:
+    def __call__(self, request: http_server.Request) -> Coroutine[Any, Any, None]:
         # Our paths begin with plain letters.
-        is_first = scope["raw_path"][1:].partition(b"/")[0] in self._segments
-        return (self._first if is_first else self._second)(scope, receive, send)
+        is_first = request.raw_path[1:].partition(b"/")[0] in self._segments
+        return (self._first if is_first else self._second)(request)
 
 
 class PathPrefixes:
@@ -33,8 +32,8 @@ class PathPrefixes:
 
     def __init__(
         self,
-        applications: Mapping[str, application.AsgiApp],
-        other: application.AsgiApp,
+        applications: Mapping[str, http_server.Application],
+        other: http_server.Application,
         *,
         headers: Mapping[bytes, str] | None = None,
     ) -> None:
@@ -43,20 +42,17 @@ class PathPrefixes:
         # The prefix that a request with this header field belongs below.
         self._headers = {name: prefix.encode() for name, prefix in (headers or {}).items()}
 
-    def __call__(
-        self, scope: application.Scope, receive: application.Receive, send: application.Send
-    ) -> Awaitable[None]:
-        path = scope["raw_path"]
+    def __call__(self, request: http_server.Request) -> Coroutine[Any, Any, None]:
+        path = request.raw_path
         for prefix, app in self._applications:
             if path.startswith(prefix) and path[len(prefix) :][:1] in {b"", b"/"}:
-                return app(scope, receive, send)
+                return app(request)
         if self._headers:
-            for name, _ in scope["headers"]:
+            for name, _ in request.headers:
                 if name in self._headers:
-                    # In place: what the application notes in it is for the listener too.
-                    scope["raw_path"] = self._headers[name] + path
-                    return self(scope, receive, send)
-        return self._other(scope, receive, send)
+                    request.raw_path = self._headers[name] + path
+                    return self(request)
+        return self._other(request)
 
 
 _REDIRECTED: Final = frozenset({"GET", "HEAD"})
@@ -80,19 +76,16 @@ class HttpsRedirect:
         self._refuse = refuse
         self._credentials = frozenset(credentials)
 
-    async def __call__(self, scope: application.Scope, receive: application.Receive, send: application.Send) -> None:
-        del receive
+    async def __call__(self, request: http_server.Request) -> None:
         has_secret = any(
             name in self._credentials or (name == b"cookie" and _SECURE_COOKIE in value)
-            for name, value in scope["headers"]
+            for name, value in request.headers
         )
-        if scope["method"] in _REDIRECTED and not has_secret:
-            query = b"?" + scope["query_string"] if scope["query_string"] else b""
+        if request.method in _REDIRECTED and not has_secret:
+            query = b"?" + request.query if request.query else b""
             # `GET *` has no path, and would become a part of the host name.
-            path = scope["raw_path"] if scope["raw_path"].startswith(b"/") else b"/"
-            status, fields, content = 308, [(b"location", self._origin.encode() + path + query)], b""
+            path = request.raw_path if request.raw_path.startswith(b"/") else b"/"
+            request.answer(308, [(b"location", self._origin.encode() + path + query)], b"")
         else:
             problem = f"Use {self._origin}. Replace this credential: it was sent unencrypted."
-            status, fields, content = self._refuse(errors.InvalidRequest(problem))
-        await send({"type": "http.response.start", "status": status, "headers": fields})
-        await send({"type": "http.response.body", "body": content})
+            request.answer(*self._refuse(errors.InvalidRequest(problem)))

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
 import msgspec
@@ -12,10 +12,12 @@ from msgspec import inspect
 from postroad import errors
 from postroad.concurrency import fairness
 from postroad.model.mail import limits
+from postroad.network.http import http_server
 from postroad.protocol.text import http_values, strict_json
 from postroad.web import routing, validation_errors
 
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+# The next part of a body, and whether there is more.
+Receive = Callable[[], Awaitable[tuple[bytes, bool]]]
 
 # Smaller bodies are too numerous to queue and too small to matter.
 LARGE_OCTETS: Final = 1024 * 1024
@@ -64,20 +66,20 @@ def at_minimum_speed(receive: Receive) -> Receive:
     clock = asyncio.get_running_loop().time
     received, deadline = 0, clock() + MIN_OCTETS_SECONDS
 
-    async def receive_in_time() -> MutableMapping[str, Any]:
+    async def receive_in_time() -> tuple[bytes, bool]:
         nonlocal received, deadline
         try:
             async with asyncio.timeout_at(deadline):
-                message = await receive()
+                part, has_more = await receive()
         except TimeoutError:
             msg = "the body of the request did not arrive in time; retry with the same key"
             stalled = errors.TemporaryFailure(msg, retry_after=1)
             stalled.headers = (("Connection", "close"),)
             raise stalled from None
-        received += len(message.get("body", b""))
+        received += len(part)
         if received >= MIN_OCTETS:
             received, deadline = 0, clock() + MIN_OCTETS_SECONDS
-        return message
+        return part, has_more
 
     return receive_in_time
 
@@ -101,10 +103,6 @@ MAX_NUMBER_DIGITS: Final = 18
 MAX_INLINE_OCTETS: Final = 64 * 1024
 # More than any of our forms has.
 MAX_FORM_FIELDS: Final = 128
-
-
-class Disconnected(Exception):
-    """The client disconnected before its request was complete."""
 
 
 class Reader:
@@ -140,15 +138,14 @@ class Reader:
 
     async def receive(self, receive: Receive) -> bytes:
         """The whole body. A stream that exceeds the limit is refused there."""
-        message = await receive()
-        body: bytes = _part(message)
-        if message.get("more_body", False):
+        body, has_more = await receive()
+        if has_more:
             collected = bytearray(body)
-            while message.get("more_body", False):
+            while has_more:
                 if len(collected) > self._route.body_limit:
                     raise self._too_large()
-                message = await receive()
-                collected += _part(message)
+                part, has_more = await receive()
+                collected += part
             body = bytes(collected)
         if len(body) > self._route.body_limit:
             raise self._too_large()
@@ -181,6 +178,15 @@ class Reader:
             msg = f"Idempotency-Key: at most {limits.IDEMPOTENCY_KEY_CHARACTERS} characters"
             raise errors.InvalidIdempotencyKey(msg)
         return key
+
+    def read_small(self, headers: routing.Headers, request: http_server.Request) -> tuple[str, Any] | None:
+        """The key and the body of a request whose body is there, and quick to decode; None for any other."""
+        # Before the body: it may be refused for its declared length.
+        if self.check_size(headers) > MAX_INLINE_OCTETS or (raw := request.whole_body()) is None:
+            return None
+        self.check_type(headers, raw)
+        key = self.idempotency_key(headers) if self._route.idempotent else ""
+        return key, self.decode(raw)
 
     async def decode_async(self, body: bytes, *, threads: fairness.FairThreads, party: str) -> Any:  # noqa: ANN401 - the route's own Struct
         if len(body) <= MAX_INLINE_OCTETS:
@@ -272,13 +278,6 @@ def convert(document: object, kind: Any, *, root: str) -> Any:  # noqa: ANN401
     except msgspec.ValidationError:
         problem = f"{root}: {validation_errors.GENERIC_PROBLEM}"
     raise errors.InvalidRequest(problem)
-
-
-def _part(message: MutableMapping[str, Any]) -> bytes:
-    if message["type"] == "http.disconnect":
-        raise Disconnected
-    part: bytes = message.get("body", b"")
-    return part
 
 
 def _pairs(text: bytes, *, limit: int, root: str) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from postroad.model.people import callers
 from postroad.services.operations import operator_jobs, operator_state
 from postroad.services.people import users
 from postroad.web import application
-from tests import contexts
+from tests import asgi, contexts
 from tests.api import app_server, management
 
 
@@ -58,7 +58,7 @@ async def client(served: application.Application[context.Context]) -> AsyncItera
     async with contextlib.AsyncExitStack() as stack:
 
         async def make(authorization: str) -> httpx.AsyncClient:
-            transport = httpx.ASGITransport(served)
+            transport = httpx.ASGITransport(asgi.of(served))
             headers = {"Authorization": authorization}
             return await stack.enter_async_context(
                 httpx.AsyncClient(transport=transport, base_url="http://postroad.test", headers=headers, timeout=60)

@@ -14,6 +14,7 @@ from postroad.services.accounts import account_registry
 from postroad.services.people import authentication as caller_authentication
 from postroad.storage.people import accounts, users
 from postroad.web import application
+from tests import asgi
 from tests.api import app_server
 from tests.contexts import PASSWORD, SECOND, Clock
 from tests.services.people import authenticator
@@ -40,7 +41,7 @@ async def client(
         entropy=ctx.entropy,
         log=lines.logger(),
     )
-    transport = httpx.ASGITransport(served, client=("192.0.2.1", 50_000))
+    transport = httpx.ASGITransport(asgi.of(served), client=("192.0.2.1", 50_000))
     async with httpx.AsyncClient(transport=transport, base_url="http://postroad.test") as made:
         yield made
 

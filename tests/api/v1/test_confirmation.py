@@ -11,6 +11,7 @@ from postroad.api import authentication
 from postroad.services.people import api_keys
 from postroad.storage.people import accounts, users
 from postroad.web import application
+from tests import asgi
 from tests.contexts import PASSWORD, Clock
 
 LATER = 15 * 60
@@ -21,7 +22,7 @@ LOG_IN = {"email": "owner@example.com", "password": PASSWORD}
 async def client(
     served: application.Application[context.Context], owner: users.User
 ) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(served)
+    transport = httpx.ASGITransport(asgi.of(served))
     async with httpx.AsyncClient(transport=transport, base_url="http://postroad.test", timeout=60) as made:
         session = (await made.post("/v1/auth/login", json=LOG_IN)).json()
         made.headers["Authorization"] = f"Bearer {session['token']}"

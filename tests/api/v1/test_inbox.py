@@ -19,7 +19,7 @@ from postroad.services.messages import dev_inbox
 from postroad.services.people import authentication as caller_authentication
 from postroad.services.people import credentials
 from postroad.web import application
-from tests import contexts
+from tests import asgi, contexts
 from tests.api import app_server
 from tests.api.management import open_account
 
@@ -50,7 +50,7 @@ async def client(
     served: application.Application[context.Context], auth: tuple[str, str] | None = None, key: str | None = None
 ) -> AsyncIterator[httpx.AsyncClient]:
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    transport = httpx.ASGITransport(served)
+    transport = httpx.ASGITransport(asgi.of(served))
     async with httpx.AsyncClient(
         transport=transport, base_url="http://postroad.test", auth=auth, headers=headers, timeout=60
     ) as opened:

@@ -4,6 +4,7 @@ The SDK is an optional dependency, the extra `mcp` (docs/decisions/0017-mcp.md),
 needed. A server belongs to one caller: its tools ask the API with that caller's key.
 """
 
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
 import mcp_types as types
@@ -12,7 +13,6 @@ from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from postroad import build_version
-from postroad.web import application
 from postroad_mcp import api_calls, tool, tools
 
 INSTRUCTIONS: Final = (
@@ -68,7 +68,10 @@ def build(api: api_calls.Api) -> Server[Any]:
 
 
 async def serve_request(
-    api: api_calls.Api, scope: application.Scope, receive: application.Receive, send: application.Send
+    api: api_calls.Api,
+    scope: MutableMapping[str, Any],
+    receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
+    send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
 ) -> None:
     """Answer one HTTP request without a session: everything that an answer needs is in the request."""
     manager = StreamableHTTPSessionManager(build(api), json_response=True, stateless=True)

@@ -9,6 +9,7 @@ origin is refused (DNS rebinding), although it would not have the key.
 import asyncio
 import importlib
 import types
+from collections.abc import MutableMapping
 from typing import Any, Final, Literal
 from urllib import parse
 
@@ -18,7 +19,7 @@ from postroad import context, errors
 from postroad.api import extension_api
 from postroad.model.people import callers
 from postroad.protocol.text import strict_json
-from postroad.web import application, local_api, routing
+from postroad.web import local_api, routing
 from postroad_mcp import api_calls
 
 PATH: Final = "/mcp"
@@ -100,8 +101,9 @@ def _refusal(body: bytes) -> routing.Response | None:
 
 
 async def _answer(server: types.ModuleType, api: api_calls.Api, request: routing.Request) -> routing.Response:
+    """The answer of the SDK, which is an ASGI application."""
     fields = [(name, value) for name in _PASSED for value in request.headers.all(name)]
-    scope: application.Scope = {
+    scope = {
         "type": "http",
         "http_version": "1.1",
         "method": "POST",
@@ -111,10 +113,17 @@ async def _answer(server: types.ModuleType, api: api_calls.Api, request: routing
         "query_string": b"",
         "headers": fields,
     }
+    parts, sent = [request.body], []
 
-    async def serve(scope: application.Scope, receive: application.Receive, send: application.Send) -> None:
-        await server.serve_request(api, scope, receive, send)
+    async def receive() -> dict[str, Any]:
+        if not parts:
+            await asyncio.get_running_loop().create_future()  # the client stays until the answer is there
+        return {"type": "http.request", "body": parts.pop(), "more_body": False}
 
-    start, answer = await local_api.exchange(serve, scope, request.body)
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    await server.serve_request(api, scope, receive, send)
+    answer = b"".join(message.get("body", b"") for message in sent)
     # An answer without content, such as to a notification, has no type either.
-    return routing.Response(start["status"], answer or None)
+    return routing.Response(sent[0]["status"], answer or None)

@@ -7,10 +7,10 @@ import json
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 import msgspec
@@ -34,9 +34,6 @@ from postroad.storage.mail import webhooks
 # Every request becomes one `ReceivedWebhook`, valid or not. Control characters in untrusted text are escaped before
 # they reach a terminal.
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 # Several while an old secret is still valid; none to skip verification.
 Secrets = Callable[[], Awaitable[Sequence[str]]]
 
@@ -85,24 +82,23 @@ class WebhookListener:
         self._report = report
         self._seen: caches.LruCache[str, int] = caches.LruCache(MAX_REMEMBERED)
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, request: http_server.Request) -> None:
         try:
-            received = await self._process(scope, receive)
+            received = await self._process(request)
             status, fields, content = _response(self._status, "ok")
         except errors.PostroadError as error:
             received = ReceivedWebhook(at=self._clock(), status=error.status, problem=error.message)
             status, fields, content = refusal(error)
         self._report(received)
-        await send({"type": "http.response.start", "status": status, "headers": fields})
-        await send({"type": "http.response.body", "body": content})
+        request.answer(status, fields, content)
 
-    async def _process(self, scope: Message, receive: Receive) -> ReceivedWebhook:
-        if scope["method"] != "POST":
+    async def _process(self, request: http_server.Request) -> ReceivedWebhook:
+        if request.method != "POST":
             raise errors.MethodNotAllowed("webhooks are sent with POST", allowed=("POST",))
-        body = await _read(receive)
+        body = await _read(request)
         secrets = await self._secrets()
         if secrets:
-            self._verify(scope, body, secrets)
+            self._verify(request.headers, body, secrets)
         event, document = _event(body)
         is_duplicate = self._seen.get(event.id) is not None
         self._seen.put(event.id, self._clock())
@@ -115,9 +111,9 @@ class WebhookListener:
             is_duplicate=is_duplicate,
         )
 
-    def _verify(self, scope: Message, body: bytes, secrets: Sequence[str]) -> None:
+    def _verify(self, headers: http_messages.Headers, body: bytes, secrets: Sequence[str]) -> None:
         # RFC 9110 section 5.3: a repeated field is a list. It then has two timestamps and is rejected.
-        value = b",".join(value for name, value in scope["headers"] if name == _HEADER).decode("latin-1")
+        value = b",".join(value for name, value in headers if name == _HEADER).decode("latin-1")
         now = self._clock() // times.SECOND
         problems = [webhook_signature.why_refused(value, body, secret=secret, now=now) for secret in secrets]
         if None not in problems:
@@ -170,18 +166,17 @@ def _response(status: int, text: str) -> tuple[int, list[tuple[bytes, bytes]], b
     return status, [(b"content-type", b"text/plain; charset=utf-8")], f"{text}\n".encode()
 
 
-async def _read(receive: Receive) -> bytes:
-    body = b""
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise errors.InvalidRequest("the connection was closed before the end of the body")
-        part: bytes = message["body"]
+async def _read(request: http_server.Request) -> bytes:
+    body, has_more = b"", True
+    while has_more:
+        try:
+            part, has_more = await request.receive()
+        except http_server.Disconnected:
+            raise errors.InvalidRequest("the connection was closed before the end of the body") from None
         body += part
         if len(body) > MAX_BODY_BYTES:
             raise errors.PayloadTooLarge(f"the body is larger than {MAX_BODY_BYTES // 1024} KiB")
-        if not message["more_body"]:
-            return body
+    return body
 
 
 def _event(body: bytes) -> tuple[Event, object]:

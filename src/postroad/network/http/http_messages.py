@@ -2,9 +2,8 @@
 
 import enum
 import http
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, Protocol
-from urllib import parse
 
 import httptools
 import msgspec
@@ -98,16 +97,16 @@ def too_long(url: bytes, limits: Limits) -> errors.PostroadError:
     return BadRequest(why) if b"?" in url[: limits.url_bytes] else errors.NotFound(why)
 
 
-def target(url: bytes) -> tuple[str, bytes, bytes]:
-    """The decoded path, the path as it was sent, and the query string."""
+def target(url: bytes) -> tuple[bytes, bytes]:
+    """The path as it was sent, and the query string."""
     try:
         parsed = httptools.parse_url(url)
-        path = (parsed.path or b"").decode("ascii")
-    except (httptools.HttpParserError, UnicodeDecodeError):
+    except httptools.HttpParserError:
         raise BadRequest(NOT_HTTP) from None
-    if not path:
+    path: bytes = parsed.path or b""
+    if not path or not path.isascii():
         raise BadRequest(NOT_HTTP)
-    return parse.unquote(path) if "%" in path else path, parsed.path, parsed.query or b""
+    return path, parsed.query or b""
 
 
 def without_upgrade(headers: Headers, *, method: bytes, url: bytes, version: str) -> bytes:
@@ -119,21 +118,22 @@ def without_upgrade(headers: Headers, *, method: bytes, url: bytes, version: str
     return b"\r\n".join([*lines, b"", b""])
 
 
+class Head(msgspec.Struct, gc=False):
+    """The head of a request; `keep_alive` says whether the caller wants to send another after it."""
+
+    method: bytes
+    path: bytes
+    query: bytes
+    version: str
+    headers: Headers
+    keep_alive: bool
+    expects_continue: bool
+
+
 class ParserCallbacks(Protocol):
-    """Called at each step; `begin` may raise the error to answer."""
+    """Called at each step; a request that arrives whole is one call."""
 
-    def begin(self) -> None: ...
-
-    def request(
-        self,
-        headers: Headers,
-        *,
-        method: bytes,
-        url: bytes,
-        version: str,
-        keep_alive: bool,
-        expects_continue: bool,
-    ) -> None: ...
+    def request(self, head: Head, content: bytes, *, is_complete: bool) -> None: ...
 
     def part(self, content: bytes) -> None: ...
 
@@ -143,15 +143,37 @@ class ParserCallbacks(Protocol):
 class RequestParser:
     """The requests of one connection, one after the other."""
 
-    __slots__ = ("_callbacks", "_chunks", "_headers", "_limits", "_overhead", "_parser", "_url", "stage")
+    __slots__ = (
+        "_callbacks",
+        "_chunks",
+        "_clock",
+        "_content",
+        "_head",
+        "_headers",
+        "_limits",
+        "_overhead",
+        "_parser",
+        "_url",
+        "began_at",
+        "is_full",
+        "stage",
+    )
 
-    def __init__(self, callbacks: ParserCallbacks, limits: Limits) -> None:
+    def __init__(self, callbacks: ParserCallbacks, limits: Limits, *, clock: Callable[[], float]) -> None:
         self._callbacks = callbacks
         self._limits = limits
+        self._clock = clock
         self._parser: Any = httptools.HttpRequestParser(self)
         self.stage: Literal["between", "head", "body"] = "between"
+        # When the head of the latest request began.
+        self.began_at = 0.0
+        # Set while no further request is to begin.
+        self.is_full = False
         self._url = b""
         self._headers: Headers = []
+        # A request whose end may be in the same bytes, and what there is of its body.
+        self._head: Head | None = None
+        self._content = b""
         # The bytes since the head began, then those around the content of the body.
         self._overhead = 0
         self._chunks = 0
@@ -165,13 +187,16 @@ class RequestParser:
                 data = self._head_without_upgrade() + data[upgrade.args[0] :]
                 self._parser = httptools.HttpRequestParser(self)
             except httptools.HttpParserError as problem:
+                self._hand_over()
                 raise _bad_request(problem) from None
             else:
                 break
-        if self.stage == "head" and self._overhead - len(self._url) > self._limits.head_bytes:
-            raise BadRequest(too_large(self._limits))
-        if self.stage == "body" and self._overhead > self._limits.framing_bytes:
-            raise BadRequest("body: too much chunk overhead")
+        if self.stage != "between":
+            self._hand_over()
+            if self.stage == "head" and self._overhead - len(self._url) > self._limits.head_bytes:
+                raise BadRequest(too_large(self._limits))
+            if self.stage == "body" and self._overhead > self._limits.framing_bytes:
+                raise BadRequest("body: too much chunk overhead")
 
     def close(self) -> None:
         """Release the parser: it refers to this object."""
@@ -180,7 +205,9 @@ class RequestParser:
     # Called by the parser.
 
     def on_message_begin(self) -> None:
-        self._callbacks.begin()
+        if self.is_full:
+            raise BadRequest("too many pipelined requests on one connection")
+        self.began_at = self._clock()
         self.stage = "head"
         self._url = b""
         self._headers = []
@@ -206,16 +233,10 @@ class RequestParser:
             if method == b"CONNECT":
                 raise BadRequest("CONNECT is not supported")
             return
+        path, query = target(self._url)
         # HTTP/1.0 connections are closed: their keep-alive fails with old proxies (RFC 9112 appendix C.2.2).
         keep_alive = version == "1.1" and parser.should_keep_alive()
-        self._callbacks.request(
-            self._headers,
-            method=method,
-            url=self._url,
-            version=version,
-            keep_alive=keep_alive,
-            expects_continue=expects_continue,
-        )
+        self._head = Head(method, path, query, version, self._headers, keep_alive, expects_continue)
         self.stage = "body"
         self._overhead = 0
 
@@ -227,15 +248,33 @@ class RequestParser:
 
     def on_body(self, content: bytes) -> None:
         self._overhead -= len(content)
-        self._callbacks.part(content)
+        if self._head is None:
+            self._callbacks.part(content)
+        elif self._content:
+            self._hand_over()
+            self._callbacks.part(content)
+        else:
+            self._content = content
 
     def on_message_complete(self) -> None:
         """The request is complete, unless the parser stopped at an offer to upgrade."""
         if self.stage == "body":
             self.stage = "between"
-            self._callbacks.complete()
+            if self._head is None:
+                self._callbacks.complete()
+            else:
+                head, content = self._head, self._content
+                self._head, self._content = None, b""
+                self._callbacks.request(head, content, is_complete=True)
 
     # Internal.
+
+    def _hand_over(self) -> None:
+        """What there is of a request whose end has not arrived."""
+        if self._head is not None:
+            head, content = self._head, self._content
+            self._head, self._content = None, b""
+            self._callbacks.request(head, content, is_complete=False)
 
     def _head_without_upgrade(self) -> bytes:
         method, version = self._parser.get_method(), self._parser.get_http_version()
@@ -274,8 +313,8 @@ class Framing(enum.Enum):
     NOTHING = enum.auto()
 
 
-# A head, the framing of the content, its length where that is the framing, and whether the connection is kept.
-Head = tuple[bytes, Framing, int, bool]
+# Its bytes, the framing of the content, its length where that is the framing, and whether the connection is kept.
+ResponseHead = tuple[bytes, Framing, int, bool]
 
 
 def head(
@@ -287,7 +326,7 @@ def head(
     size: int | None,
     method: str = "GET",
     version: str = "1.1",
-) -> Head:
+) -> ResponseHead:
     """The head for a request of this method and version; `size` is that of the whole content, if it is known."""
     length = None
     own = []

@@ -1,4 +1,4 @@
-"""The HTTP/1.1 server: a listener, its connections, and one exchange with the ASGI application after the other."""
+"""The HTTP/1.1 server: a listener, its connections, and one exchange with the application after the other."""
 
 import asyncio
 import email.utils
@@ -8,33 +8,64 @@ import ssl
 import termios
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, Protocol
 
 from postroad import errors
+from postroad.concurrency import eager_tasks
 from postroad.network import listener
 from postroad.network.http import http_messages
 from postroad.network.http.http_messages import Framing
 from postroad.network.tls import server_tls
 
-# One request and its response: the `receive` and `send` of an ASGI application.
+# One request and its response. The connection creates an exchange when a request has arrived, or its head, and starts
+# it when earlier responses have been written. The application begins at once, and is a task only from its first wait
+# on. From then on only the exchange writes to the transport, until it calls `answered`.
 #
-# The connection creates an exchange when a head is complete, feeds it the body, and starts it when earlier responses
-# have been written. From then on only the exchange writes to the transport, until it calls `answered`.
+#     waiting --start--> in flight --the last part of the answer--> answered
+#     waiting or in flight --disconnect--> gone: `receive` raises Disconnected, what is answered is dropped
 #
-#     waiting --start--> in flight --send, the last body message--> answered
-#     waiting or in flight --disconnect--> gone: `receive` returns http.disconnect, `send` does nothing
-#
-# The response start is held back until the first body message, as ASGI demands; both leave in one write. If the
-# application fails, the error object of `refuse` is sent instead, or, too late for that, the connection is closed.
-#
-# The application may tell in the scope for whom the listener counts the connection: `account_id` when the request is
-# authenticated, and `is_delayed` while its answer only waits, to slow a flood down.
+# If the application fails, the error object of `refuse` is sent instead, or, too late for that, the connection is
+# closed.
 
-Message = MutableMapping[str, Any]
-Application = Callable[
-    [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
-]
+
+class Disconnected(Exception):
+    """The client disconnected before its request was complete."""
+
+
+class Request(Protocol):
+    """What an application is called with: a request, and how it is answered."""
+
+    method: str
+    raw_path: bytes
+    query: bytes
+    headers: http_messages.Headers
+    # The address of the peer; "" if it has none.
+    peer: str
+    # Told by the application. For whom the listener counts the connection; and whether its answer only waits, to slow a
+    # flood down.
+    account_id: str | None
+    is_delayed: bool
+
+    def whole_body(self) -> bytes | None:
+        """The body, if all of it is there; None if some is yet to be received."""
+
+    async def receive(self) -> tuple[bytes, bool]:
+        """The next part of the body, and whether there is more. Raises Disconnected."""
+
+    async def until_disconnected(self) -> None:
+        """Wait until the client is gone, or has its answer."""
+
+    def answer(
+        self, status: int, fields: Sequence[http_messages.Field], content: bytes, *, has_more: bool = False
+    ) -> None:
+        """The answer, or the head and the first part of one that `send` goes on with."""
+
+    async def send(self, part: bytes, *, has_more: bool) -> None:
+        """A further part of the answer; waits while the client does not read."""
+
+
+Application = Callable[[Request], Coroutine[Any, Any, None]]
 Refuse = Callable[[errors.PostroadError], tuple[int, list[http_messages.Field], bytes]]
 
 
@@ -81,39 +112,52 @@ class Exchange:
         "_left",
         "_parts",
         "_shared",
-        "_start",
         "_task",
+        "_version",
+        "account_id",
         "answered",
         "begun",
         "buffered",
+        "headers",
+        "is_delayed",
         "keep_alive",
-        "scope",
+        "method",
+        "peer",
+        "query",
+        "raw_path",
     )
 
     def __init__(
         self,
         shared: HttpListenerState,
         connection: Connection,
-        scope: Message,
+        head: http_messages.Head,
+        content: bytes,
         *,
-        keep_alive: bool,
-        expects_continue: bool,
+        is_complete: bool,
+        peer: str,
     ) -> None:
         self._shared = shared
         self._connection = connection
-        self.scope = scope
-        self.keep_alive = keep_alive
+        self.method = head.method.decode("ascii")
+        self.raw_path = head.path
+        self.query = head.query
+        self.headers = head.headers
+        self.peer = peer
+        self.account_id: str | None = None
+        self.is_delayed = False
+        self.keep_alive = head.keep_alive
+        self._version = head.version
         self._task: asyncio.Task[None] | None = None
         # The request's body.
-        self._expects_continue = expects_continue
-        self._parts: list[bytes] = []
-        self.buffered = 0
-        self._is_body_complete = False
+        self._expects_continue = head.expects_continue and not content
+        self._parts = [content] if content else []
+        self.buffered = len(content)
+        self._is_body_complete = is_complete
         self._is_body_consumed = False
         # Created on the first wait: most bodies are complete before the application asks.
         self._body_event: asyncio.Event | None = None
         # The response.
-        self._start: Message | None = None
         self._framing = Framing.NOTHING
         self._left = 0
         self.begun = False
@@ -124,7 +168,7 @@ class Exchange:
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         self._shared.in_flight.add(self)
-        self._task = loop.create_task(self._run())
+        self._task = eager_tasks.start(self._run(), loop)
 
     def feed(self, part: bytes) -> None:
         self._parts.append(part)
@@ -151,41 +195,63 @@ class Exchange:
 
     # Called by the application.
 
-    async def receive(self) -> Message:
-        """The next part of the body, or, when there is none, the end of the connection."""
+    def whole_body(self) -> bytes | None:
+        if not self._is_body_complete or self._is_body_consumed or self._gone:
+            return None
+        return self._take()
+
+    async def receive(self) -> tuple[bytes, bool]:
         while not (self._gone or self.answered):
             if self._parts or (self._is_body_complete and not self._is_body_consumed):
-                return self._take()
-            if self._expects_continue:
-                self._expects_continue = False
-                if not self.begun:
-                    self._connection.transport.write(http_messages.CONTINUE)
-            if self._body_event is None:
-                self._body_event = asyncio.Event()
-            self._body_event.clear()
-            await self._body_event.wait()
-        return {"type": "http.disconnect"}
+                return self._take(), not self._is_body_complete
+            await self._wait_for_body()
+        raise Disconnected
 
-    async def send(self, message: Message) -> None:
-        """The start of the response, or a part of its body; waits while the caller does not read."""
-        while (unwritable := self._connection.unwritable) is not None and not self._gone:
-            await unwritable.wait()
+    async def until_disconnected(self) -> None:
+        while not (self._gone or self.answered):
+            if self._parts:
+                self._take()
+            await self._wait_for_body()
+
+    def answer(
+        self, status: int, fields: Sequence[http_messages.Field], content: bytes, *, has_more: bool = False
+    ) -> None:
         if self._gone:
             return
-        kind = message["type"]
-        if kind == "http.response.body" and self._start is not None and not self.answered:
-            self._write(message.get("body", b""), more=message.get("more_body", False))
-        elif kind == "http.response.start" and self._start is None:
-            self._start = message
-        else:
-            raise RuntimeError(f"{kind}: unexpected ASGI message")
+        if self.begun:
+            raise RuntimeError("a request is answered once")
+        # RFC 9110 section 10.1.1: a body that was never asked for must not be taken for the next request.
+        unasked = self._expects_continue and not self._is_body_complete
+        if self._shared.is_draining and not self._connection.has_waiting:
+            self.keep_alive = False
+        head, self._framing, self._left, self.keep_alive = http_messages.head(
+            status,
+            fields,
+            date=self._shared.date,
+            keep_alive=self.keep_alive and not unasked,
+            size=None if has_more else len(content),
+            method=self.method,
+            version=self._version,
+        )
+        self._write(head, content, has_more=has_more)
+
+    async def send(self, part: bytes, *, has_more: bool) -> None:
+        await self._writable()
+        if self._gone:
+            return
+        if self.answered or not self.begun:
+            raise RuntimeError("a part of an answer that is over, or has not begun")
+        self._write(b"", part, has_more=has_more)
 
     # Internal.
 
     async def _run(self) -> None:
         shared = self._shared
         try:
-            await shared.application(self.scope, self.receive, self.send)
+            if self._connection.unwritable is not None:
+                # Answers to somebody who does not read would pile up.
+                await self._writable()
+            await shared.application(self)
             if not (self.answered or self._gone):
                 raise RuntimeError("the application returned before its response was complete")  # noqa: TRY301
         except asyncio.CancelledError:
@@ -193,7 +259,7 @@ class Exchange:
         except Exception as problem:  # noqa: BLE001 - whatever it is, it is logged and answered
             # Answered first: a handler that fails must not leave the caller waiting.
             self._fail(errors.InternalError("internal error; it has been logged"))
-            context = {"message": "an ASGI application failed", "exception": problem}
+            context = {"message": "an application failed", "exception": problem}
             asyncio.get_running_loop().call_exception_handler(context)
         finally:
             shared.in_flight.discard(self)
@@ -208,57 +274,49 @@ class Exchange:
             self._connection.transport.close()
             return
         self.keep_alive = False
-        status, fields, content = self._shared.refuse(error)
-        self._start = {"status": status, "headers": fields}
-        self._write(content, more=False)
+        self.answer(*self._shared.refuse(error))
 
-    def _take(self) -> Message:
+    async def _writable(self) -> None:
+        while (unwritable := self._connection.unwritable) is not None and not self._gone:
+            await unwritable.wait()
+
+    async def _wait_for_body(self) -> None:
+        if self._expects_continue:
+            self._expects_continue = False
+            if not self.begun:
+                self._connection.transport.write(http_messages.CONTINUE)
+        if self._body_event is None:
+            self._body_event = asyncio.Event()
+        self._body_event.clear()
+        await self._body_event.wait()
+
+    def _take(self) -> bytes:
         parts = self._parts
         body = parts[0] if len(parts) == 1 else b"".join(parts)
-        parts.clear()
+        self._parts = []
         self.buffered = 0
         self._is_body_consumed = self._is_body_complete
         self._connection.body_consumed()
-        return {"type": "http.request", "body": body, "more_body": not self._is_body_complete}
+        return body
 
-    def _write(self, body: bytes, *, more: bool) -> None:
-        head = b"" if self.begun else self._head(None if more else len(body))
+    def _write(self, head: bytes, body: bytes, *, has_more: bool) -> None:
         if self._framing is Framing.LENGTH:
             self._left -= len(body)
-            if self._left < 0 or (self._left > 0 and not more):
+            if self._left < 0 or (self._left > 0 and not has_more):
                 raise RuntimeError("the content of a response is not as long as its Content-Length")
         elif self._framing is Framing.CHUNKED:
-            body = http_messages.chunk(body, last=not more)
+            body = http_messages.chunk(body, last=not has_more)
         elif self._framing is Framing.NOTHING:
             body = b""
         self.begun = True
         self._connection.transport.write(head + body)
-        if not more:
+        if not has_more:
             self.answered = True
             if self._body_event is not None:
                 self._body_event.set()
             self._connection.answered(keep_alive=self.keep_alive)
 
-    def _head(self, size: int | None) -> bytes:
-        start, scope = self._start or {}, self.scope
-        fields = start.get("headers", ())
-        # RFC 9110 section 10.1.1: a body that was never asked for must not be taken for the next request.
-        unasked = self._expects_continue and not self._is_body_complete
-        if self._shared.is_draining and not self._connection.has_waiting:
-            self.keep_alive = False
-        content, self._framing, self._left, self.keep_alive = http_messages.head(
-            start["status"],
-            fields if isinstance(fields, list) else [*fields],
-            date=self._shared.date,
-            keep_alive=self.keep_alive and not unasked,
-            size=size,
-            method=scope["method"],
-            version=scope["http_version"],
-        )
-        return content
 
-
-_ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 _TOO_MANY: Final = {
     listener.Excess.TOTAL: "too many connections; try again shortly",
     listener.Excess.PER_ADDRESS: "too many connections from your address; close some, or try again shortly",
@@ -291,10 +349,8 @@ class HttpProtocol(asyncio.Protocol):
         self._limits = limits
         self._connections = connections
         self._loop = asyncio.get_running_loop()
-        self._reader = http_messages.RequestParser(self, limits)
-        self._scheme = "http"
-        self._client: tuple[str, int] | None = None
-        self._server: tuple[str, int] | None = None
+        self._reader = http_messages.RequestParser(self, limits, clock=self._loop.time)
+        self._peer = ""
         self._newest: Exchange | None = None
         self._active: Exchange | None = None
         self._waiting: deque[Exchange] = deque()
@@ -302,7 +358,9 @@ class HttpProtocol(asyncio.Protocol):
         self._drained = 0
         # Exists while the client does not read; set when it has read, or is gone.
         self.unwritable: asyncio.Event | None = None
-        self._opened = self._began = 0.0
+        # What has arrived and is not started yet.
+        self._arrived: Exchange | None = None
+        self._opened = 0.0
         self._deadline = math.inf
         self._paused_at: float | None = None
         self._stuck_since = math.inf
@@ -313,14 +371,13 @@ class HttpProtocol(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A new connection; one over the limit is refused at once."""
         self.transport = transport
-        self._client = _address(transport.get_extra_info("peername"))
+        name = transport.get_extra_info("peername")
+        self._peer = name[0] if isinstance(name, tuple) else ""
         if self._on_admitted is not None:
             self._on_admitted()
-        self._server = _address(transport.get_extra_info("sockname"))
-        self._scheme = "https" if transport.get_extra_info("sslcontext") else "http"
         self._opened = self._loop.time()
         self._deadline = self._opened + self._limits.head_seconds
-        excess = self._connections.enter(self, self._client[0] if self._client is not None else "")
+        excess = self._connections.enter(self, self._peer)
         if excess is not None:
             self._refused = True
             self._write_refusal(errors.ServiceUnavailable(_TOO_MANY[excess], retry_after=1))
@@ -353,55 +410,34 @@ class HttpProtocol(asyncio.Protocol):
         if self._refused:
             self._drain(len(data))
             return
+        reader = self._reader
+        began_at = reader.began_at
         try:
-            self._reader.feed(data)
+            reader.feed(data)
         except errors.PostroadError as error:
             self._refuse(error)
         else:
+            if reader.stage == "head" and reader.began_at != began_at:
+                self._deadline = reader.began_at + self._limits.head_seconds
+        if self._arrived is not None:
+            arrived, self._arrived = self._arrived, None
+            arrived.start(self._loop)
+        if reader.stage != "between" or self._waiting or self._paused_at is not None:
             self._update_flow()
 
     # Called by the parser.
 
-    def begin(self) -> None:
-        if len(self._waiting) >= self._limits.pipelined_requests:
-            raise http_messages.BadRequest("too many pipelined requests on one connection")
-        self._began = self._loop.time()
-        self._deadline = self._began + self._limits.head_seconds
+    def request(self, head: http_messages.Head, content: bytes, *, is_complete: bool) -> None:
+        """A request: all of it, then nothing is awaited of the client until it is answered; or its head."""
+        exchange = Exchange(self._shared, self, head, content, is_complete=is_complete, peer=self._peer)
+        self._deadline = math.inf if is_complete else self._reader.began_at + self._limits.body_seconds
         self._drained = 0
-
-    def request(
-        self,
-        headers: http_messages.Headers,
-        *,
-        method: bytes,
-        url: bytes,
-        version: str,
-        keep_alive: bool,
-        expects_continue: bool,
-    ) -> None:
-        path, raw_path, query = http_messages.target(url)
-        scope = {
-            "type": "http",
-            "asgi": _ASGI,
-            "http_version": version,
-            "method": method.decode("ascii"),
-            "scheme": self._scheme,
-            "path": path,
-            "raw_path": raw_path,
-            "query_string": query,
-            "root_path": "",
-            "headers": headers,
-            "client": self._client,
-            "server": self._server,
-        }
-        exchange = Exchange(self._shared, self, scope, keep_alive=keep_alive, expects_continue=expects_continue)
-        self._deadline = self._began + self._limits.body_seconds
         self._newest = exchange
         if self._active is None:
-            self._active = exchange
-            exchange.start(self._loop)
+            self._active = self._arrived = exchange
         else:
             self._waiting.append(exchange)
+            self._reader.is_full = len(self._waiting) >= self._limits.pipelined_requests
 
     def part(self, content: bytes) -> None:
         """A part of a body; it is discarded when the request has already been answered."""
@@ -425,16 +461,18 @@ class HttpProtocol(asyncio.Protocol):
         return bool(self._waiting)
 
     def answered(self, *, keep_alive: bool) -> None:
-        if self._account_id is None and self._active is not None:
-            self._note_account(self._active.scope)
+        if self._account_id is None and self._active is not None and self._active.account_id is not None:
+            self._note_account(self._active.account_id)
         self._active = None
         if not keep_alive:
             self._end()
             return
         if self._waiting:
             self._active = self._waiting.popleft()
+            self._reader.is_full = False
             self._active.start(self._loop)
-        self.body_consumed()
+        if self._paused_at is not None:
+            self._update_flow()
         if self._active is None and self._reader.stage != "head":
             limits = self._limits
             seconds = limits.drain_seconds if self._reader.stage == "body" else limits.idle_seconds
@@ -453,13 +491,13 @@ class HttpProtocol(asyncio.Protocol):
             return self._stuck_since
         stage = self._reader.stage
         if self._active is not None:
-            scope = self._active.scope
-            grace = SLOW_BODY_SECONDS if "account_id" in scope else 0.0
-            is_late = stage == "body" and self._loop.time() - self._began >= grace
-            return self._began if is_late or "is_delayed" in scope else None
+            began = self._reader.began_at
+            grace = 0.0 if self._active.account_id is None else SLOW_BODY_SECONDS
+            is_late = stage == "body" and self._loop.time() - began >= grace
+            return began if is_late or self._active.is_delayed else None
         if stage == "between" and self._newest is not None:
             return self._deadline - self._limits.idle_seconds
-        return max(self._opened, self._began)
+        return max(self._opened, self._reader.began_at)
 
     def evict(self) -> None:
         """Close, to make room for another. A client that has begun a request is told why."""
@@ -508,11 +546,11 @@ class HttpProtocol(asyncio.Protocol):
 
     # Internal.
 
-    def _note_account(self, scope: Message) -> None:
+    def _note_account(self, account_id: str) -> None:
         """Count for the account of the first authenticated request."""
-        self._account_id = scope.get("account_id")
-        if self._account_id is not None and self in self._connections:
-            self._connections.note_account(self, self._account_id)
+        self._account_id = account_id
+        if self in self._connections:
+            self._connections.note_account(self, account_id)
 
     def _has_unread_bytes(self) -> bool:
         """Whether bytes have arrived that the event loop has not read yet."""
@@ -545,6 +583,7 @@ class HttpProtocol(asyncio.Protocol):
         if in_body and self._waiting:
             # Its turn had not come; those before it are good.
             self._waiting.pop()
+            self._reader.is_full = False
             in_body = False
         good = self._waiting[-1] if self._waiting else self._active
         if good is not None and not in_body:
@@ -580,10 +619,7 @@ class HttpProtocol(asyncio.Protocol):
     def _forget(self) -> None:
         self._active = self._newest = None
         self._waiting.clear()
-
-
-def _address(name: Any) -> tuple[str, int] | None:  # noqa: ANN401 - what the transport says
-    return (name[0], name[1]) if isinstance(name, tuple) else None
+        self._reader.is_full = False
 
 
 class HttpListener(listener.Listener):

@@ -231,17 +231,24 @@ def creator_disabled(what: str) -> errors.CreatorDisabled:
 _HOW_TO: Final = "send 'Basic' with an SMTP username and password, or 'Bearer' with an API key or a token"
 
 
+def known_caller(ctx: context.Context, authorization_field: str | None) -> callers.Caller | None:
+    """Who calls, from the cache; None where `authenticate` has to find out."""
+    if authorization_field is None:
+        return None
+    fact = ("caller", ctx.access_cache.digest(authorization_field))
+    known: AuthenticatedCaller | None = ctx.access_cache.get_fresh(fact, now=ctx.clock())
+    return None if known is None else _admit(ctx, known)
+
+
 async def authenticate(ctx: context.Context, authorization_field: str | None, *, client_address: str) -> callers.Caller:
     if authorization_field is None:
         raise errors.Unauthorized(f"Authorization: missing; {_HOW_TO}")
     fact = ("caller", ctx.access_cache.digest(authorization_field))
-    known: AuthenticatedCaller | None = ctx.access_cache.get_fresh(fact, now=ctx.clock())
-    if known is None:
-        try:
-            known = await _look_up(ctx, _parse(authorization_field), fact=fact, client_address=client_address)
-        except errors.RateLimited:
-            # The interface has no other answer for `GET /emails/{id}`.
-            raise wrong_password() from None
+    try:
+        known = await _look_up(ctx, _parse(authorization_field), fact=fact, client_address=client_address)
+    except errors.RateLimited:
+        # The interface has no other answer for `GET /emails/{id}`.
+        raise wrong_password() from None
     return _admit(ctx, known)
 
 
