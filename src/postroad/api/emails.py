@@ -344,25 +344,25 @@ def cancellation_view(message_id: str, after: Sequence[messages.Recipient], *, r
 
 async def send(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Accept a message. The response is sent after the message is on disk."""
-    with submit.RateFields(ctx, request.caller) as rate_fields:
-        accepted = await submit.submit(
-            ctx,
-            request.caller,
-            request.body,
-            request_id=request.id,
-            source=statuses.Source.API,
-            key=request.idempotency_key,
-        )
-    return routing.Response(202, accepted.response, headers=rate_fields.of(accepted), request_id=accepted.request_id)
+    who = request.caller
+    accepted = await submit.submit(
+        ctx, who, request.body, request_id=request.id, source=statuses.Source.API, key=request.idempotency_key
+    )
+    left = submit.rate_fields(ctx, who, accepted)
+    return routing.Response(202, accepted.response, headers=left, request_id=accepted.request_id)
 
 
 async def send_batch(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Accept several messages. The response is sent after all that are accepted are on disk."""
-    with submit.RateFields(ctx, request.caller) as rate_fields:
-        accepted = await submit_batch.submit_batch(
-            ctx, request.caller, request.body, request_id=request.id, key=request.idempotency_key
-        )
-    return routing.Response(202, accepted.response, headers=rate_fields.of(accepted), request_id=accepted.request_id)
+    accepted = await submit_batch.submit_batch(
+        ctx, request.caller, request.body, request_id=request.id, key=request.idempotency_key
+    )
+    return routing.Response(
+        202,
+        accepted.response,
+        headers=submit.rate_fields(ctx, request.caller, accepted),
+        request_id=accepted.request_id,
+    )
 
 
 class ShowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -238,11 +238,10 @@ async def send(
 ) -> tuple[transaction.Accepted, Fields]:
     """Accept a message; returns the header fields of the response too."""
     key = idempotency_key(request)
-    with submit.RateFields(ctx, request.caller) as rate_fields:
-        accepted = await submit.submit(
-            ctx, request.caller, message, request_id=request.id, source=statuses.Source.API, key=key
-        )
-    return accepted, rate_fields.of(accepted)
+    accepted = await submit.submit(
+        ctx, request.caller, message, request_id=request.id, source=statuses.Source.API, key=key
+    )
+    return accepted, submit.rate_fields(ctx, request.caller, accepted)
 
 
 async def send_batch(
@@ -255,6 +254,5 @@ async def send_batch(
     """Accept several messages; returns the header fields of the response too."""
     batch = send_request.BatchRequest(emails=messages, all_or_nothing=all_or_nothing)
     key = idempotency_key(request)
-    with submit.RateFields(ctx, request.caller) as rate_fields:
-        accepted = await submit_batch.submit_batch(ctx, request.caller, batch, request_id=request.id, key=key)
-    return accepted, rate_fields.of(accepted)
+    accepted = await submit_batch.submit_batch(ctx, request.caller, batch, request_id=request.id, key=key)
+    return accepted, submit.rate_fields(ctx, request.caller, accepted)

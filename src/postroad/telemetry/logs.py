@@ -5,6 +5,7 @@ are never logged. Tracebacks and messages of libraries, which this service does 
 credentials, which are redacted.
 """
 
+import asyncio
 import functools
 import logging
 import re
@@ -123,15 +124,35 @@ def cause_of(error: errors.PostroadError) -> str | None:
 
 
 class _Sink:
-    """The stream for log lines. Lines that cannot be written, to a full disk or a closed pipe, are dropped."""
+    """The stream for log lines. Lines that cannot be written, to a full disk or a closed pipe, are dropped.
+
+    Those of a turn of the event loop are written together at its end: a write costs as much as all else of a line.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         # Unbuffered: a buffer that cannot be flushed would raise again when the process exits.
         self._file = getattr(stream.buffer, "raw", stream.buffer)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting: list[bytes] = []
 
     def write(self, line: str | bytes) -> None:
-        """Write a line, or as much of it as possible."""
-        rest = line if isinstance(line, bytes) else line.encode(errors="backslashreplace")
+        octets = line if isinstance(line, bytes) else line.encode(errors="backslashreplace")
+        loop = asyncio._get_running_loop()  # noqa: SLF001 - None in a thread, and before and after the loop
+        if loop is None:
+            self._write(octets)
+            return
+        if loop is not self._loop or not self._waiting:
+            # Lines of another loop, as before a fork, are that one's.
+            self._loop, self._waiting = loop, []
+            loop.call_soon(self._write_waiting)
+        self._waiting.append(octets)
+
+    def _write_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        self._write(b"".join(waiting))
+
+    def _write(self, rest: bytes) -> None:
+        """Write the lines, or as much of them as possible."""
         try:
             while rest:
                 rest = rest[self._file.write(rest) or len(rest) :]
@@ -139,7 +160,7 @@ class _Sink:
             return
 
     def flush(self) -> None:
-        """Do nothing; lines are not buffered."""
+        """Do nothing; lines are written at the end of the turn."""
 
 
 class _LibraryHandler(logging.Handler):

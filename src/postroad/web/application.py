@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
@@ -272,12 +272,16 @@ class Application(Generic[routing.ContextT]):
             body=body,
             idempotency_key=key,
         )
-        answer = await route.handler(self._context_of(handled, route), handled)
+        context = self._context
+        # An SMTP credential only sends, and so does a key on a route with an idempotency key.
+        if who is not None and (who.user_id is not None or not (who.key is None or route.idempotent)):
+            context = self._context_of(handled, route)
+        answer = await route.handler(context, handled)
         status, fields, content = routing.success(answer, request_id=exchange.id)
         # An accepted message has a rate of its own.
         if (status == ACCEPTED or answer.is_accepted) and send_request.REPLAYED not in answer.headers:
             exchange.is_counted = True
-        if isinstance(answer.body, AsyncGenerator):
+        if not isinstance(answer.body, bytes | msgspec.Struct | None):
             # An error before the first part can still be answered.
             content, exchange.rest = await anext(answer.body, b""), answer.body
         return status, fields, content
@@ -308,9 +312,6 @@ class Application(Generic[routing.ContextT]):
     def _context_of(self, request: routing.Request, route: routing.Route[routing.ContextT]) -> routing.ContextT:
         who = request.authenticated
         if self._bind_actor is None or who is None or route.method in _SAFE:
-            return self._context
-        # An SMTP credential only sends, and so does a key on a route with an idempotency key.
-        if who.user_id is None and (who.key is None or route.idempotent):
             return self._context
         return self._bind_actor(self._context, who, request_id=request.id, client_address=request.client_address)
 
@@ -366,9 +367,8 @@ class Application(Generic[routing.ContextT]):
         return self._delays.of_stranger(networks, pace, units=units)
 
     def _new_id(self) -> str:
-        return identifiers.make(
-            identifiers.REQUEST, now=self._clock(), entropy=self._entropy(identifiers.ENTROPY_BYTES)
-        )
+        entropy = self._entropy(identifiers.ENTROPY_BYTES)
+        return identifiers.make(identifiers.REQUEST, now=self._clock(), entropy=entropy)
 
     def _log_request(self, exchange: _Exchange[routing.ContextT], status: int | None) -> None:
         seconds = time.perf_counter() - exchange.started
@@ -383,7 +383,7 @@ class Application(Generic[routing.ContextT]):
             "request",
             request_id=exchange.id,
             method=None if exchange.request is None else exchange.request.method,
-            route=_pattern(exchange),
+            route=None if exchange.endpoint is None else exchange.endpoint.route.path,
             status=status,
             duration_ms=round(seconds * 1000, 3),
             account_id=exchange.account_id,

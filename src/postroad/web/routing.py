@@ -33,18 +33,19 @@ UNKNOWN_PATH: Final = "no such path; see /docs for the list of endpoints"
 class Headers:
     """Request header fields by lower-case name. Reading a field that was sent twice is an error."""
 
-    __slots__ = ("_fields", "_pairs")
+    __slots__ = ("_pairs", "get")
 
     def __init__(self, pairs: list[tuple[bytes, bytes]]) -> None:
         self._pairs = pairs
-        self._fields = dict(pairs)
+        fields = dict(pairs)
+        # The value of a field, or None.
+        self.get: Callable[[bytes], bytes | None] = fields.get if len(fields) == len(pairs) else self._get_one
 
-    def get(self, name: bytes) -> bytes | None:
-        """The value of a field, or None. A repeated field is refused."""
-        value = self._fields.get(name)
-        if value is not None and len(self._fields) != len(self._pairs) and len(self.all(name)) > 1:
+    def _get_one(self, name: bytes) -> bytes | None:
+        values = self.all(name)
+        if len(values) > 1:
             raise errors.InvalidRequest(f"{name.decode('latin-1').title()}: sent more than once; send it once")
-        return value
+        return values[0] if values else None
 
     def all(self, name: bytes) -> list[bytes]:
         return [value for given, value in self._pairs if given == name]
@@ -221,15 +222,21 @@ def challenges(permission: callers.Permission | None) -> tuple[tuple[bytes, byte
 def success(answer: Response, *, request_id: str) -> EncodedResponse:
     """The response of a handler. A streamed response has no content yet, and possibly no length."""
     body = answer.body
-    content = body if isinstance(body, bytes) else _encoder.encode(body) if isinstance(body, msgspec.Struct) else b""
+    is_streamed = False
+    if isinstance(body, bytes):
+        content = body
+    elif isinstance(body, msgspec.Struct):
+        content = _encoder.encode(body)
+    else:
+        content, is_streamed = b"", body is not None
     fields: Fields = [(b"x-request-id", (answer.request_id or request_id).encode())]
-    if answer.headers:
-        fields.extend((name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers)
+    for name, value in answer.headers:
+        fields.append((name.lower().encode("latin-1"), value.encode("latin-1")))
     if body is not None and answer.content_type == JSON:
         fields.extend(_JSON)
     else:
         fields.extend(_other_fields(answer))
-    length = answer.length if isinstance(body, AsyncGenerator) else len(content)
+    length = answer.length if is_streamed else len(content)
     if answer.status not in _WITHOUT_CONTENT and length is not None:
         fields.append((b"content-length", b"%d" % length))
     return answer.status, fields, content

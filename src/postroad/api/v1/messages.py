@@ -390,17 +390,21 @@ async def resend(ctx: context.Context, request: routing.Request) -> routing.Resp
     """
     body: Resend = request.body
     await messages.check_change(ctx, request.caller, request.path["id"])
-    with submit.RateFields(ctx, request.caller) as rate_fields:
-        accepted = await resend_service.resend(
-            ctx,
-            request.caller,
-            request.path["id"],
-            to=body.recipients or resend_service.Recipients.FAILED,
-            recipient_id=body.recipient_id,
-            request_id=request.id,
-            key=request.idempotency_key,
-        )
-    return routing.Response(202, accepted.response, headers=rate_fields.of(accepted), request_id=accepted.request_id)
+    accepted = await resend_service.resend(
+        ctx,
+        request.caller,
+        request.path["id"],
+        to=body.recipients or resend_service.Recipients.FAILED,
+        recipient_id=body.recipient_id,
+        request_id=request.id,
+        key=request.idempotency_key,
+    )
+    return routing.Response(
+        202,
+        accepted.response,
+        headers=submit.rate_fields(ctx, request.caller, accepted),
+        request_id=accepted.request_id,
+    )
 
 
 ROUTES: Final = (

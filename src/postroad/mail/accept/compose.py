@@ -1,7 +1,7 @@
 """Makes of a validated send what is stored: the MIME message, its rows, the response, and the hash of its request."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -19,7 +19,7 @@ _encoder = msgspec.json.Encoder()
 
 class MessageIdentity(msgspec.Struct, frozen=True, kw_only=True):
     message_id: str
-    recipient_ids: tuple[str, ...]
+    recipient_ids: Sequence[str]
     ledger_id: str
     account_id: str
     credential_id: str
@@ -32,13 +32,10 @@ class MessageIdentity(msgspec.Struct, frozen=True, kw_only=True):
     is_charged: bool = True
     return_path_domain: str = ""
     schedule: send_request.SendTimes = send_request.UNTIMED
+    # The date of the message: one from before it was sent looks late to readers, and like spam to filters.
+    sent_at: int
     is_test: bool = False
     api_key_id: str | None = None
-
-    @property
-    def sent_at(self) -> int:
-        """The date of the message: one from before it was sent looks late to readers, and like spam to filters."""
-        return self.schedule.begins_at(self.now)
 
 
 def compose(checked: validation.CheckedSend, identity: MessageIdentity) -> transaction.Submission:
@@ -54,6 +51,20 @@ def compose(checked: validation.CheckedSend, identity: MessageIdentity) -> trans
 def build_submission(
     checked: validation.CheckedMessage, identity: MessageIdentity, *, body: bytes
 ) -> transaction.Submission:
+    count = len(checked.recipients)
+    price = count if identity.is_charged else 0
+    recipients = []
+    for mailbox, recipient_id in zip(checked.recipients, identity.recipient_ids, strict=True):
+        recipients.append(
+            messages.NewRecipient(
+                message_id=identity.message_id,
+                id=recipient_id,
+                account_id=identity.account_id,
+                email=mailbox.address if mailbox.written == mailbox.address else mailbox.written_address,
+                email_key=mailbox.key,
+                domain=mailbox.domain,
+            )
+        )
     return transaction.Submission(
         message=messages.NewMessage(
             id=identity.message_id,
@@ -63,11 +74,11 @@ def build_submission(
             sender=checked.sender.written,
             sender_key=checked.sender.key,
             subject=checked.subject or "",
-            recipient_count=len(checked.recipients),
-            credits_reserved=_price(checked, identity),
+            recipient_count=count,
+            credits_reserved=price,
             size=len(body),
             request_id=identity.request_id,
-            response=_encoder.encode(_receipt(checked, identity)),
+            response=_encoder.encode(_receipt(checked, identity, price)),
             created_at=identity.now,
             mime=body,
             tags=checked.tags,
@@ -77,10 +88,7 @@ def build_submission(
             metadata=_encoder.encode(checked.metadata).decode() if checked.metadata else None,
             is_test=int(identity.is_test),
         ),
-        recipients=[
-            _recipient(mailbox, recipient_id, identity)
-            for mailbox, recipient_id in zip(checked.recipients, identity.recipient_ids, strict=True)
-        ],
+        recipients=recipients,
         ledger_id=identity.ledger_id,
         key=identity.key,
         warmup_domain=identity.warmup_domain,
@@ -100,7 +108,7 @@ def _build(checked: validation.CheckedSend, identity: MessageIdentity) -> bytes:
                 subject=checked.subject or "",
                 text=checked.text,
                 html=checked.html,
-                headers=(*checked.headers.items(), *((TAG_HEADER, tag) for tag in checked.tags)),
+                headers=_headers(checked) if checked.headers or checked.tags else (),
                 attachments=checked.attachments,
                 message_id=f"{identity.message_id}@{checked.sender.domain}",
                 date=identity.sent_at,
@@ -110,30 +118,23 @@ def _build(checked: validation.CheckedSend, identity: MessageIdentity) -> bytes:
         raise errors.InvalidRequest(str(problem)) from None
 
 
-def _recipient(mailbox: address.Mailbox, recipient_id: str, identity: MessageIdentity) -> messages.NewRecipient:
-    return messages.NewRecipient(
-        message_id=identity.message_id,
-        id=recipient_id,
-        account_id=identity.account_id,
-        email=mailbox.written_address,
-        email_key=mailbox.key,
-        domain=mailbox.domain,
-    )
+def _headers(checked: validation.CheckedSend) -> tuple[tuple[str, str], ...]:
+    return (*checked.headers.items(), *((TAG_HEADER, tag) for tag in checked.tags))
 
 
-def _receipt(checked: validation.CheckedMessage, identity: MessageIdentity) -> send_request.Receipt:
+def _receipt(checked: validation.CheckedMessage, identity: MessageIdentity, price: int) -> send_request.Receipt:
     made = send_request.Receipt(
         id=identity.message_id,
         source=identity.source.value,
         request_id=identity.request_id,
         sender=checked.sender.written,
         to=_written(checked.to),
-        cc=_written(checked.cc),
-        bcc=_written(checked.bcc),
+        cc=_written(checked.cc) if checked.cc else (),
+        bcc=_written(checked.bcc) if checked.bcc else (),
         reply_to=_one_or_several(checked.reply_to) if checked.reply_to else msgspec.UNSET,
         subject=checked.subject or "",
         recipient_count=len(checked.recipients),
-        credits_reserved=_price(checked, identity),
+        credits_reserved=price,
         headers=dict(checked.headers),
         tags=checked.tags,
         attachments=tuple(
@@ -155,15 +156,11 @@ def _receipt(checked: validation.CheckedMessage, identity: MessageIdentity) -> s
 
 
 def _written(mailboxes: tuple[address.Mailbox, ...]) -> tuple[str, ...]:
-    return tuple([mailbox.written for mailbox in mailboxes]) if mailboxes else ()
+    return (mailboxes[0].written,) if len(mailboxes) == 1 else tuple([mailbox.written for mailbox in mailboxes])
 
 
 def _one_or_several(mailboxes: tuple[address.Mailbox, ...]) -> str | tuple[str, ...]:
     return mailboxes[0].written if len(mailboxes) == 1 else _written(mailboxes)
-
-
-def _price(checked: validation.CheckedMessage, identity: MessageIdentity) -> int:
-    return len(checked.recipients) if identity.is_charged else 0
 
 
 # Unlike JSON it needs no escapes, and it tells texts, numbers and truth values apart.
@@ -171,11 +168,12 @@ _hash_encoder: Final = msgspec.msgpack.Encoder()
 _INTEGERS: Final = range(-(2**63), 2**64)
 
 
-def _sha256(data: bytes) -> bytes:
-    return hashlib.sha256(data).digest()
+def digest(data: bytes) -> bytes:
+    """Half of the time of SHA-256 where the processor has no instructions for that."""
+    return hashlib.blake2b(data, digest_size=32).digest()
 
 
-def body_hash(checked: validation.CheckedSend, *, digest: Callable[[bytes], bytes] = _sha256) -> bytes:
+def body_hash(checked: validation.CheckedSend) -> bytes:
     """What "the same body" means for an idempotency key (docs/api.md, "Retrying"): requests are compared by meaning.
 
     The hash is taken over the validated request in one normal form. A member that is null, empty or absent is the same,
@@ -183,25 +181,25 @@ def body_hash(checked: validation.CheckedSend, *, digest: Callable[[bytes], byte
     their content. Headers, variables and metadata are in the order of their names, and `1.0` is `1`; any other order
     counts.
 
-    Options that came later are part of it only where they are given: hashes of other requests stay as they are stored.
+    Options that few requests have are part of it only where they are given.
     """
+    sender = checked.sender
     normal_form: tuple[object, ...] = (
-        _address(checked.sender),
-        [_address(mailbox) for mailbox in checked.to],
-        [_address(mailbox) for mailbox in checked.cc],
-        [_address(mailbox) for mailbox in checked.bcc],
-        _hashed_addresses(checked.reply_to) if checked.reply_to else None,
+        (sender.display_name, sender.local, sender.domain),
+        _addresses(checked.to) if checked.to else (),
+        _addresses(checked.cc) if checked.cc else (),
+        _addresses(checked.bcc) if checked.bcc else (),
+        _addresses(checked.reply_to) if checked.reply_to else None,
         checked.subject,
         checked.text,
         checked.html,
         checked.template,
-        [(name, _number(value)) for name, value in sorted(checked.variables.items())],
-        sorted([(name.lower(), value) for name, value in checked.headers.items()]),
+        [(name, _number(value)) for name, value in sorted(checked.variables.items())] if checked.variables else (),
+        sorted([(name.lower(), value) for name, value in checked.headers.items()]) if checked.headers else (),
         checked.tags,
-        [
-            (file.filename, file.content_type, file.content_id, hashlib.sha256(file.content).digest())
-            for file in checked.attachments
-        ],
+        [(file.filename, file.content_type, file.content_id, digest(file.content)) for file in checked.attachments]
+        if checked.attachments
+        else (),
     )
     if checked.has_options:
         normal_form += (_options(checked),)
@@ -218,13 +216,11 @@ def _options(checked: validation.CheckedSend) -> dict[str, object]:
     return {name: value for name, value in known.items() if value is not None}
 
 
-def _address(mailbox: address.Mailbox) -> tuple[str | None, str, str]:
-    return mailbox.display_name, mailbox.local, mailbox.domain
-
-
-def _hashed_addresses(mailboxes: tuple[address.Mailbox, ...]) -> object:
-    """One address stays as it was when there could be only one: stored hashes have it that way."""
-    return _address(mailboxes[0]) if len(mailboxes) == 1 else [_address(mailbox) for mailbox in mailboxes]
+def _addresses(mailboxes: tuple[address.Mailbox, ...]) -> object:
+    first = mailboxes[0]
+    if len(mailboxes) == 1:
+        return ((first.display_name, first.local, first.domain),)
+    return [(mailbox.display_name, mailbox.local, mailbox.domain) for mailbox in mailboxes]
 
 
 def _number(value: statuses.TemplateValue) -> statuses.TemplateValue:

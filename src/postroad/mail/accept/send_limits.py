@@ -5,8 +5,8 @@ Domains, and whether mail costs credits, are kept in the access cache, so a send
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
@@ -58,7 +58,7 @@ class RateLimiter:
 
     def take(self, name: str, *, now: int, rate: int | None = None) -> int:
         """Count one request; returns how many are left. Raises RateLimited beyond the limit, or `rate` in its place."""
-        policy = throttle.at_rate(self.policy, rate)
+        policy = self.policy if rate is None else throttle.at_rate(self.policy, rate)
         decision = throttle.take(policy, full_at=self._full_at.get(name, 0), now=now)
         if len(self._full_at) >= MAX_BUCKETS:
             self._full_at = {name: full_at for name, full_at in self._full_at.items() if full_at > now}
@@ -89,7 +89,7 @@ class RateLimiter:
         """The `RateLimit` fields (draft-ietf-httpapi-ratelimit-headers); none for an unused bucket."""
         if name not in self._full_at:
             return ()
-        policy = throttle.at_rate(self.policy, rate)
+        policy = self.policy if rate is None else throttle.at_rate(self.policy, rate)
         ahead = min(max(0, self._full_at[name] - now), policy.window)
         remaining = (policy.window - ahead) // policy.interval
         window = math.ceil(policy.window / times.SECOND)
@@ -201,26 +201,37 @@ def count_for_key(budget: callers.KeyBudget, message: messages.NewMessage) -> ca
 
 
 async def sending_domain(ctx: context.Context, account_id: str, name: str) -> domains.Domain:
-    known = await ctx.access_cache.refresh(ctx.clock())
-    fact = ("domain", account_id, name)
-    domain: domains.Domain | None = known.get(fact)
-    if domain is None:
-        async with ctx.store.looking_up() as tx:
-            domain = await domains.by_name(tx, account_id, name)
-            owner = await domains.verified_owner(tx, name)
-            # A domain that has completed its warm-up counts as warm, and its mail skips the check.
-            is_warm = domain is not None and (
-                bool(domain.warm)
-                or not ctx.settings.warmup.enabled
-                or warmup.cap(await warmup_state(ctx, tx, domain), ctx.settings.warmup.recipients_per_day) is None
-            )
-        if domain is None:
-            raise errors.Forbidden(f"from: {name} is not a domain of this account; add the domain first")
-        if owner not in (None, account_id):
-            raise errors.Forbidden(f"from: {name} is verified by another account; it cannot be used here")
-        known[fact] = domain = dataclasses.replace(domain, warm=int(is_warm))
+    facts = await ctx.access_cache.refresh(ctx.clock())
+    domain: domains.Domain | None = facts.get(("domain", account_id, name))
+    return known_domain(ctx, domain or await _look_up_domain(ctx, facts, account_id, name))
+
+
+def known_domain(ctx: context.Context, domain: domains.Domain) -> domains.Domain:
+    """A domain of the account, unless it is not verified and has to be."""
     if domain.verified_at is None and ctx.settings.domains.require_verified:
-        raise errors.Forbidden(f"from: {name} is not verified yet; publish its DKIM record, then check the domain")
+        raise errors.Forbidden(
+            f"from: {domain.name} is not verified yet; publish its DKIM record, then check the domain"
+        )
+    return domain
+
+
+async def _look_up_domain(
+    ctx: context.Context, facts: dict[Hashable, Any], account_id: str, name: str
+) -> domains.Domain:
+    async with ctx.store.looking_up() as tx:
+        domain = await domains.by_name(tx, account_id, name)
+        owner = await domains.verified_owner(tx, name)
+        # A domain that has completed its warm-up counts as warm, and its mail skips the check.
+        is_warm = domain is not None and (
+            bool(domain.warm)
+            or not ctx.settings.warmup.enabled
+            or warmup.cap(await warmup_state(ctx, tx, domain), ctx.settings.warmup.recipients_per_day) is None
+        )
+    if domain is None:
+        raise errors.Forbidden(f"from: {name} is not a domain of this account; add the domain first")
+    if owner not in (None, account_id):
+        raise errors.Forbidden(f"from: {name} is verified by another account; it cannot be used here")
+    facts["domain", account_id, name] = domain = dataclasses.replace(domain, warm=int(is_warm))
     return domain
 
 
@@ -233,11 +244,10 @@ async def warmup_state(ctx: context.Context, tx: store.Transaction, domain: doma
 async def is_charged(ctx: context.Context, account_id: str) -> bool:
     if not ctx.settings.credits.enabled:  # nothing to look up
         return False
-    known = await ctx.access_cache.refresh(ctx.clock())
-    fact = ("charged", account_id)
-    charged: bool | None = known.get(fact)
+    facts = await ctx.access_cache.refresh(ctx.clock())
+    charged: bool | None = facts.get(("charged", account_id))
     if charged is None:
         async with ctx.store.looking_up() as tx:
             account = await accounts.by_id(tx, account_id)
-        known[fact] = charged = account is None or not account.unlimited
+        facts["charged", account_id] = charged = account is None or not account.unlimited
     return charged

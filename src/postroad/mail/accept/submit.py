@@ -10,7 +10,7 @@ transaction.
 
 import contextlib
 import functools
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
@@ -59,7 +59,7 @@ async def submit(
     `key` is the idempotency key, None where the interface has none. Raises a PostroadError if nothing was stored.
     """
     large = characters(request) > INLINE_CHARACTERS
-    with RefusalCounter(ctx, source):
+    try:
         if large:
             work = functools.partial(_check, request, is_keyed=key is not None)
             checked, hashed = await ctx.threads.run(who.account_id, work)
@@ -69,13 +69,19 @@ async def submit(
         if who.key is not None and who.key.limits.approval_above is not None:
             await approval_limit.check(ctx, who, request, [checked], key=used, request_id=request_id)
         info = SubmissionInfo(request_id=request_id, source=source, key=used)
-        with InFlight(ctx.in_flight, used):
+        claim_key(ctx, used)
+        try:
             try:
                 identity = await admit_one(ctx, who, checked, info)
                 submission = await compose_fields(ctx, checked, identity, is_large=large)
             except errors.PostroadError as refusal:
                 return await replay_or_refuse(ctx, who, info, refusal)
             return await commit_message(ctx, submission)
+        finally:
+            release_key(ctx, used)
+    except errors.PostroadError as refusal:
+        note_refusal(ctx, who, source, refusal)
+        raise
 
 
 def _check(request: send_request.SendRequest, *, is_keyed: bool) -> tuple[validation.CheckedSend, bytes]:
@@ -83,27 +89,42 @@ def _check(request: send_request.SendRequest, *, is_keyed: bool) -> tuple[valida
     return checked, compose.body_hash(checked) if is_keyed else b""
 
 
-class RefusalCounter:
-    __slots__ = ("_ctx", "_source")
+def note_refusal(
+    ctx: context.Context, who: callers.Caller, source: statuses.Source, refusal: errors.PostroadError
+) -> None:
+    """Count it, and add what is left of the caller's rate for the response."""
+    ctx.metrics.refused.add(source.value, refusal.code)
+    refusal.headers = ctx.rate_limiter.headers(who.account_id, now=ctx.clock(), rate=who.request_rate)
 
-    def __init__(self, ctx: context.Context, source: statuses.Source) -> None:
-        self._ctx = ctx
-        self._source = source
 
-    def __enter__(self) -> None:
-        pass
+def rate_fields(
+    ctx: context.Context, who: callers.Caller, accepted: transaction.Accepted
+) -> tuple[tuple[str, str], ...]:
+    """The header fields of a response that say what is left of the caller's rate, and whether it is a replay."""
+    left = ctx.rate_limiter.headers(who.account_id, now=ctx.clock(), rate=who.request_rate)
+    return (*left, send_request.REPLAYED) if accepted.replayed else left
 
-    def __exit__(self, _kind: type[BaseException] | None, refusal: BaseException | None, _traceback: object) -> None:
-        if isinstance(refusal, errors.PostroadError):
-            self._ctx.metrics.refused.add(self._source.value, refusal.code)
+
+def claim_key(ctx: context.Context, key: transaction.Key | None) -> None:
+    """Refuse a key that another request of this process is using; account locks separate hosts."""
+    if key is not None:
+        if key.pair in ctx.in_flight:
+            raise transaction.in_progress()
+        ctx.in_flight.add(key.pair)
+
+
+def release_key(ctx: context.Context, key: transaction.Key | None) -> None:
+    if key is not None:
+        ctx.in_flight.discard(key.pair)
 
 
 async def admit_one(
     ctx: context.Context, who: callers.Caller, checked: validation.CheckedMessage, info: SubmissionInfo
 ) -> compose.MessageIdentity:
     """Count a single message towards the rate, check what depends on the account, and give the message its ids."""
-    ctx.rate_limiter.take(who.account_id, now=ctx.clock(), rate=who.request_rate)
-    return await admit(ctx, who, checked, info)
+    now = ctx.clock()
+    ctx.rate_limiter.take(who.account_id, now=now, rate=who.request_rate)
+    return await admit(ctx, who, checked, info, now=now)
 
 
 async def admit(
@@ -112,25 +133,33 @@ async def admit(
     checked: validation.CheckedMessage,
     info: SubmissionInfo,
     *,
-    index: int = 0,
+    now: int,
 ) -> compose.MessageIdentity:
-    """Check what depends on the account, and give the message its ids; `index` is its index in a batch."""
+    """Check what depends on the account, and give the message its ids, of the time `now`."""
     if checked.simulation and not who.is_test:
         raise errors.InvalidRequest(
             "simulate: only allowed with a test key (pr_test_…); with this credential the message would really be sent"
         )
-    if who.key is not None:
+    if who.key is not None and who.key.limits != callers.NO_LIMITS:
         send_limits.check_key_content(who.key.limits, checked)
-    domain = await send_limits.sending_domain(ctx, who.account_id, checked.sender.domain)
+    account_id, name = who.account_id, checked.sender.domain
+    facts = ctx.access_cache.fresh_entries(now) or await ctx.access_cache.refresh(now)
+    domain: domains.Domain | None = facts.get(("domain", account_id, name))
+    if domain is None or domain.verified_at is None:
+        domain = await send_limits.sending_domain(ctx, account_id, name)
     size = checked.size + transaction.RECIPIENT_BYTES * len(checked.recipients)
-    ctx.queue_limit.check(who.account_id, size, is_test=who.is_test)
-    is_charged = not who.is_test and await send_limits.is_charged(ctx, who.account_id)
-    return _identity(ctx, who, info, checked, domain, is_charged=is_charged, index=index)
+    ctx.queue_limit.check(account_id, size, is_test=who.is_test)
+    charged = False if who.is_test or not ctx.settings.credits.enabled else facts.get(("charged", account_id))
+    if charged is None:
+        charged = await send_limits.is_charged(ctx, account_id)
+    return _identity(ctx, who, info, checked, domain, is_charged=charged, now=now)
 
 
 async def compose_fields(
     ctx: context.Context, checked: validation.CheckedSend, identity: compose.MessageIdentity, *, is_large: bool
 ) -> transaction.Submission:
+    if checked.template is None and not is_large:
+        return compose.compose(checked, identity)
     rendered = checked
     if checked.template is not None:
         template = await find_template(ctx, identity.account_id, checked.template)
@@ -144,26 +173,22 @@ async def compose_fields(
 
 
 async def commit_message(ctx: context.Context, submission: transaction.Submission) -> transaction.Accepted:
-    accepted = await commit(ctx, submission)
+    message = submission.message
+    accepted: transaction.Accepted = await commit(ctx, submission, party=message.account_id)
     counter = ctx.metrics.replayed if accepted.replayed else ctx.metrics.accepted
-    counter.add(submission.message.source)
+    counter.add(message.source)
     return accepted
 
 
-async def commit(ctx: context.Context, entry: transaction.Submission | transaction.Batch) -> transaction.Accepted:
+async def commit(ctx: context.Context, entry: transaction.Entry, *, party: str) -> Any:  # noqa: ANN401 - decided by the entry
     """Run the transaction, and update this process's rate bucket from its result."""
-    accepted: transaction.Accepted = await _commit(ctx, entry)
-    return accepted
-
-
-async def _commit(ctx: context.Context, entry: transaction.Entry) -> Any:  # noqa: ANN401 - decided by the entry
     try:
-        result = await ctx.accept_commits.submit(entry, party=entry.account_id, size=entry.size, count=entry.work)
+        result = await ctx.accept_commits.start(entry, party=party, size=entry.size, count=entry.work)
     except send_limits.Exceeded as refusal:
-        ctx.rate_limiter.learn(entry.account_id, refusal.full_at)
+        ctx.rate_limiter.learn(party, refusal.full_at)
         raise
     if result.full_at is not None:
-        ctx.rate_limiter.learn(entry.account_id, result.full_at)
+        ctx.rate_limiter.learn(party, result.full_at)
     return result
 
 
@@ -180,29 +205,6 @@ async def replay_or_refuse(
     return replayed
 
 
-class RateFields:
-    """The header fields that say what is left of a caller's rate, for the response and for an error of the block."""
-
-    __slots__ = ("_ctx", "_who")
-
-    def __init__(self, ctx: context.Context, who: callers.Caller) -> None:
-        self._ctx = ctx
-        self._who = who
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, _kind: type[BaseException] | None, refusal: BaseException | None, _traceback: object) -> None:
-        if isinstance(refusal, errors.PostroadError):
-            refusal.headers = self._left()
-
-    def of(self, accepted: transaction.Accepted) -> tuple[tuple[str, str], ...]:
-        return (*self._left(), send_request.REPLAYED) if accepted.replayed else self._left()
-
-    def _left(self) -> tuple[tuple[str, str], ...]:
-        return self._ctx.rate_limiter.headers(self._who.account_id, now=self._ctx.clock(), rate=self._who.request_rate)
-
-
 def sending_identity(who: callers.Caller) -> str:
     """What the caller's idempotency keys belong to: the credential, or the account if it has none.
 
@@ -214,28 +216,8 @@ def sending_identity(who: callers.Caller) -> str:
 
 def characters(request: send_request.SendRequest) -> int:
     """How much text a request has, that of files in base64."""
-    bodies = len(request.text or "") + len(request.html or "")
-    return bodies + sum(len(attachment.content) for attachment in request.attachments or ())
-
-
-class InFlight:
-    """One request per key at a time in this process; account locks separate hosts."""
-
-    __slots__ = ("_keys", "_pair")
-
-    def __init__(self, keys: set[messages.IdempotencyPair], key: transaction.Key | None) -> None:
-        self._keys = keys
-        self._pair = None if key is None else key.pair
-
-    def __enter__(self) -> None:
-        if self._pair is not None:
-            if self._pair in self._keys:
-                raise transaction.in_progress()
-            self._keys.add(self._pair)
-
-    def __exit__(self, *_: object) -> None:
-        if self._pair is not None:
-            self._keys.discard(self._pair)
+    files = sum(len(attachment.content) for attachment in request.attachments) if request.attachments else 0
+    return len(request.text or "") + len(request.html or "") + files
 
 
 async def find_template(ctx: context.Context, account_id: str, alias: str) -> stored_templates.Template:
@@ -259,19 +241,22 @@ def _identity(
     domain: domains.Domain,
     *,
     is_charged: bool,
-    index: int,
+    now: int,
 ) -> compose.MessageIdentity:
-    # One microsecond apart: the messages of a batch sort in the order of the request.
-    now = ctx.clock() + index
     # At once: each call lets go of the interpreter lock, and waits for it while a thread is busy.
-    size = identifiers.ENTROPY_BYTES
-    entropy = ctx.entropy(size * (2 + len(checked.recipients)))
+    entropy = ctx.entropy(identifiers.ENTROPY_BYTES * (2 + len(checked.recipients)))
+    message_id, ledger_id, *recipient_ids = identifiers.make_together(
+        (identifiers.MESSAGE, identifiers.LEDGER), series=identifiers.RECIPIENT, now=now, entropy=entropy
+    )
+    schedule = send_request.UNTIMED
+    if checked.has_options:
+        schedule = send_request.resolve_times(send_at=checked.send_at, expires_in=checked.expires_in, now=now)
     return compose.MessageIdentity(
-        message_id=identifiers.make(identifiers.MESSAGE, now=now, entropy=entropy[:size]),
-        recipient_ids=identifiers.make_series(identifiers.RECIPIENT, now=now, entropy=entropy[2 * size :]),
-        ledger_id=identifiers.make(identifiers.LEDGER, now=now, entropy=entropy[size : 2 * size]),
+        message_id=message_id,
+        recipient_ids=recipient_ids,
+        ledger_id=ledger_id,
         account_id=who.account_id,
-        credential_id=sending_identity(who),
+        credential_id=sending_identity(who) if info.key is None else info.key.credential_id,
         request_id=info.request_id,
         source=info.source,
         key=info.key,
@@ -279,11 +264,10 @@ def _identity(
         warmup_domain=None if domain.warm or who.is_test else domain.name,
         is_charged=is_charged,
         return_path_domain=domain.return_path_domain,
-        schedule=send_request.resolve_times(send_at=checked.send_at, expires_in=checked.expires_in, now=now)
-        if checked.has_options
-        else send_request.UNTIMED,
+        schedule=schedule,
+        sent_at=now if schedule.send_at is None else schedule.begins_at(now),
         is_test=who.is_test,
-        api_key_id=who.key.id if who.key is not None and who.key.limits.is_counted else None,
+        api_key_id=None if who.key is None or not who.key.limits.is_counted else who.key.id,
     )
 
 
@@ -314,7 +298,7 @@ async def count_refused(ctx: context.Context, who: callers.Caller, *, count: int
     """
     refused = transaction.RefusedSend(who.account_id, ctx.clock(), count)
     with contextlib.suppress(errors.ServiceUnavailable, errors.TemporaryFailure):
-        await _commit(ctx, refused)
+        await commit(ctx, refused, party=who.account_id)
 
 
 async def refuse_suspended(tx: store.Transaction, account_id: str) -> None:

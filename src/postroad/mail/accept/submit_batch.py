@@ -11,7 +11,6 @@ threads, which accounts share fairly.
 import asyncio
 import collections
 import functools
-import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -45,7 +44,7 @@ async def submit_batch(
 
     Raises a PostroadError if the batch was refused as a whole and nothing was stored.
     """
-    with submit.RefusalCounter(ctx, statuses.Source.API):
+    try:
         expanded = send_request.expand_batch(request)
         total = sum(map(submit.characters, expanded.requests))
         if total > MAX_BYTES:
@@ -59,7 +58,8 @@ async def submit_batch(
         if who.key is not None and who.key.limits.approval_above is not None:
             await approval_limit.check(ctx, who, request, checked, key=used, request_id=request_id)
         refused: dict[int, errors.PostroadError] = {}
-        with submit.InFlight(ctx.in_flight, used):
+        submit.claim_key(ctx, used)
+        try:
             try:
                 made = await _make(
                     ctx, who, checked, expanded, refused, request_id=request_id, key=used, threaded=threaded
@@ -78,6 +78,11 @@ async def submit_batch(
                     raise refusal from None
             else:
                 accepted = await _commit(ctx, who, made, request_id=request_id)
+        finally:
+            submit.release_key(ctx, used)
+    except errors.PostroadError as refusal:
+        submit.note_refusal(ctx, who, statuses.Source.API, refusal)
+        raise
     _count(ctx, accepted, len(expanded.requests))
     return accepted
 
@@ -86,19 +91,12 @@ def _check(expanded: send_request.Expanded) -> tuple[Sequence[Checked], bytes]:
     checked = [_checked(request) for request in expanded.requests]
     # A request that is not valid has no normal form, and stays what it is when it is repeated.
     hashes = [
-        compose.body_hash(item, digest=_digest)
-        if isinstance(item, validation.CheckedSend)
-        else _digest(_encoder.encode(given))
+        compose.body_hash(item) if isinstance(item, validation.CheckedSend) else compose.digest(_encoder.encode(given))
         for item, given in zip(checked, expanded.requests, strict=True)
     ]
     # The words in front tell it from the hash of a single request.
     normal_form = ("batch", expanded.all_or_nothing, hashes)
-    return checked, _digest(_encoder.encode(normal_form))
-
-
-def _digest(data: bytes) -> bytes:
-    """A fourth of the time of SHA-256, which is much where there are many."""
-    return hashlib.blake2b(data, digest_size=32).digest()
+    return checked, compose.digest(_encoder.encode(normal_form))
 
 
 def _checked(request: send_request.SendRequest) -> Checked:
@@ -139,7 +137,8 @@ async def _make(
                 raise item
             if index >= within:
                 raise ctx.rate_limiter.refusal(who.account_id, now=ctx.clock(), rate=who.request_rate)
-            identity = await submit.admit(ctx, who, item, info, index=index)
+            # One microsecond apart: the messages sort in the order of the request.
+            identity = await submit.admit(ctx, who, item, info, now=ctx.clock() + index)
             alias = item.template or ""
             if alias not in known:
                 known[alias] = await submit.find_template(ctx, who.account_id, alias) if alias else None
@@ -234,7 +233,8 @@ async def _commit(
 ) -> transaction.Accepted:
     """Run the transaction, unless there is nothing to store."""
     if made.submissions:
-        return await submit.commit(ctx, made)
+        accepted: transaction.Accepted = await submit.commit(ctx, made, party=who.account_id)
+        return accepted
     replayed = await _replay(ctx, who, made.key)
     if replayed is not None:
         return replayed

@@ -129,6 +129,7 @@ def check_template(raw: mime_validation.CheckedMime, template: mime_validation.T
         recipients=raw.recipients,
         send_at=raw.send_at,
         expires_in=raw.expires_in,
+        has_options=raw.has_options,
     )
 
 
@@ -193,17 +194,23 @@ async def submit_mime(
     """
     scope = submit.sending_identity(who)
     slow = _is_slow(raw.content)
-    with submit.RefusalCounter(ctx, statuses.Source.SMTP):
+    try:
         work = functools.partial(_check, raw, credential_id=scope)
         checked, send, key = await ctx.threads.run(who.account_id, work) if slow else work()
         info = submit.SubmissionInfo(request_id=request_id, source=statuses.Source.SMTP, key=key)
-        with submit.InFlight(ctx.in_flight, key):
+        submit.claim_key(ctx, key)
+        try:
             try:
                 identity = await submit.admit_one(ctx, who, checked, info)
                 submission = await _compose(ctx, checked, send, identity, is_slow=slow)
             except errors.PostroadError as refusal:
                 return await submit.replay_or_refuse(ctx, who, info, refusal)
             return await submit.commit_message(ctx, submission)
+        finally:
+            submit.release_key(ctx, key)
+    except errors.PostroadError as refusal:
+        submit.note_refusal(ctx, who, statuses.Source.SMTP, refusal)
+        raise
 
 
 def _is_slow(content: bytes) -> bool:

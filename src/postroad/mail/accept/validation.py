@@ -138,11 +138,8 @@ class CheckedMessage(msgspec.Struct, frozen=True, kw_only=True):
     expires_in: int | None = None
     # What the simulator plays; "" for what the addresses stand for.
     simulation: str = ""
-
-    @property
-    def has_options(self) -> bool:
-        """Whether it has any of the options that few messages have."""
-        return bool(self.metadata or self.simulation) or self.send_at is not None or self.expires_in is not None
+    # Whether it has any of the last four, which few messages have.
+    has_options: bool = False
 
     @property
     def size(self) -> int:
@@ -167,7 +164,9 @@ class CheckedSend(CheckedMessage, frozen=True, kw_only=True):
 
 def check(request: send_request.SendRequest) -> CheckedSend:
     """The request as trusted values; raises for the first rule that it breaks."""
-    to, cc, bcc = _mailboxes("to", request.to), _mailboxes("cc", request.cc), _mailboxes("bcc", request.bcc)
+    to = _mailboxes("to", request.to)
+    cc = () if request.cc is None else _mailboxes("cc", request.cc)
+    bcc = () if request.bcc is None else _mailboxes("bcc", request.bcc)
     if not to:
         raise errors.InvalidRequest("to: at least one address is required")
     _check_content(request)
@@ -175,34 +174,52 @@ def check(request: send_request.SendRequest) -> CheckedSend:
         check_subject(request.subject)
     elif request.template is None:
         raise errors.InvalidRequest("subject: is required unless a template supplies it")
-    return CheckedSend(
-        sender=parse_mailbox("from", request.sender),
+    sender = parse_mailbox("from", request.sender)
+    reply_to = () if request.reply_to is None else _reply_to(request.reply_to)
+    recipients = _recipients(to + cc + bcc)
+    for field, text in (("text", request.text), ("html", request.html)):
+        if text and "\0" in text:
+            raise errors.InvalidRequest(f"{field}: the character U+0000 is not allowed in mail")
+    checked = CheckedSend(
+        sender=sender,
         to=to,
         cc=cc,
         bcc=bcc,
-        reply_to=() if request.reply_to is None else _reply_to(request.reply_to),
-        recipients=_recipients(to + cc + bcc),
+        reply_to=reply_to,
+        recipients=recipients,
         subject=request.subject,
-        text=_body("text", request.text),
-        html=_body("html", request.html),
+        text=request.text or None,
+        html=request.html or None,
         template=request.template,
         variables=request.variables or {},
-        headers=_headers(request.headers or {}),
-        tags=check_tags("tags", _listed(request.tags)),
+        headers=_headers(request.headers) if request.headers else {},
+        tags=check_tags("tags", _listed(request.tags)) if request.tags is not None else (),
         metadata=check_metadata("metadata.", request.metadata) if request.metadata else {},
-        attachments=check_attachments(request.attachments or ()),
+        attachments=check_attachments(request.attachments) if request.attachments else (),
+    )
+    options = (request.send_at, request.expires_in, request.simulate)
+    return _with_options(checked, request) if request.metadata or options != _NO_OPTIONS else checked
+
+
+_NO_OPTIONS: Final = (None, None, None)
+
+
+def _with_options(checked: CheckedSend, request: send_request.SendRequest) -> CheckedSend:
+    simulate = request.simulate
+    return msgspec.structs.replace(
+        checked,
         send_at=None if request.send_at is None else send_request.parse_send_at(request.send_at),
         expires_in=None if request.expires_in is None else send_request.check_expires_in(request.expires_in),
-        simulation=""
-        if request.simulate is None
-        else simulated_outcomes.provider_of(request.simulate.provider, request.simulate.behaviour),
+        simulation="" if simulate is None else simulated_outcomes.provider_of(simulate.provider, simulate.behaviour),
+        has_options=True,
     )
 
 
 def check_subject(subject: str) -> None:
     if not 1 <= len(subject) <= limits.SUBJECT_CHARACTERS:
         raise errors.InvalidRequest(f"subject: has {len(subject)} characters; {SUBJECT_RULE}")
-    check_line("subject", subject)
+    if not (subject.isascii() and subject.isprintable() and "=?" not in subject):
+        check_line("subject", subject)
 
 
 def check_alias(field: str, alias: str) -> str:
@@ -278,8 +295,10 @@ def _listed(value: str | tuple[str, ...] | None) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else value or ()
 
 
-def _mailboxes(field: str, given: str | tuple[str, ...] | None) -> tuple[address.Mailbox, ...]:
-    texts = _listed(given)
+def _mailboxes(field: str, given: str | tuple[str, ...]) -> tuple[address.Mailbox, ...]:
+    if isinstance(given, str):
+        return (parse_mailbox(field, given),)
+    texts = given
     # The length is checked before the members: fifty thousand bad addresses are one mistake.
     if len(texts) > send_request.MAX_ADDRESSES:
         raise errors.InvalidRequest(f"{field}: {len(texts)} addresses; {_RECIPIENT_RULE}")
@@ -300,6 +319,8 @@ _RECIPIENT_RULE: Final = f"at most {limits.UNIQUE_RECIPIENTS} unique addresses i
 
 
 def _recipients(mailboxes: tuple[address.Mailbox, ...]) -> tuple[address.Mailbox, ...]:
+    if len(mailboxes) == 1:
+        return mailboxes
     recipients = deduplicate(mailboxes)
     if len(recipients) > limits.UNIQUE_RECIPIENTS:
         raise errors.InvalidRequest(f"to, cc, bcc: {len(recipients)} unique addresses; {_RECIPIENT_RULE}")
@@ -317,7 +338,8 @@ def _check_content(request: send_request.SendRequest) -> None:
         raise errors.InvalidRequest(
             f"variables: {len(request.variables)} values; at most {limits.VARIABLES} are allowed"
         )
-    check_variables("variables", request.variables or {})
+    if request.variables:
+        check_variables("variables", request.variables)
     if not (request.text or request.html or request.attachments or request.template is not None):
         raise errors.InvalidRequest("text: give at least one of text, html, attachments, template")
 
@@ -336,12 +358,6 @@ def check_variables(field: str, variables: Mapping[str, statuses.TemplateValue])
                 f"{limits.VARIABLE_VALUES} values in all"
             )
         level = [item for item in inner if isinstance(item, list | dict)]
-
-
-def _body(field: str, text: str | None) -> str | None:
-    if text and "\0" in text:
-        raise errors.InvalidRequest(f"{field}: the character U+0000 is not allowed in mail")
-    return text or None
 
 
 def check_header_count(count: int) -> None:

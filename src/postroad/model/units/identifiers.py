@@ -47,11 +47,18 @@ def make(prefix: str, *, now: int, entropy: bytes) -> str:
     return f"{prefix}{now:014x}{entropy.hex()}"
 
 
-def make_series(prefix: str, *, now: int, entropy: bytes) -> tuple[str, ...]:
-    """As many ids as there are random bytes for, one microsecond apart: they sort in this order."""
-    places = range(0, len(entropy), ENTROPY_BYTES)
-    parts = (entropy[place : place + ENTROPY_BYTES] for place in places)
-    return tuple(make(prefix, now=now + index, entropy=part) for index, part in enumerate(parts))
+def make_together(prefixes: Sequence[str], *, series: str, now: int, entropy: bytes) -> list[str]:
+    """An id of each kind, then a series of one kind, which sorts in this order; as many as there are bytes for."""
+    size = 2 * ENTROPY_BYTES
+    digits = entropy.hex()
+    count = len(digits) // size - len(prefixes)
+    made = []
+    for index, kind in enumerate(prefixes):
+        made.append(f"{kind}{now:014x}{digits[index * size : (index + 1) * size]}")
+    for index in range(count):
+        at = (len(prefixes) + index) * size
+        made.append(f"{series}{now + index:014x}{digits[at : at + size]}")
+    return made
 
 
 def is_identifier(text: str, prefix: str) -> bool:

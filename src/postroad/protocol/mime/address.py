@@ -106,16 +106,10 @@ class Mailbox(msgspec.Struct, frozen=True):
     local: str
     domain: str
     written: str
-
-    @property
-    def address(self) -> str:
-        """What goes on the envelope and between the angle brackets."""
-        return f"{self.local}@{self.domain}"
-
-    @property
-    def key(self) -> str:
-        """The same for two writings of one address: addresses are compared without regard to case."""
-        return f"{self.local}@{self.domain}".lower()
+    # What goes on the envelope and between the angle brackets.
+    address: str
+    # The same for two writings of one address: addresses are compared without regard to case.
+    key: str
 
     @property
     def written_address(self) -> str:
@@ -132,7 +126,7 @@ def parse(text: str) -> Mailbox:
     """The one address in the text, or an `AddressError`."""
     plain = _parse_plain(text)
     if plain is not None:
-        return Mailbox(None, plain[0], plain[1], text)
+        return _mailbox(None, *plain, text)
     try:
         return _parse_slowly(text)
     except AddressError as error:
@@ -186,12 +180,17 @@ def _parse_slowly(text: str) -> Mailbox:
         if "<" in trimmed:
             raise AddressError("after a name, the address must come last, between '<' and '>'")
         local, domain = _local_and_domain(trimmed)
-        return Mailbox(None, local, domain, text)
+        return _mailbox(None, local, domain, text)
     before, bracket, after = trimmed[:-1].rpartition("<")
     if not bracket:
         raise AddressError("there is a '>' without a '<'")
     local, domain = _local_and_domain(after)
-    return Mailbox(_display_name(before), local, domain, text)
+    return _mailbox(_display_name(before), local, domain, text)
+
+
+def _mailbox(display_name: str | None, local: str, domain: str, written: str) -> Mailbox:
+    text = f"{local}@{domain}"
+    return Mailbox(display_name, local, domain, written, text, text.lower())
 
 
 def _refuse_forbidden_characters(text: str) -> None:

@@ -142,7 +142,9 @@ def _head(message: Message) -> str:
             lines.append(header_fields.addresses("Reply-To", message.reply_to))
         where = "subject"
         lines.append(header_fields.unstructured("Subject", message.subject))
-        lines.append(f"Date: {format_date(message.date // MICROSECONDS)}\r\nMessage-ID: <{_message_id(message)}>\r\n")
+        if _MESSAGE_ID.fullmatch(message.message_id) is None:
+            raise MimeError("message_id: it must have the form 'name@domain', without angle brackets")
+        lines.append(f"Date: {format_date(message.date // MICROSECONDS)}\r\nMessage-ID: <{message.message_id}>\r\n")
         for name, value in message.headers:
             where = f"headers[{name[: header_fields.MAX_NAME_CHARACTERS]!r}]"
             lines.append(_custom_header(name, value))
@@ -151,17 +153,14 @@ def _head(message: Message) -> str:
     return "".join(lines)
 
 
-def _message_id(message: Message) -> str:
-    if _MESSAGE_ID.fullmatch(message.message_id) is None:
-        raise MimeError("message_id: it must have the form 'name@domain', without angle brackets")
-    return message.message_id
-
-
 def _content(message: Message) -> _Entity:
     """The parts, nested as their kinds ask for: mixed around alternative around related around html."""
     text = None if message.text is None else _text_entity("plain", message.text)
     html = None if message.html is None else _text_entity("html", message.html)
-    readable = [entity for entity in (text, html) if entity is not None]
+    # One by one: in Python 3.11 a comprehension is a call.
+    readable = [] if text is None else [text]
+    if html is not None:
+        readable.append(html)
     if not message.attachments and len(readable) == 1:
         return readable[0]
     related: list[_Entity] = []
@@ -232,12 +231,11 @@ def _boundary(message_id: str, entities: list[_Entity]) -> str:
 
     Base64 cannot contain `=_`; files of many megabytes need not be searched. A body that is sent as it is can.
     """
-    bodies = [entity.body[0] for entity in entities if not entity.fields.endswith(" base64\r\n")]
     for attempt in range(_BOUNDARY_TRIES):
         boundary = "=_" + hashlib.sha256(f"{attempt}{message_id}".encode()).hexdigest()[:32]
         needle = boundary.encode("ascii")
-        for body in bodies:
-            if needle in body:
+        for entity in entities:
+            if not entity.fields.endswith(" base64\r\n") and needle in entity.body[0]:
                 break
         else:
             return boundary

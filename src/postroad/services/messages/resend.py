@@ -84,39 +84,56 @@ async def resend(
 
     Conflict when its content is no longer retained, or when nobody is left who can get it.
     """
-    message, _ = await lookup.find(ctx, who.account_id, message_id)
-    who = dataclasses.replace(who, is_test=bool(message.is_test))
-    hashed = hashlib.sha256(_encoder.encode(["resend", message_id, to, recipient_id])).digest()
-    used = transaction.Key(submit.sending_identity(who), key, hashed)
-    info = submit.SubmissionInfo(request_id=request_id, source=statuses.Source.API, key=used)
-    with submit.RefusalCounter(ctx, statuses.Source.API):
-        # A whole message is in memory, as for a page with its content.
-        async with ctx.previews.hold(who.account_id):
-            try:
-                original = await _original(ctx, message, to=to, recipient_id=recipient_id)
-                _refuse_unapproved(who, len(original.chosen))
-            except errors.PostroadError:
-                replayed = await submit.find_replay(ctx, who, used)
-                if replayed is None:
-                    raise
-                return replayed
-            checked = _checked(original)
-            large = len(original.content) > submit.INLINE_CHARACTERS
-
-            with submit.InFlight(ctx.in_flight, used):
-                try:
-                    identity = await submit.admit_one(ctx, who, checked, info)
-                    work = functools.partial(_compose, original, checked, identity)
-                    submission = await ctx.threads.run(who.account_id, work) if large else work()
-                except errors.PostroadError as refusal:
-                    accepted = await submit.replay_or_refuse(ctx, who, info, refusal)
-                else:
-                    accepted = await submit.commit_message(ctx, submission)
+    try:
+        accepted = await _resend(ctx, who, message_id, to=to, recipient_id=recipient_id, request_id=request_id, key=key)
+    except errors.PostroadError as refusal:
+        submit.note_refusal(ctx, who, statuses.Source.API, refusal)
+        raise
     # Mail is in the message log: only what a user does is in the audit log too.
     if ctx.actor.user_id is not None and not accepted.replayed:
         async with ctx.store.transaction() as tx:
             await audit_log.write(ctx, tx, who.account_id, "message.resent", message_id)
     return accepted
+
+
+async def _resend(
+    ctx: context.Context,
+    who: callers.Caller,
+    message_id: str,
+    *,
+    to: Recipients,
+    recipient_id: str | None,
+    request_id: str,
+    key: str,
+) -> transaction.Accepted:
+    message, _ = await lookup.find(ctx, who.account_id, message_id)
+    who = dataclasses.replace(who, is_test=bool(message.is_test))
+    hashed = hashlib.sha256(_encoder.encode(["resend", message_id, to, recipient_id])).digest()
+    used = transaction.Key(submit.sending_identity(who), key, hashed)
+    info = submit.SubmissionInfo(request_id=request_id, source=statuses.Source.API, key=used)
+    # A whole message is in memory, as for a page with its content.
+    async with ctx.previews.hold(who.account_id):
+        try:
+            original = await _original(ctx, message, to=to, recipient_id=recipient_id)
+            _refuse_unapproved(who, len(original.chosen))
+        except errors.PostroadError:
+            replayed = await submit.find_replay(ctx, who, used)
+            if replayed is None:
+                raise
+            return replayed
+        checked = _checked(original)
+        large = len(original.content) > submit.INLINE_CHARACTERS
+        submit.claim_key(ctx, used)
+        try:
+            try:
+                identity = await submit.admit_one(ctx, who, checked, info)
+                work = functools.partial(_compose, original, checked, identity)
+                submission = await ctx.threads.run(who.account_id, work) if large else work()
+            except errors.PostroadError as refusal:
+                return await submit.replay_or_refuse(ctx, who, info, refusal)
+            return await submit.commit_message(ctx, submission)
+        finally:
+            submit.release_key(ctx, used)
 
 
 async def _original(

@@ -47,6 +47,11 @@ class AccessCache:
         """A value that can be trusted now without a query; None when unknown or when the version must be read first."""
         return self._entries.get(cache_key) if self._is_fresh(now) else None
 
+    def fresh_entries(self, now: int) -> dict[Hashable, Any] | None:
+        """The entries, if they can be trusted now without a query; otherwise `refresh` returns them."""
+        at = self._checked_at
+        return self._entries if at is not None and 0 <= now - at < FRESH_MICROSECONDS else None
+
     def _is_fresh(self, now: int) -> bool:
         # A clock that was set back must not make old entries fresh.
         return self._checked_at is not None and 0 <= now - self._checked_at < FRESH_MICROSECONDS

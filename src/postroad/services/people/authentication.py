@@ -235,9 +235,12 @@ def known_caller(ctx: context.Context, authorization_field: str | None) -> calle
     """Who calls, from the cache; None where `authenticate` has to find out."""
     if authorization_field is None:
         return None
-    fact = ("caller", ctx.access_cache.digest(authorization_field))
-    known: AuthenticatedCaller | None = ctx.access_cache.get_fresh(fact, now=ctx.clock())
-    return None if known is None else _admit(ctx, known)
+    now = ctx.clock()
+    facts = ctx.access_cache.fresh_entries(now)
+    if facts is None:
+        return None
+    known: AuthenticatedCaller | None = facts.get(("caller", ctx.access_cache.digest(authorization_field)))
+    return None if known is None else _admit(ctx, known, now=now)
 
 
 async def authenticate(ctx: context.Context, authorization_field: str | None, *, client_address: str) -> callers.Caller:
@@ -249,7 +252,7 @@ async def authenticate(ctx: context.Context, authorization_field: str | None, *,
     except errors.RateLimited:
         # The interface has no other answer for `GET /emails/{id}`.
         raise wrong_password() from None
-    return _admit(ctx, known)
+    return _admit(ctx, known, now=ctx.clock())
 
 
 async def authenticate_password(
@@ -271,7 +274,7 @@ async def authenticate_password(
         except errors.Unauthorized:
             msg = "wrong username or password, or the credential is revoked"
             raise errors.Unauthorized(msg) from None
-    return _admit(ctx, known)
+    return _admit(ctx, known, now=ctx.clock())
 
 
 async def renew(ctx: context.Context, who: callers.Caller) -> callers.Caller:
@@ -292,7 +295,7 @@ async def renew(ctx: context.Context, who: callers.Caller) -> callers.Caller:
             if credential.disabled_at is not None:
                 raise creator_disabled("SMTP credential")
             known = facts[used] = AuthenticatedCaller(with_limits(who, account), used)
-    return _admit(ctx, known)
+    return _admit(ctx, known, now=ctx.clock())
 
 
 def _parse(authorization_field: str) -> http_values.Basic | http_values.Bearer:
@@ -322,8 +325,7 @@ async def _look_up(
     return known
 
 
-def _admit(ctx: context.Context, known: AuthenticatedCaller) -> callers.Caller:
-    now = ctx.clock()
+def _admit(ctx: context.Context, known: AuthenticatedCaller, *, now: int) -> callers.Caller:
     if known.caller.expires_at is not None and known.caller.expires_at <= now:
         if known.caller.key is not None:
             raise errors.Unauthorized("Authorization: the API key has expired; use another one")
@@ -344,7 +346,7 @@ def require(
 
     A key with networks is refused elsewhere.
     """
-    if who.key is not None and not callers.permits_address(who.key.limits, client_address):
+    if who.key is not None and who.key.limits.networks and not callers.permits_address(who.key.limits, client_address):
         # Reading a message has no other refusal in the interface.
         refusal = errors.Unauthorized if permission is callers.Permission.READ else errors.Forbidden
         raise refusal(f"Authorization: this API key may not be used from {client_address or 'an unknown address'}")
