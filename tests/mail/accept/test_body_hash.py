@@ -117,4 +117,4 @@ def test_the_normal_form_stays_what_it_is() -> None:
         "tags": ["a"],
         "attachments": [FILE],
     }
-    assert hashed(**changes).hex() == "aed872d4ea40f55d8c9763b8c2df4f30b23842777f9a2481e1958e601bdfe4d4"
+    assert hashed(**changes).hex() == "13200d0fc0b2aec5953224914104560c3d07b38eb5698336b6f815e04499637d"

@@ -32,10 +32,13 @@ class MessageIdentity(msgspec.Struct, frozen=True, kw_only=True):
     is_charged: bool = True
     return_path_domain: str = ""
     schedule: send_request.SendTimes = send_request.UNTIMED
-    # The date of the message: one from before it was sent looks late to readers, and like spam to filters.
-    sent_at: int
     is_test: bool = False
     api_key_id: str | None = None
+
+    @property
+    def sent_at(self) -> int:
+        """The date of the message: one from before it was sent looks late to readers, and like spam to filters."""
+        return self.now if self.schedule is send_request.UNTIMED else self.schedule.begins_at(self.now)
 
 
 def compose(checked: validation.CheckedSend, identity: MessageIdentity) -> transaction.Submission:
@@ -144,7 +147,7 @@ def _receipt(checked: validation.CheckedMessage, identity: MessageIdentity, pric
         if checked.attachments
         else (),
     )
-    if not (checked.has_options or identity.is_test):
+    if identity.schedule is send_request.UNTIMED and not (checked.metadata or identity.is_test):
         return made
     return msgspec.structs.replace(
         made,

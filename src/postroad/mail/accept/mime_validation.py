@@ -83,7 +83,6 @@ def check(raw: statuses.RawMessage) -> CheckedMime:
     sender = _sender(fields)
     to, cc, reply_to = (_shown(fields, name) for name in ("to", "cc", "reply-to"))
     shown = {mailbox.key for mailbox in (*to, *cc)}
-    metadata = _metadata(fields)
     return CheckedMime(
         message=message,
         fields=fields,
@@ -97,12 +96,11 @@ def check(raw: statuses.RawMessage) -> CheckedMime:
         reply_to=reply_to,
         subject=_subject(fields),
         tags=validation.check_tags("X-Service-Tag", tuple(map(text_of, fields.get(TAG, ())))),
-        metadata=metadata,
+        metadata=_metadata(fields),
         key=_key(fields),
         template=_template(fields),
         send_at=raw.send_at,
         expires_in=raw.expires_in,
-        has_options=bool(metadata) or raw.send_at is not None or raw.expires_in is not None,
         is_utf8=raw.is_utf8
         or not all(mailbox.local.isascii() for mailbox in (sender, *recipients, *to, *cc, *reply_to)),
     )

@@ -249,7 +249,7 @@ def _identity(
         (identifiers.MESSAGE, identifiers.LEDGER), series=identifiers.RECIPIENT, now=now, entropy=entropy
     )
     schedule = send_request.UNTIMED
-    if checked.has_options:
+    if checked.send_at is not None or checked.expires_in is not None:
         schedule = send_request.resolve_times(send_at=checked.send_at, expires_in=checked.expires_in, now=now)
     return compose.MessageIdentity(
         message_id=message_id,
@@ -265,7 +265,6 @@ def _identity(
         is_charged=is_charged,
         return_path_domain=domain.return_path_domain,
         schedule=schedule,
-        sent_at=now if schedule.send_at is None else schedule.begins_at(now),
         is_test=who.is_test,
         api_key_id=None if who.key is None or not who.key.limits.is_counted else who.key.id,
     )

@@ -129,7 +129,6 @@ def check_template(raw: mime_validation.CheckedMime, template: mime_validation.T
         recipients=raw.recipients,
         send_at=raw.send_at,
         expires_in=raw.expires_in,
-        has_options=raw.has_options,
     )
 
 

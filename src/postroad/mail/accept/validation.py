@@ -138,8 +138,11 @@ class CheckedMessage(msgspec.Struct, frozen=True, kw_only=True):
     expires_in: int | None = None
     # What the simulator plays; "" for what the addresses stand for.
     simulation: str = ""
-    # Whether it has any of the last four, which few messages have.
-    has_options: bool = False
+
+    @property
+    def has_options(self) -> bool:
+        """Whether it has any of the options that few messages have."""
+        return bool(self.metadata or self.simulation) or self.send_at is not None or self.expires_in is not None
 
     @property
     def size(self) -> int:
@@ -211,7 +214,6 @@ def _with_options(checked: CheckedSend, request: send_request.SendRequest) -> Ch
         send_at=None if request.send_at is None else send_request.parse_send_at(request.send_at),
         expires_in=None if request.expires_in is None else send_request.check_expires_in(request.expires_in),
         simulation="" if simulate is None else simulated_outcomes.provider_of(simulate.provider, simulate.behaviour),
-        has_options=True,
     )
 
 
