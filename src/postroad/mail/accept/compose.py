@@ -128,7 +128,7 @@ def _headers(checked: validation.CheckedSend) -> tuple[tuple[str, str], ...]:
 def _receipt(checked: validation.CheckedMessage, identity: MessageIdentity, price: int) -> send_request.Receipt:
     made = send_request.Receipt(
         id=identity.message_id,
-        source=identity.source.value,
+        source=identity.source,
         request_id=identity.request_id,
         sender=checked.sender.written,
         to=_written(checked.to),

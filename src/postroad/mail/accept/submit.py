@@ -69,16 +69,17 @@ async def submit(
         if who.key is not None and who.key.limits.approval_above is not None:
             await approval_limit.check(ctx, who, request, [checked], key=used, request_id=request_id)
         info = SubmissionInfo(request_id=request_id, source=source, key=used)
-        claim_key(ctx, used)
+        claimed = claim_key(ctx, used)
         try:
             try:
                 identity = await admit_one(ctx, who, checked, info)
                 submission = await compose_fields(ctx, checked, identity, is_large=large)
             except errors.PostroadError as refusal:
                 return await replay_or_refuse(ctx, who, info, refusal)
-            return await commit_message(ctx, submission)
+            accepted: transaction.Accepted = await commit(ctx, submission, party=who.account_id)
+            return accepted
         finally:
-            release_key(ctx, used)
+            ctx.in_flight.discard(claimed)
     except errors.PostroadError as refusal:
         note_refusal(ctx, who, source, refusal)
         raise
@@ -105,17 +106,18 @@ def rate_fields(
     return (*left, send_request.REPLAYED) if accepted.replayed else left
 
 
-def claim_key(ctx: context.Context, key: transaction.Key | None) -> None:
-    """Refuse a key that another request of this process is using; account locks separate hosts."""
-    if key is not None:
-        if key.pair in ctx.in_flight:
-            raise transaction.in_progress()
-        ctx.in_flight.add(key.pair)
+def claim_key(ctx: context.Context, key: transaction.Key | None) -> messages.IdempotencyPair | None:
+    """Refuse a key that another request of this process is using; account locks separate hosts.
 
-
-def release_key(ctx: context.Context, key: transaction.Key | None) -> None:
-    if key is not None:
-        ctx.in_flight.discard(key.pair)
+    Returns what the caller takes out of `ctx.in_flight` when it is done.
+    """
+    if key is None:
+        return None
+    pair = key.pair
+    if pair in ctx.in_flight:
+        raise transaction.in_progress()
+    ctx.in_flight.add(pair)
+    return pair
 
 
 async def admit_one(
@@ -172,14 +174,6 @@ async def compose_fields(
     return compose.compose(rendered, identity)
 
 
-async def commit_message(ctx: context.Context, submission: transaction.Submission) -> transaction.Accepted:
-    message = submission.message
-    accepted: transaction.Accepted = await commit(ctx, submission, party=message.account_id)
-    counter = ctx.metrics.replayed if accepted.replayed else ctx.metrics.accepted
-    counter.add(message.source)
-    return accepted
-
-
 async def commit(ctx: context.Context, entry: transaction.Entry, *, party: str) -> Any:  # noqa: ANN401 - decided by the entry
     """Run the transaction, and update this process's rate bucket from its result."""
     try:
@@ -189,6 +183,8 @@ async def commit(ctx: context.Context, entry: transaction.Entry, *, party: str) 
         raise
     if result.full_at is not None:
         ctx.rate_limiter.learn(party, result.full_at)
+    if isinstance(entry, transaction.Submission):
+        (ctx.metrics.replayed if result.replayed else ctx.metrics.accepted).add(entry.message.source)
     return result
 
 

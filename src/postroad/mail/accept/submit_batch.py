@@ -58,7 +58,7 @@ async def submit_batch(
         if who.key is not None and who.key.limits.approval_above is not None:
             await approval_limit.check(ctx, who, request, checked, key=used, request_id=request_id)
         refused: dict[int, errors.PostroadError] = {}
-        submit.claim_key(ctx, used)
+        claimed = submit.claim_key(ctx, used)
         try:
             try:
                 made = await _make(
@@ -79,7 +79,7 @@ async def submit_batch(
             else:
                 accepted = await _commit(ctx, who, made, request_id=request_id)
         finally:
-            submit.release_key(ctx, used)
+            ctx.in_flight.discard(claimed)
     except errors.PostroadError as refusal:
         submit.note_refusal(ctx, who, statuses.Source.API, refusal)
         raise

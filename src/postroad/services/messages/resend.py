@@ -123,7 +123,7 @@ async def _resend(
             return replayed
         checked = _checked(original)
         large = len(original.content) > submit.INLINE_CHARACTERS
-        submit.claim_key(ctx, used)
+        claimed = submit.claim_key(ctx, used)
         try:
             try:
                 identity = await submit.admit_one(ctx, who, checked, info)
@@ -131,9 +131,10 @@ async def _resend(
                 submission = await ctx.threads.run(who.account_id, work) if large else work()
             except errors.PostroadError as refusal:
                 return await submit.replay_or_refuse(ctx, who, info, refusal)
-            return await submit.commit_message(ctx, submission)
+            accepted: transaction.Accepted = await submit.commit(ctx, submission, party=who.account_id)
+            return accepted
         finally:
-            submit.release_key(ctx, used)
+            ctx.in_flight.discard(claimed)
 
 
 async def _original(
