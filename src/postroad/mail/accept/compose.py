@@ -1,8 +1,8 @@
 """Makes of a validated send what is stored: the MIME message, its rows, the response, and the hash of its request."""
 
 import hashlib
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
 
 import msgspec
 
@@ -14,6 +14,12 @@ from postroad.protocol.mime import address, builder
 from postroad.storage.mail import messages
 
 TAG_HEADER = "X-Service-Tag"
+# In Python 3.11 the value of a member is two calls.
+_SOURCES: Final[Mapping[statuses.Source, Literal["api", "smtp", "test"]]] = {
+    statuses.Source.API: "api",
+    statuses.Source.SMTP: "smtp",
+    statuses.Source.TEST: "test",
+}
 _encoder = msgspec.json.Encoder()
 
 
@@ -128,7 +134,7 @@ def _headers(checked: validation.CheckedSend) -> tuple[tuple[str, str], ...]:
 def _receipt(checked: validation.CheckedMessage, identity: MessageIdentity, price: int) -> send_request.Receipt:
     made = send_request.Receipt(
         id=identity.message_id,
-        source=identity.source,
+        source=_SOURCES[identity.source],
         request_id=identity.request_id,
         sender=checked.sender.written,
         to=_written(checked.to),
