@@ -290,10 +290,10 @@ async def test_a_refusal_that_cannot_be_counted_is_still_the_answer(
 ) -> None:
     """The store cannot be written, and nothing of this would be."""
 
-    async def unwritable(*_: object, **__: object) -> None:
+    def unwritable(*_: object, **__: object) -> None:
         raise errors.ServiceUnavailable("the disk is full; try again later", retry_after=30)
 
-    monkeypatch.setattr(shop.ctx.accept_commits, "submit", unwritable)
+    monkeypatch.setattr(shop.ctx.accept_commits, "start", unwritable)
     with pytest.raises(errors.Forbidden):
         await accepted_mail.accept(shop.ctx, shop.account_id, sender="shop@example.net")
     assert await shop.emails(FOREIGN) == ["forbidden"]
