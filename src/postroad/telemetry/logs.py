@@ -12,7 +12,7 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any, Final, Literal, Protocol, Self, TextIO
 
 import msgspec
@@ -59,23 +59,18 @@ class Logger(Protocol):
 
 
 def configure(*, form: Format, level: Level, stream: TextIO | None = None) -> Logger:
-    """Configure structlog and the standard library's logging for this process; returns the logger to pass on."""
-    structlog = _structlog()
+    """Configure the standard library's logging for this process; returns the logger to pass on."""
     stream = stream or sys.stderr
-    factory: Any
+    log: Logger
     if form == "json":
-        processors: list[Any] = [_json_line]
-        factory = structlog.BytesLoggerFactory(_Sink(stream))
+        log = _JsonLogger(_Sink(stream), level=logging.getLevelNamesMapping()[level.upper()])
     else:
-        processors = _console_processors(structlog, stream)
-        factory = structlog.PrintLoggerFactory(_Sink(stream))
-    structlog.configure(
-        processors=processors,
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=factory,
-        cache_logger_on_first_use=True,
-    )
-    log: Logger = structlog.get_logger().bind()
+        structlog = _structlog()
+        log = structlog.wrap_logger(
+            structlog.PrintLogger(_Sink(stream)),
+            processors=_console_processors(structlog, stream),
+            wrapper_class=structlog.make_filtering_bound_logger(level),
+        ).bind()
     logging.basicConfig(handlers=[_LibraryHandler(log)], level=logging.WARNING, force=True)
     return log
 
@@ -190,8 +185,44 @@ class _LibraryHandler(logging.Handler):
         )
 
 
-def _json_line(logger: object, level: str, event: Event) -> bytes:
-    return _encoder.encode(_stamp(logger, level, event))
+class _JsonLogger:
+    """A line for each request: structlog would take as long for it as all the rest of one line."""
+
+    __slots__ = ("_bound", "_level", "_sink")
+
+    def __init__(self, sink: _Sink, *, level: int, bound: Mapping[str, Any] | None = None) -> None:
+        self._sink = sink
+        self._level = level
+        self._bound = bound or {}
+
+    def bind(self, **fields: Any) -> "_JsonLogger":
+        return _JsonLogger(self._sink, level=self._level, bound={**self._bound, **fields})
+
+    def debug(self, event: str, **fields: Any) -> None:
+        if self._level <= logging.DEBUG:
+            self._write("debug", event, fields)
+
+    def info(self, event: str, **fields: Any) -> None:
+        if self._level <= logging.INFO:
+            self._write("info", event, fields)
+
+    def warning(self, event: str, **fields: Any) -> None:
+        if self._level <= logging.WARNING:
+            self._write("warning", event, fields)
+
+    def error(self, event: str, **fields: Any) -> None:
+        self._write("error", event, fields)
+
+    def exception(self, event: str, **fields: Any) -> None:
+        self._write("error", event, {"exc_info": True, **fields})
+
+    def log(self, level: int, event: str, **fields: Any) -> None:
+        if level >= self._level:
+            self._write(logging.getLevelName(level).lower(), event, fields)
+
+    def _write(self, level: str, event: str, fields: Event) -> None:
+        line = _stamp(None, level, {**self._bound, **fields, "event": event})
+        self._sink.write(_encoder.encode(line) + b"\n")
 
 
 def _stamp(_logger: object, level: str, event: Event) -> Event:
