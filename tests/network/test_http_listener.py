@@ -6,7 +6,6 @@ import email.utils
 import signal
 import socket
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
@@ -27,10 +26,10 @@ class Slow:
         self.started = asyncio.Event()
         self.go_on = asyncio.Event()
         self.cancelled = asyncio.Event()
-        self.scopes: list[Any] = []
+        self.peers: list[str] = []
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401 - as ASGI has it
-        self.scopes.append(scope)
+    async def __call__(self, request: http_server.Request) -> None:
+        self.peers.append(request.peer)
         self.started.set()
         text = b"done"
         try:
@@ -38,8 +37,7 @@ class Slow:
         except asyncio.CancelledError:
             self.cancelled.set()
             text = b"late"
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
-        await send({"type": "http.response.body", "body": text})
+        request.answer(200, [(b"content-length", b"4")], text)
 
 
 @contextlib.asynccontextmanager
@@ -102,8 +100,7 @@ async def test_a_caller_cannot_choose_its_address() -> None:
     application.go_on.set()
     async with listening(application) as listener:
         await raw_http.exchange(listener.address, get("/", "X-Forwarded-For: 192.0.2.1", "X-Forwarded-Proto: https"))
-    assert application.scopes[0]["client"][0] == "127.0.0.1"
-    assert application.scopes[0]["scheme"] == "http"
+    assert application.peers == ["127.0.0.1"]
 
 
 async def test_signals_stay_the_callers() -> None:
@@ -193,9 +190,10 @@ async def test_the_end_of_the_grace_time_cuts_who_is_still_sending() -> None:
     application = Slow()
     application.go_on.set()
 
-    async def read_all(_scope: object, receive: Any, _send: object) -> None:  # noqa: ANN401 - as ASGI has it
-        while (await receive())["type"] != "http.disconnect":
-            pass
+    async def read_all(request: http_server.Request) -> None:
+        with contextlib.suppress(http_server.Disconnected):
+            while True:
+                await request.receive()
 
     async with listening(read_all) as listener, raw_http.connect(listener.address) as connection:
         await connection.send(post("/", b"half", length=8))

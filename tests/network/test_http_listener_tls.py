@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncIterator, Callable
-from typing import Any
 
 import pytest
 
@@ -13,18 +12,15 @@ from tests import raw_http
 from tests.network.test_http_listener import refuse
 
 
-async def scheme(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401 - as ASGI has it
-    """Answer with the scheme of the request."""
-    del receive
-    await send({"type": "http.response.start", "status": 200, "headers": []})
-    await send({"type": "http.response.body", "body": scope["scheme"].encode()})
+async def served(request: http_server.Request) -> None:
+    request.answer(200, [], b"served")
 
 
 @contextlib.asynccontextmanager
 async def listening(
     tls: Callable[[], ssl.SSLContext | None], limits: http_messages.Limits | None = None
 ) -> AsyncIterator[http_server.HttpListener]:
-    listener = http_server.HttpListener(scheme, refuse=refuse, limits=limits, tls=tls, sweep_seconds=0.02)
+    listener = http_server.HttpListener(served, refuse=refuse, limits=limits, tls=tls, sweep_seconds=0.02)
     await listener.start("127.0.0.1", 0)
     try:
         yield listener
@@ -48,9 +44,9 @@ async def answer(address: tuple[str, int], tls: ssl.SSLContext) -> bytes:
             writer.transport.abort()
 
 
-async def test_a_request_over_tls_is_https(server_tls: ssl.SSLContext, client_tls: ssl.SSLContext) -> None:
+async def test_a_request_over_tls_is_served(server_tls: ssl.SSLContext, client_tls: ssl.SSLContext) -> None:
     async with listening(lambda: server_tls) as listener:
-        assert await answer(listener.address, client_tls) == b"https"
+        assert await answer(listener.address, client_tls) == b"served"
 
 
 @pytest.mark.parametrize("limits", [{"connections": 1}, {"connections_per_address": 1}])
@@ -61,7 +57,7 @@ async def test_a_handshake_that_does_not_end_counts_as_a_connection_and_makes_ro
         listening(lambda: server_tls, http_messages.Limits(**limits)) as listener,
         raw_http.connect(listener.address) as silent,
     ):
-        assert await answer(listener.address, client_tls) == b"https"
+        assert await answer(listener.address, client_tls) == b"served"
         assert await silent.rest() == b""
 
 
@@ -81,4 +77,4 @@ async def test_without_a_certificate_connections_are_closed_until_there_is_one(
     async with listening(lambda: certificates[-1] if certificates else None) as listener:
         assert await answer(listener.address, client_tls) == b""
         certificates.append(server_tls)
-        assert await answer(listener.address, client_tls) == b"https"
+        assert await answer(listener.address, client_tls) == b"served"

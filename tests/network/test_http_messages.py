@@ -15,18 +15,18 @@ class Taken:
     """What the parser returned, as one line a request."""
 
     def __init__(self) -> None:
-        self.requests: list[tuple[bytes, bytes, bool]] = []
+        self.requests: list[tuple[bytes, bytes, bytes, bool]] = []
         self.bodies: list[bytes] = []
-        self.begun = 0
         self.completed = 0
+        # Those that arrived whole.
+        self.whole = 0
 
-    def begin(self) -> None:
-        self.begun += 1
-
-    def request(self, headers: http_messages.Headers, *, method: bytes, url: bytes, keep_alive: bool, **_: Any) -> None:
-        assert all(name == name.lower() for name, _ in headers)
-        self.requests.append((method, url, keep_alive))
-        self.bodies.append(b"")
+    def request(self, head: http_messages.Head, content: bytes, *, is_complete: bool) -> None:
+        assert all(name == name.lower() for name, _ in head.headers)
+        self.requests.append((head.method, head.path, head.query, head.keep_alive))
+        self.bodies.append(content)
+        self.completed += is_complete
+        self.whole += is_complete
 
     def part(self, content: bytes) -> None:
         self.bodies[-1] += content
@@ -35,15 +35,24 @@ class Taken:
         self.completed += 1
 
 
+def parser(taken: Taken, *, limits: http_messages.Limits | None = None) -> http_messages.RequestParser:
+    return http_messages.RequestParser(taken, limits or http_messages.Limits(), clock=lambda: 1.0)
+
+
 @pytest.mark.parametrize("cut", [1, 2, 3, 7, 50, 10_000])
 def test_the_result_is_the_same_however_the_bytes_are_cut(cut: int) -> None:
     taken = Taken()
-    reader = http_messages.RequestParser(taken, http_messages.Limits())
+    reader = parser(taken)
     stream = post("/a", b"body") + get("/b?q") + CHUNKED + get("/d", "Connection: upgrade", "Upgrade: x") + get("/e")
     for start in range(0, len(stream), cut):
         reader.feed(stream[start : start + cut])
-    methods_and_targets = [(b"POST", b"/a"), (b"GET", b"/b?q"), (b"POST", b"/c"), (b"GET", b"/d"), (b"GET", b"/e")]
-    assert taken.requests == [(method, target, True) for method, target in methods_and_targets]
+    assert taken.requests == [
+        (b"POST", b"/a", b"", True),
+        (b"GET", b"/b", b"q", True),
+        (b"POST", b"/c", b"", True),
+        (b"GET", b"/d", b"", True),
+        (b"GET", b"/e", b"", True),
+    ]
     assert taken.bodies == [b"body", b"", b"abcde", b"", b""]
     assert taken.completed == 5
     assert reader.stage == "between"
@@ -53,7 +62,7 @@ def test_the_result_is_the_same_however_the_bytes_are_cut(cut: int) -> None:
     "stream, stage", [(b"\r\n", "between"), (b"GET / HT", "head"), (post("/", b"half", length=9), "body")]
 )
 def test_the_stage_says_what_is_awaited(stream: bytes, stage: str) -> None:
-    reader = http_messages.RequestParser(Taken(), http_messages.Limits())
+    reader = parser(Taken())
     reader.feed(stream)
     assert reader.stage == stage
 
@@ -63,34 +72,72 @@ def test_the_stage_says_what_is_awaited(stream: bytes, stage: str) -> None:
 )
 def test_a_request_may_be_the_last(request_bytes: bytes) -> None:
     taken = Taken()
-    http_messages.RequestParser(taken, http_messages.Limits()).feed(request_bytes)
-    assert [keep_alive for _, _, keep_alive in taken.requests] == [False]
+    parser(taken).feed(request_bytes)
+    assert [keep_alive for _, _, _, keep_alive in taken.requests] == [False]
 
 
 def test_nothing_is_read_behind_the_last_request() -> None:
     taken = Taken()
     with pytest.raises(http_messages.BadRequest):
-        http_messages.RequestParser(taken, http_messages.Limits()).feed(get("/", "Connection: close") + get("/more"))
+        parser(taken).feed(get("/", "Connection: close") + get("/more"))
     assert taken.completed == 1
     assert len(taken.requests) == 1
 
 
-def test_a_refusal_of_the_taker_is_the_readers() -> None:
-    class Full(Taken):
-        def begin(self) -> None:
-            raise http_messages.BadRequest("full")
+@pytest.mark.parametrize(
+    "pieces, is_whole",
+    [
+        ([post("/", b"body")], True),
+        ([get("/")], True),
+        ([get("/")[:20], get("/")[20:]], True),
+        ([post("/", b"", length=4), b"body"], False),
+        ([post("/", b"bo", length=4), b"dy"], False),
+        ([CHUNKED], False),
+    ],
+)
+def test_a_request_whose_end_comes_with_its_head_is_handed_over_once(pieces: list[bytes], is_whole: bool) -> None:  # noqa: FBT001
+    taken = Taken()
+    reader = parser(taken)
+    for piece in pieces:
+        reader.feed(piece)
+    assert (len(taken.requests), taken.completed, taken.whole) == (1, 1, is_whole)
 
-    with pytest.raises(http_messages.BadRequest, match="full"):
-        http_messages.RequestParser(Full(), http_messages.Limits()).feed(get("/"))
+
+def test_what_came_of_a_body_before_it_is_malformed_is_handed_over_first() -> None:
+    taken = Taken()
+    with pytest.raises(http_messages.BadRequest):
+        parser(taken).feed(CHUNKED.partition(b"2\r\n")[0] + b"nonsense\r\n")
+    assert (taken.bodies, taken.completed) == ([b"abc"], 0)
+
+
+def test_a_malformed_request_behind_a_good_one_does_not_take_it_back() -> None:
+    taken = Taken()
+    with pytest.raises(http_messages.BadRequest):
+        parser(taken).feed(post("/", b"body") + b"\0")
+    assert (taken.bodies, taken.whole) == ([b"body"], 1)
+
+
+def test_a_refusal_of_a_head_in_the_parser_is_raised_as_it_is() -> None:
+    with pytest.raises(http_messages.BadRequest, match="Host"):
+        parser(Taken()).feed(b"GET / HTTP/1.1\r\n\r\n")
+
+
+def test_no_request_begins_while_there_is_no_room() -> None:
+    taken = Taken()
+    reader = parser(taken)
+    reader.is_full = True
+    with pytest.raises(http_messages.BadRequest, match="pipelined"):
+        reader.feed(get("/"))
+    assert taken.requests == []
 
 
 def test_a_mistake_of_ours_is_not_blamed_on_the_caller() -> None:
     class Broken(Taken):
-        def complete(self) -> None:
+        def request(self, head: http_messages.Head, content: bytes, *, is_complete: bool) -> None:
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        http_messages.RequestParser(Broken(), http_messages.Limits()).feed(get("/"))
+        parser(Broken()).feed(get("/"))
 
 
 # A head is a request, or is refused before anyone could read it differently.
@@ -134,13 +181,13 @@ def test_a_head_that_is_ambiguous_or_too_large_is_refused(headers: http_messages
 @pytest.mark.parametrize(
     "url, target",
     [
-        (b"/", ("/", b"/", b"")),
-        (b"*", ("*", b"*", b"")),
-        (b"/a%20b?c=%20", ("/a b", b"/a%20b", b"c=%20")),
-        (b"http://x.test/a?b#c", ("/a", b"/a", b"b")),
+        (b"/", (b"/", b"")),
+        (b"*", (b"*", b"")),
+        (b"/a%20b?c=%20", (b"/a%20b", b"c=%20")),
+        (b"http://x.test/a?b#c", (b"/a", b"b")),
     ],
 )
-def test_a_target_is_split(url: bytes, target: tuple[str, bytes, bytes]) -> None:
+def test_a_target_is_split(url: bytes, target: tuple[bytes, bytes]) -> None:
     assert http_messages.target(url) == target
 
 
@@ -159,7 +206,7 @@ def test_an_offer_to_upgrade_is_taken_out_and_the_end_of_the_connection_stays() 
 # A head says how its content ends, and nothing that its fields were not allowed to say.
 
 
-def head(status: int = 200, fields: tuple[http_messages.Field, ...] = (), **facts: Any) -> http_messages.Head:
+def head(status: int = 200, fields: tuple[http_messages.Field, ...] = (), **facts: Any) -> http_messages.ResponseHead:
     return http_messages.head(status, fields, **{"date": b"date: now", "keep_alive": True, "size": None, **facts})
 
 

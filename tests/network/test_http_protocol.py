@@ -48,23 +48,20 @@ class Served:
         content = f'{{"error": "{error.message}", "code": "{error.code}"}}'.encode()
         return error.status, [(b"x-request-id", b"req_1"), (b"content-length", b"%d" % len(content))], content
 
-    async def answer(self, scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401 - as ASGI has it
-        body = b""
-        if scope["path"] != "/unread":
-            message = {"more_body": True}
-            while message.get("more_body"):
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    self.disconnected.set()
-                    return
-                body += message["body"]
+    async def answer(self, request: http_server.Request) -> None:
+        body, has_more = b"", request.raw_path != b"/unread"
+        while has_more:
+            try:
+                part, has_more = await request.receive()
+            except http_server.Disconnected:
+                self.disconnected.set()
+                return
+            body += part
         self.taken.set()
         await self.go_on.wait()
-        self.requests.append({**scope, "body": body})
-        text = f"{scope['method']} {scope['path']} {len(body)}".encode()
-        fields = [(b"content-length", b"%d" % len(text))]
-        await send({"type": "http.response.start", "status": 200, "headers": fields})
-        await send({"type": "http.response.body", "body": text})
+        self.requests.append({"headers": request.headers, "body": body})
+        text = b"%s %s %d" % (request.method.encode(), request.raw_path, len(body))
+        request.answer(200, [(b"content-length", b"%d" % len(text))], text)
 
 
 @contextlib.asynccontextmanager
@@ -478,9 +475,9 @@ async def test_the_body_of_an_account_that_does_not_end_makes_room_after_a_while
         await slow.send(post("/", b"1", length=9))
         connection = await server.until_any("body")
         assert connection._active is not None
-        connection._active.scope["account_id"] = "acc_1"
+        connection._active.account_id = "acc_1"
         assert connection.idle_since is None
-        connection._began -= http_server.SLOW_BODY_SECONDS
+        connection._reader.began_at -= http_server.SLOW_BODY_SECONDS
         async with raw_http.connect(server.address) as newcomer:
             await newcomer.send(get("/"))
             assert (await newcomer.response()).status == 200
@@ -500,7 +497,7 @@ async def test_a_request_that_only_waits_for_its_delayed_answer_makes_room(is_de
         assert isinstance(connection, http_server.HttpProtocol)
         assert connection._active is not None
         if is_delayed:
-            connection._active.scope["is_delayed"] = True
+            connection._active.is_delayed = True
         async with raw_http.connect(server.address, local=("127.1.0.1", 0)) as newcomer:
             refused = waiting if is_delayed else newcomer
             assert_refused(await refused.response(), "too many connections", status=503, code="service_unavailable")

@@ -20,36 +20,33 @@ class Streaming:
     """An application with a few manners of answering, chosen by the path."""
 
     def __init__(self) -> None:
-        self.scopes: list[Any] = []
+        self.requests: list[http_server.Request] = []
         self.go_on = asyncio.Event()
         self.heard_of_the_end = asyncio.Event()
         self.parts = 0
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401 - as ASGI has it
-        self.scopes.append(scope)
-        if scope["path"] == "/endless":
-            await self.stream(send)
+    async def __call__(self, request: http_server.Request) -> None:
+        self.requests.append(request)
+        if request.raw_path == b"/endless":
+            await self.stream(request)
             return
-        if scope["path"] == "/wait":
+        if request.raw_path == b"/wait":
             waiting = asyncio.create_task(self.go_on.wait())
-            while (message := await receive())["type"] != "http.disconnect" and message["more_body"]:
-                pass
-            listening = asyncio.create_task(receive())
+            listening = asyncio.create_task(request.until_disconnected())
             await asyncio.wait((waiting, listening), return_when=asyncio.FIRST_COMPLETED)
             if listening.done():
                 self.heard_of_the_end.set()
             for task in (waiting, listening):
                 task.cancel()
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]})
-        await send({"type": "http.response.body", "body": b"done"})
+        request.answer(200, [(b"content-length", b"4")], b"done")
 
-    async def stream(self, send: Any) -> None:  # noqa: ANN401 - as ASGI has it
-        await send({"type": "http.response.start", "status": 200, "headers": []})
+    async def stream(self, request: http_server.Request) -> None:
+        request.answer(200, [], b"", has_more=True)
         while not self.go_on.is_set():
-            await send({"type": "http.response.body", "body": PART, "more_body": True})
+            await request.send(PART, has_more=True)
             self.parts += 1
             await asyncio.sleep(0)
-        await send({"type": "http.response.body", "body": b""})
+        await request.send(b"", has_more=False)
 
 
 def refuse(error: errors.PostroadError) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
@@ -84,27 +81,17 @@ async def stands_still(application: Streaming) -> int:
     return before
 
 
-async def test_the_scope_says_everything_that_asgi_asks_for(application: Streaming) -> None:
+async def test_the_request_says_what_was_sent_and_by_whom(application: Streaming) -> None:
     async with serving(application) as listener, raw_http.connect(listener.address) as connection:
         await connection.send(get("/a%20b?c=d", "X-Y: Z"))
         await connection.response()
         client = connection.writer.get_extra_info("sockname")
-    assert application.scopes == [
-        {
-            "type": "http",
-            "asgi": {"version": "3.0", "spec_version": "2.3"},
-            "http_version": "1.1",
-            "method": "GET",
-            "scheme": "http",
-            "path": "/a b",
-            "raw_path": b"/a%20b",
-            "query_string": b"c=d",
-            "root_path": "",
-            "headers": [(b"host", b"postroad.test"), (b"x-y", b"Z")],
-            "client": client,
-            "server": listener.address,
-        }
-    ]
+    (request,) = application.requests
+    assert request.method == "GET"
+    assert (request.raw_path, request.query) == (b"/a%20b", b"c=d")
+    assert request.headers == [(b"host", b"postroad.test"), (b"x-y", b"Z")]
+    assert request.peer == client[0]
+    assert (request.account_id, request.is_delayed) == (None, False)
 
 
 async def test_a_stream_goes_at_the_callers_pace_and_the_connection_is_kept(application: Streaming) -> None:
@@ -177,7 +164,7 @@ async def test_the_application_hears_that_its_caller_has_gone(application: Strea
     async with serving(application) as listener:
         async with raw_http.connect(listener.address) as connection:
             await connection.send(get("/wait"))
-            while not application.scopes:
+            while not application.requests:
                 await asyncio.sleep(0.01)
         await asyncio.wait_for(application.heard_of_the_end.wait(), raw_http.TIMEOUT_SECONDS)
 
@@ -193,7 +180,7 @@ async def test_the_last_request_of_a_connection_is_answered_and_what_follows_is_
         response = await connection.response()
         assert (response.body, response.headers["connection"]) == (b"done", "close")
         assert await connection.rest() == b""
-        assert [scope["path"] for scope in application.scopes] == ["/wait"]
+        assert [request.raw_path for request in application.requests] == [b"/wait"]
 
 
 async def test_http_1_0_is_answered_and_let_go(application: Streaming) -> None:
@@ -219,7 +206,7 @@ async def test_a_broken_body_in_the_queue_does_not_cost_those_before_it_their_an
         assert "connection" not in (await connection.response()).headers
         assert (await connection.response()).headers["connection"] == "close"
         assert await connection.rest() == b""
-        assert [scope["path"] for scope in application.scopes] == ["/wait", "/second"]
+        assert [request.raw_path for request in application.requests] == [b"/wait", b"/second"]
 
 
 async def test_time_in_the_queue_is_not_the_callers(application: Streaming) -> None:

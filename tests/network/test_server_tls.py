@@ -19,7 +19,7 @@ from postroad.protocol.smtp import server_events
 from tests import raw_http
 from tests.network.recording_listener import FEATURES, Connection, connect, running
 from tests.network.test_http_listener import refuse
-from tests.network.test_http_listener_tls import scheme
+from tests.network.test_http_listener_tls import served
 
 STARTTLS = server_events.Features("mx.example.test", 1000, starttls=True)
 
@@ -228,7 +228,7 @@ async def test_the_authority_gets_the_proof_and_others_the_certificate() -> None
     usual = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     trustme.CA().issue_cert(NAME).configure_cert(usual)
     challenges = server_tls.AlpnChallenges()
-    listener = http_server.HttpListener(scheme, refuse=refuse, tls=lambda: usual, challenges=challenges)
+    listener = http_server.HttpListener(served, refuse=refuse, tls=lambda: usual, challenges=challenges)
     await listener.start("127.0.0.1", 0)
     try:
         challenges.replace({NAME: "token.thumbprint"})
@@ -250,7 +250,7 @@ async def test_the_authority_gets_the_proof_and_others_the_certificate() -> None
 
 async def test_before_the_first_certificate_only_the_authority_is_answered() -> None:
     challenges = server_tls.AlpnChallenges()
-    listener = http_server.HttpListener(scheme, refuse=refuse, tls=lambda: None, challenges=challenges)
+    listener = http_server.HttpListener(served, refuse=refuse, tls=lambda: None, challenges=challenges)
     await listener.start("127.0.0.1", 0)
     try:
         challenges.replace({NAME: "token.thumbprint"})
@@ -267,7 +267,7 @@ async def test_a_client_that_sends_no_whole_record_is_closed_in_time(sent: bytes
     challenges = server_tls.AlpnChallenges()
     challenges.replace({NAME: "token.thumbprint"})
     listener = http_server.HttpListener(
-        scheme,
+        served,
         refuse=refuse,
         limits=http_messages.Limits(handshake_seconds=0.05),
         tls=lambda: None,

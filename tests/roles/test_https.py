@@ -2,14 +2,13 @@
 
 import ssl
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
 from postroad import config, roles
 from postroad.web import path_switch
-from tests import contexts
+from tests import contexts, local_requests
 from tests.api import app_server
 from tests.roles.test_smtp_listeners import certificate
 from tests.roles.test_supervisor import run, with_role
@@ -69,19 +68,12 @@ async def test_pages_are_secure_and_plain_requests_are_redirected_or_refused(
 
 
 async def test_a_request_without_a_path_is_redirected_to_the_first_page() -> None:
-    sent: list[dict[str, Any]] = []
-
-    async def send(message: Any) -> None:  # noqa: ANN401 - as ASGI has it
-        sent.append(message)
-
-    async def receive() -> Any:  # noqa: ANN401 - as ASGI has it
-        raise AssertionError
-
     redirect = path_switch.HttpsRedirect(
         "https://mail.example.com/app", refuse=lambda _: (400, [], b""), credentials=()
     )
-    await redirect({"method": "GET", "raw_path": b"*", "query_string": b"", "headers": []}, receive, send)
-    assert (sent[0]["status"], sent[0]["headers"]) == (308, [(b"location", b"https://mail.example.com/")])
+    request = local_requests.Request(target=b"*")
+    await redirect(request)
+    assert (request.status, request.fields) == (308, [(b"location", b"https://mail.example.com/")])
 
 
 def test_without_a_base_url_links_and_pages_use_https(tmp_path: Path) -> None:

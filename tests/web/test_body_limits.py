@@ -269,13 +269,13 @@ async def test_a_body_must_go_on_at_the_minimum_speed(monkeypatch: pytest.Monkey
     monkeypatch.setattr(clock, "time", lambda: now)
     parts = [(9.0, 160 * 1024 - 1), (0.9, 1), (9.9, 160 * 1024), (9.9, 1024), (0.2, 0)]
 
-    async def receive() -> dict[str, Any]:
+    async def receive() -> tuple[bytes, bool]:
         nonlocal now
         seconds, octets = parts.pop(0)
         now += seconds
         for _ in range(3):  # until timers have run
             await asyncio.sleep(0)
-        return {"type": "http.request", "body": bytes(octets), "more_body": True}
+        return bytes(octets), True
 
     at_speed = request_reader.at_minimum_speed(receive)
     for _ in range(4):

@@ -1,28 +1,19 @@
 """Two applications at one address: each path belongs to one of them, and any other path to the second."""
 
-from collections.abc import MutableMapping
-from typing import Any
-
 import pytest
 
-from postroad.web import application, path_switch
+from postroad.network.http import http_server
+from postroad.web import path_switch
+from tests import local_requests
 
 
-def answering(name: str, asked: list[str]) -> application.AsgiApp:
+def answering(name: str, asked: list[str]) -> http_server.Application:
     """A stand-in for an application that records who was called."""
 
-    async def app(_scope: application.Scope, _receive: application.Receive, _send: application.Send) -> None:
+    async def app(_request: http_server.Request) -> None:
         asked.append(name)
 
     return app
-
-
-async def nothing(*_: object) -> MutableMapping[str, Any]:
-    return {}
-
-
-async def away(_message: MutableMapping[str, Any]) -> None:
-    pass
 
 
 @pytest.mark.parametrize(
@@ -45,7 +36,7 @@ async def test_the_first_segment_decides(path: bytes, whose: str) -> None:
     asked: list[str] = []
     first, second = (answering(name, asked) for name in ("first", "second"))
     switch = path_switch.PathSwitch(first, second, paths=["/v1/account", "/emails", "/emails/{id}", "/healthz"])
-    await switch({"type": "http", "raw_path": path}, nothing, away)
+    await switch(local_requests.Request(target=path))
     assert asked == [whose]
 
 
@@ -65,7 +56,7 @@ async def test_an_application_owns_everything_below_its_prefix(path: bytes, whos
     asked: list[str] = []
     mounted = {f"/compat/{name}": answering(name, asked) for name in ("mail", "post")}
     switch = path_switch.PathPrefixes(mounted, answering("other", asked))
-    await switch({"type": "http", "raw_path": path, "headers": []}, nothing, away)
+    await switch(local_requests.Request(target=path))
     assert asked == [whose]
 
 
@@ -73,17 +64,17 @@ async def test_an_application_owns_everything_below_its_prefix(path: bytes, whos
 async def test_a_header_field_of_its_clients_belongs_to_an_application(path: bytes) -> None:
     asked: list[bytes] = []
 
-    async def app(scope: application.Scope, receive: application.Receive, send: application.Send) -> None:
-        asked.append(scope["raw_path"])
-        scope["account_id"] = "noted for the listener"
+    async def app(request: http_server.Request) -> None:
+        asked.append(request.raw_path)
+        request.account_id = "noted for the listener"
 
-    async def other(scope: application.Scope, receive: application.Receive, send: application.Send) -> None:
+    async def other(_request: http_server.Request) -> None:
         asked.append(b"other")
 
     switch = path_switch.PathPrefixes({"/compat/post": app}, other, headers={b"x-token": "/compat/post"})
-    scope = {"type": "http", "raw_path": path, "headers": [(b"host", b"a"), (b"x-token", b"b")]}
-    await switch(scope, nothing, away)
+    request = local_requests.Request(target=path, headers=[(b"host", b"a"), (b"x-token", b"b")])
+    await switch(request)
     assert asked == [b"/compat/post/email"]
-    assert scope["account_id"] == "noted for the listener"
-    await switch({"type": "http", "raw_path": b"/email", "headers": [(b"host", b"a")]}, nothing, away)
+    assert request.account_id == "noted for the listener"
+    await switch(local_requests.Request(target=b"/email", headers=[(b"host", b"a")]))
     assert asked[1:] == [b"other"]

@@ -10,10 +10,11 @@ import asyncio
 import itertools
 import json
 import re
-from typing import Any, Final
+from typing import Final
 
 from postroad.network import listener
 from postroad.network.http import http_messages, http_server
+from tests import local_requests
 from tests.fuzz import target
 from tests.fuzz.targets import service as services
 from tests.protocol import stdlib_parser
@@ -50,28 +51,9 @@ async def check_body(service: services.WholeService, data: bytes) -> None:
 async def _post(
     service: services.WholeService, headers: list[tuple[bytes, bytes]], body: bytes
 ) -> tuple[int, dict[bytes, bytes], bytes]:
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": "/emails",
-        "raw_path": b"/emails",
-        "query_string": b"",
-        "headers": headers,
-        "client": ("192.0.2.1", 1),
-        "http_version": "1.1",
-        "scheme": "http",
-    }
-    sent: list[Any] = []
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    async def send(message: Any) -> None:  # noqa: ANN401 - a message of ASGI
-        sent.append(message)
-
-    await service.served(scope, receive, send)
-    content = b"".join(message.get("body", b"") for message in sent)
-    return sent[0]["status"], {name.lower(): value for name, value in sent[0]["headers"]}, content
+    request = local_requests.Request("POST", b"/emails", headers, body, client_address="192.0.2.1")
+    await service.served(request)
+    return request.status, {name.lower(): value for name, value in request.fields}, request.content
 
 
 class Wire(asyncio.Transport):

@@ -21,38 +21,20 @@ _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 class Request:
     """One that was read, as far as it came."""
 
-    method: bytes
-    url: bytes
-    version: str
-    headers: http_messages.Headers
-    keep_alive: bool
-    expects_continue: bool
-    body: bytes = b""
-    is_complete: bool = False
+    head: http_messages.Head
+    body: bytes
+    is_complete: bool
 
 
 @dataclass(slots=True)
 class Taker:
     """Writes down what the reader tells."""
 
-    begun: int = 0
     requests: list[Request] = field(default_factory=list)
 
-    def begin(self) -> None:
-        self.begun += 1
-
-    def request(
-        self,
-        headers: http_messages.Headers,
-        *,
-        method: bytes,
-        url: bytes,
-        version: str,
-        keep_alive: bool,
-        expects_continue: bool,
-    ) -> None:
-        http_messages.target(url)
-        self.requests.append(Request(method, url, version, list(headers), keep_alive, expects_continue))
+    def request(self, head: http_messages.Head, content: bytes, *, is_complete: bool) -> None:
+        assert all(request.is_complete for request in self.requests)
+        self.requests.append(Request(head, content, is_complete))
 
     def part(self, content: bytes) -> None:
         self.requests[-1].body += content
@@ -67,7 +49,6 @@ def check(data: bytes) -> None:
     requests, _ = whole
     for request in requests:
         _check_request(request)
-        http_messages.target(request.url)
     assert all(request.is_complete for request in requests[:-1])
 
 
@@ -90,11 +71,13 @@ def _check_error_text(refusal: str) -> None:
 
 
 def _check_request(request: Request) -> None:
-    names = [name for name, _ in request.headers]
+    head = request.head
+    names = [name for name, _ in head.headers]
     assert len(names) <= LIMITS.header_fields
-    assert len(request.url) <= LIMITS.url_bytes
-    assert not any(_CONTROLS.search(value) for _, value in request.headers)
-    sizes = [value for name, value in request.headers if name == b"content-length"]
+    assert head.path
+    assert len(head.path + head.query) <= LIMITS.url_bytes
+    assert not any(_CONTROLS.search(value) for _, value in head.headers)
+    sizes = [value for name, value in head.headers if name == b"content-length"]
     assert len(sizes) <= 1
     assert not (sizes and b"transfer-encoding" in names)
     if sizes and request.is_complete:
