@@ -252,5 +252,5 @@ def test_work_that_is_let_go_is_closed(loop: asyncio.AbstractEventLoop) -> None:
     task = started(loop, work)
     assert task is not None
     run_out(loop)
-    task.get_coro().close()  # type: ignore[union-attr]
+    task.get_coro().close()
     assert closed == [True]

@@ -1,8 +1,8 @@
 """Tasks that begin at once: what needs no wait is done when `start` returns, without a turn of the event loop."""
 
 import asyncio
+import contextvars
 import sys
-import types
 from collections.abc import Coroutine, Generator
 from typing import Any
 
@@ -24,47 +24,50 @@ if sys.version_info < (3, 12):
 
     def _start_by_hand(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None] | None:
         """The same for asyncio without eager tasks: the task exists before, because a timeout asks for it."""
-        first = _FirstStep()
-        task = loop.create_task(_rest(work, first))
+        begun, context = _Begun(work), contextvars.copy_context()
+        task = loop.create_task(begun, context=context)
         asyncio.tasks._enter_task(loop, task)  # noqa: SLF001 - documented, for implementations of tasks
         try:
-            first.awaited = work.send(None)
-        except StopIteration:
-            first.is_last = True
+            begun.awaited = context.run(work.send, None)
         except BaseException as problem:  # noqa: BLE001 - the task has it
-            first.problem = problem
+            begun.problem = problem
         finally:
             asyncio.tasks._leave_task(loop, task)  # noqa: SLF001
-        return None if first.is_last else task
+        return None if isinstance(begun.problem, StopIteration) else task
 
-    class _FirstStep:
-        """What the first step of some work came to."""
+    class _Begun(Coroutine[Any, Any, None]):
+        """Work whose first step has been made: the first step of its task repeats what came of it."""
 
-        __slots__ = ("awaited", "is_last", "problem")
+        __slots__ = ("_is_repeated", "_work", "awaited", "problem")
 
-        def __init__(self) -> None:
+        def __init__(self, work: Coroutine[Any, Any, None]) -> None:
+            self._work = work
+            self._is_repeated = False
             self.awaited: Any = None
-            self.is_last = False
             self.problem: BaseException | None = None
 
-    @types.coroutine
-    def _rest(work: Coroutine[Any, Any, None], first: _FirstStep) -> Generator[Any, Any, None]:
-        """The steps after the first: as `yield from`, for what has begun."""
-        if first.is_last:
-            return
-        if first.problem is not None:
-            raise first.problem
-        awaited = first.awaited
-        while True:
-            problem: BaseException | None = None
-            try:
-                yield awaited
-            except GeneratorExit:
-                work.close()
-                raise
-            except BaseException as thrown:  # noqa: BLE001 - a cancellation, or the error of what was awaited
-                problem = thrown
-            try:
-                awaited = work.send(None) if problem is None else work.throw(problem)
-            except StopIteration:
-                return
+        def __await__(self) -> Generator[Any, Any, None]:
+            raise NotImplementedError  # only a task steps it
+
+        def send(self, value: None) -> Any:  # noqa: ANN401 - what the work awaits
+            if self._is_repeated:
+                return self._work.send(value)
+            return self._repeat()
+
+        def throw(self, *thrown: Any) -> Any:  # noqa: ANN401 - as a coroutine has it
+            if self._is_repeated:
+                return self._work.throw(*thrown)
+            # Cancelled before the loop has turned. As in any task, the work hears of it from what it awaits.
+            awaited = self._repeat()
+            if awaited is not None and awaited.cancel():
+                return awaited
+            return self._work.throw(*thrown)
+
+        def close(self) -> None:
+            self._work.close()
+
+        def _repeat(self) -> Any:  # noqa: ANN401 - as `send`
+            self._is_repeated = True
+            if self.problem is not None:
+                raise self.problem
+            return self.awaited
