@@ -184,6 +184,8 @@ class Reader:
         # Before the body: it may be refused for its declared length.
         if self.check_size(headers) > MAX_INLINE_OCTETS or (raw := request.whole_body()) is None:
             return None
+        if len(raw) > self._route.body_limit:  # without a declared length
+            raise self._too_large()
         self.check_type(headers, raw)
         key = self.idempotency_key(headers) if self._route.idempotent else ""
         return key, self.decode(raw)
