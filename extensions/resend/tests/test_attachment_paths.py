@@ -29,10 +29,10 @@ class HeldCommits:
         self.waiting = asyncio.Semaphore(0)
         self.may_begin = asyncio.Event()
 
-    async def submit(self, entry: object, *, party: str, size: int, count: int) -> object:
+    async def start(self, entry: object, *, party: str, size: int, count: int) -> object:
         self.waiting.release()
         await self.may_begin.wait()
-        return await self._real.submit(entry, party=party, size=size, count=count)
+        return await self._real.start(entry, party=party, size=size, count=count)
 
 
 EMAIL: dict[str, Any] = {"from": "shop@example.com", "to": "ada@example.net", "subject": "Your order", "text": "Hi"}
