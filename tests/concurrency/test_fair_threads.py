@@ -1,8 +1,8 @@
 """Threads are shared: whoever has much to do, the next party's turn comes after one piece of work."""
 
 import asyncio
+import contextlib
 import threading
-from concurrent import futures
 
 import pytest
 
@@ -116,15 +116,34 @@ async def test_after_the_end_nothing_begins() -> None:
         await threads.run("a", threading.current_thread)
 
 
-async def test_uninterrupted_work_gives_its_result_or_its_error() -> None:
-    with futures.ThreadPoolExecutor(1) as threads:
-        assert await fairness.uninterrupted(threads, threading.get_ident) != threading.get_ident()
+async def test_work_in_a_thread_gives_its_result_or_its_error_until_it_is_closed() -> None:
+    with contextlib.closing(fairness.WorkThread(name="test")) as thread:
+        assert await thread.run(threading.get_ident) != threading.get_ident()
         with pytest.raises(ZeroDivisionError):
-            await fairness.uninterrupted(threads, lambda: 1 // 0)
+            await thread.run(lambda: 1 // 0)
+        last = thread.run(lambda: "last")
+    assert await last == "last"
+    with pytest.raises(RuntimeError, match="test is closed"):
+        await thread.run(threading.get_ident)
+
+
+def test_a_thread_outlives_an_event_loop_that_did_not_wait_for_it() -> None:
+    may_end = threading.Event()
+
+    async def begin() -> None:
+        thread.run(may_end.wait)
+
+    async def work() -> str:
+        return await thread.run(lambda: "done")
+
+    with contextlib.closing(fairness.WorkThread(name="test")) as thread:
+        asyncio.run(begin())
+        may_end.set()
+        assert asyncio.run(work()) == "done"
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_who_is_cancelled_waits_for_uninterrupted_work(*, fails: bool) -> None:
+async def test_who_is_cancelled_waits_for_work_in_a_thread(*, fails: bool) -> None:
     begun, may_end = threading.Event(), threading.Event()
 
     def work() -> None:
@@ -133,8 +152,11 @@ async def test_who_is_cancelled_waits_for_uninterrupted_work(*, fails: bool) -> 
         if fails:
             raise ZeroDivisionError
 
-    with futures.ThreadPoolExecutor(1) as threads:
-        caller = asyncio.create_task(fairness.uninterrupted(threads, work))
+    async def wait() -> None:
+        await thread.run(work)
+
+    with contextlib.closing(fairness.WorkThread(name="test")) as thread:
+        caller = asyncio.create_task(wait())
         try:
             while not begun.is_set():
                 await asyncio.sleep(0.001)

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import enum
+import queue
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable
 from concurrent import futures
@@ -206,24 +208,53 @@ class _Done(asyncio.Future[T]):
         return False
 
 
-async def uninterrupted(threads: futures.ThreadPoolExecutor, work: Callable[[], T]) -> T:
-    """The same as `run_in_executor` and `finished`, with one future instead of three, in half the time.
+class WorkThread:
+    """One thread. Who waits for its work and is cancelled waits for its end, because what it works with is in use.
 
-    For threads that are shut down without cancelling what waits for them.
+    It takes half the time of an executor's: one future instead of three, and a queue instead of locks.
     """
-    loop = asyncio.get_running_loop()
-    done: _Done[T] = _Done(loop=loop)
 
-    def run() -> None:
-        try:
-            result = work()
-        except BaseException as problem:  # noqa: BLE001 - the caller gets it
-            loop.call_soon_threadsafe(done.set_exception, problem)
-        else:
-            loop.call_soon_threadsafe(done.set_result, result)
+    def __init__(self, *, name: str) -> None:
+        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        # A daemon, which ends with its process: what was not confirmed until then did not happen.
+        self._thread = threading.Thread(target=_work_off, args=(self._work,), name=name, daemon=True)
+        self._is_started = False
+        self._is_closed = False
 
-    threads.submit(run)
-    return await done
+    def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Begin the work after what was begun before; the future has its result or its error."""
+        if self._is_closed:
+            msg = f"{self._thread.name} is closed"
+            raise RuntimeError(msg)
+        if not self._is_started:  # not before: a process may fork until then
+            self._thread.start()
+            self._is_started = True
+        loop = asyncio.get_running_loop()
+        done: _Done[T] = _Done(loop=loop)
+
+        def report() -> None:
+            try:
+                result = work()
+            except BaseException as problem:  # noqa: BLE001 - the caller gets it
+                loop.call_soon_threadsafe(done.set_exception, problem)
+            else:
+                loop.call_soon_threadsafe(done.set_result, result)
+
+        self._work.put(report)
+        return done
+
+    def close(self) -> None:
+        """Wait for what was begun; nothing more begins."""
+        self._is_closed = True
+        self._work.put(None)
+        if self._is_started:
+            self._thread.join()
+
+
+def _work_off(work: queue.SimpleQueue[Callable[[], None] | None]) -> None:
+    for report in iter(work.get, None):
+        with contextlib.suppress(RuntimeError):  # its event loop is closed, and nobody waits
+            report()
 
 
 # Delays of requests and responses, so that a flood takes a share of the event loop and not all of it.

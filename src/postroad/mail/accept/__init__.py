@@ -11,7 +11,7 @@ What happens to `POST /emails`, in order:
 4. `compose.py` makes the MIME message, its rows and the response.
 5. `storage/engine/group_commit.py` gathers what other requests submit meanwhile, and opens one transaction for all
    (`storage/engine/sqlite.py`).
-6. `transaction.py` decides, under the locks of the accounts, and writes (`storage/people/accounts.py`, `rates.py`,
+6. `transaction.py` decides, under the locks of the accounts, and writes (`storage/people/accounts.py`,
    `storage/mail/messages.py`, `queue.py`, `mail_counts.py`).
 7. When the commit is on disk, the response goes back through `web/routing.py` to the server.
 

@@ -298,9 +298,9 @@ class SqliteStore:
         self._write_slot = asyncio.Semaphore(1)
         self._waiting_transactions = 0
         self._changes_before = 0
-        self._commit_thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-commit")
+        self._commit_thread = fairness.WorkThread(name="sqlite-commit")
         self._log = WriteAheadLog(self._path, self._writer)
-        self._copy_thread = ThreadPoolExecutor(1, thread_name_prefix="sqlite-checkpoint")
+        self._copy_thread = fairness.WorkThread(name="sqlite-checkpoint")
         self._copying: asyncio.Task[None] | None = None
         self._scan_threads = ThreadPoolExecutor(SCANS, thread_name_prefix="sqlite-scan")
         self._lookups = _Readers(
@@ -505,19 +505,19 @@ class SqliteStore:
             async with asyncio.timeout(CLOSE_SECONDS):
                 if self._copying is not None:
                     await asyncio.wait([self._copying])
-                self._copy_thread.shutdown()
+                self._copy_thread.close()
                 async with self._write_slot:
                     self._writer.close()
-                    self._commit_thread.shutdown()
+                    self._commit_thread.close()
                 async with self._lookups.all_returned(), self._scans.all_returned():
                     self._scan_threads.shutdown()
         self._lookups.close()
         self._scans.close()
 
 
-async def _in_thread(thread: ThreadPoolExecutor, work: Callable[[], object]) -> None:
+async def _in_thread(thread: fairness.WorkThread, work: Callable[[], object]) -> None:
     def translated() -> None:
         with sqlite_connections.public_errors():
             work()
 
-    await fairness.uninterrupted(thread, translated)
+    await thread.run(translated)
