@@ -118,6 +118,9 @@ class RouteChooser:
         resolve: Callable[[str, str], None],
     ) -> None:
         self._rules = rules
+        # What the first rule decides if it is for all mail, as where nobody has written any.
+        is_for_all = not rules or rules[0].matches_everything
+        self._only = providers.choose_route(rules[:1], account_id="", sender_domain="") if is_for_all else None
         self._router = router
         self._hosts = known
         self._sources = sources
@@ -129,7 +132,9 @@ class RouteChooser:
         if queue.simulation_of(queue_key) is not None:
             return None
         domain, account_id, sender_domain, tag = queue.parts_of(queue_key)
-        rule = providers.choose_route(self._rules, account_id=account_id, sender_domain=sender_domain, tag=tag)
+        rule = self._only or providers.choose_route(
+            self._rules, account_id=account_id, sender_domain=sender_domain, tag=tag
+        )
         if rule is None:
             direct = self._known(domain, account_id)
             if not isinstance(direct, routing.Route):
@@ -142,7 +147,7 @@ class RouteChooser:
             self._known(domain if name == providers.DIRECT else providers.upstream_queue(name), account_id)
             for name in rule.upstreams
         ]
-        return self._first_usable(found, rule.pool)
+        return None if found[0] is None else self._first_usable(found, rule.pool)
 
     def _known(self, name: str, account_id: str) -> routing.Route | routing.NoRoute | None:
         route = self._router.cached(name)
@@ -269,11 +274,8 @@ class Dispatcher:
             queue_keys = await queue.queue_keys(tx, after=self._cursor, limit=MAX_QUEUES_PER_STEP)
         if self._urgent:
             await self._release_expired(leases_until)
-        # An account that may hold no more must not take the turns of others.
-        plan = self._plan(
-            [key for key in queue_keys if not self._holds.covers(key) and self._leases.room(queue.account_of(key)) > 0]
-        )
-        self._plan_urgent(plan, [queue_key for queue_key in urgent_keys if not self._holds.covers(queue_key)])
+        plan = self._plan(self._claimable(queue_keys))
+        self._plan_urgent(plan, self._without_held(urgent_keys))
         claimed = Claims()
         try:
             if plan.wanted or work.is_due or work.is_expired:
@@ -305,11 +307,20 @@ class Dispatcher:
             await self._leases.release(left)
         await asyncio.gather(*(route_queue.finish() for route_queue in self.provider_queues.by_name.values()))
 
+    def _without_held(self, queue_keys: Sequence[str]) -> Sequence[str]:
+        return [key for key in queue_keys if not self._holds.covers(key)] if self._holds.is_any else queue_keys
+
+    def _claimable(self, queue_keys: Sequence[str]) -> list[str]:
+        """Without those of an account that may hold no more: it must not take the turns of others."""
+        found = [(key, queue.account_of(key)) for key in self._without_held(queue_keys)]
+        has_room = {account_id: self._leases.room(account_id) > 0 for account_id in {owner for _, owner in found}}
+        return [key for key, account_id in found if has_room[account_id]]
+
     def _plan(self, queue_keys: Sequence[str]) -> Plan:
         """How many of each scheduled queue; those of one provider queue share its capacity."""
         self.provider_queues.drop_idle()
         plan = Plan()
-        by_provider_queue: dict[provider_queue.ProviderQueue, list[str]] = collections.defaultdict(list)
+        by_provider_queue: dict[provider_queue.ProviderQueue, dict[str, routing.Route]] = collections.defaultdict(dict)
         ending: list[tuple[str, int]] = []
         simulated: list[str] = []
         for queue_key in queue_keys:
@@ -328,12 +339,13 @@ class Dispatcher:
                 if not route.is_upstream and self._may_hold_expired(queue_key):
                     plan.expired.add(queue_key)
                     ending.append((queue_key, self._ctx.clock() - self._lifetime))
-            elif self.provider_queues.of(route).capacity_left():
-                by_provider_queue[self.provider_queues.of(route)].append(queue_key)
-        most = max(MIN_SHARE, MAX_CLAIMS_PER_STEP // max(1, len(by_provider_queue) + len(ending)))
+            else:
+                by_provider_queue[self.provider_queues.of(route)][queue_key] = route
+        room = {route_queue: left for route_queue in by_provider_queue if (left := route_queue.capacity_left())}
+        most = max(MIN_SHARE, MAX_CLAIMS_PER_STEP // max(1, len(room) + len(ending)))
         # By chance: an account may have leases left for only a few of them.
-        for route_queue in random.sample(list(by_provider_queue), len(by_provider_queue)):
-            self._share(plan, route_queue, by_provider_queue[route_queue], room=min(route_queue.capacity_left(), most))
+        for route_queue in random.sample(list(room), len(room)):
+            self._share(plan, route_queue, by_provider_queue[route_queue], room=min(room[route_queue], most))
         # Last, because most of these find nothing.
         for queue_key, queued_before in ending:
             self._want(plan, queue.ClaimRequest(queue_key, most, queued_before), fair_shares.ALPHA)
@@ -350,18 +362,15 @@ class Dispatcher:
                 self._want(plan, queue.ClaimRequest(queue_key, room, is_urgent=True), recorder.URGENT_ALPHA)
 
     def _share(
-        self, plan: Plan, route_queue: provider_queue.ProviderQueue, queue_keys: Sequence[str], *, room: int
+        self, plan: Plan, route_queue: provider_queue.ProviderQueue, routes: Mapping[str, routing.Route], *, room: int
     ) -> None:
         # With more scheduled queues than capacity, a random choice lets each get its turn.
-        chosen = queue_keys if len(queue_keys) <= room else random.sample(queue_keys, room)
+        chosen = list(routes) if len(routes) <= room else random.sample(list(routes), room)
         share = room // len(chosen)
+        # As with connections, what waits for slow destinations does not hold up the rest of an account's mail.
+        alpha = fair_shares.ALPHA if route_queue.is_responsive else permits.SLOW_ALPHA
         for queue_key in chosen:
-            choice = self._route_chooser.choose(queue_key)
-            is_proven = (
-                choice is not None and isinstance(choice.route, routing.Route) and self._hosts.is_proven(choice.route)
-            )
-            # As with connections, what waits for slow destinations does not hold up the rest of an account's mail.
-            alpha = fair_shares.ALPHA if route_queue.is_responsive else permits.SLOW_ALPHA
+            is_proven = self._hosts.is_proven(routes[queue_key])
             self._want(plan, queue.ClaimRequest(queue_key, share if is_proven else 1), alpha)
 
     def _want(self, plan: Plan, request: queue.ClaimRequest, alpha: float) -> None:
@@ -409,10 +418,12 @@ class Dispatcher:
         return False
 
     def _resolve(self, domain: str, account_id: str) -> None:
-        if domain in self._resolving or not self._lookups.take(counted := (fair_shares.Party(account_id),)):
+        party = fair_shares.Party(account_id)
+        if domain in self._resolving or not self._lookups.has_share(party):
             return
+        self._lookups.add((party,))
         task = asyncio.get_running_loop().create_task(self._look_up(domain, account_id))
-        task.add_done_callback(lambda _: self._lookups.give_back(counted))
+        task.add_done_callback(lambda _: self._lookups.give_back((party,)))
         self._resolving[domain] = task
 
     async def _look_up(self, domain: str, account_id: str) -> None:

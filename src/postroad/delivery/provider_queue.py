@@ -196,13 +196,19 @@ class ProviderQueue:
 
     def capacity_left(self) -> int:
         """How many more jobs fit now."""
-        left = 0 if self.is_paused else self.capacity.left(self._jobs.count + len(self._waiting))
-        return min(left, self._services.sources.room(self.source, self.name))
+        left = self.capacity.left(self._jobs.count + len(self._waiting))
+        return self._permitted(left) if left else 0
+
+    def _permitted(self, left: int) -> int:
+        """As much of it as operators and the warm-up of the source address let through."""
+        if not (self._services.holds.is_any or self.source):
+            return left
+        return 0 if self._is_paused_by_operator() else min(left, self._services.sources.room(self.source, self.name))
 
     def urgent_left(self, account_id: str) -> int:
         """How many more urgent jobs of an account fit now."""
-        left = 0 if self.is_paused else self.capacity.urgent_left(account_id)
-        return min(left, self._services.sources.room(self.source, self.name))
+        left = self.capacity.urgent_left(account_id)
+        return self._permitted(left) if left else 0
 
     def add(self, job: delivery_attempter.Job) -> None:
         self.capacity.reserved -= 1
@@ -535,17 +541,19 @@ class ProviderQueues:
 
     def of(self, route: routing.Route) -> ProviderQueue:
         """The provider queue of a route, with the limits that it has now."""
-        queue = self.by_name.get(route.queue_name)
+        name, holds = route.queue_name, self._services.holds
+        queue = self.by_name.get(name)
         settings = self._services.ctx.settings
-        of_settings = self._upstreams.get(route.provider) or getattr(settings.providers, route.provider)
-        limits = self._services.holds.limits(route.provider_queue, of_settings)
+        limits = self._upstreams.get(route.provider) or getattr(settings.providers, route.provider)
+        if holds.is_any:
+            limits = holds.limits(route.provider_queue, limits)
         if queue is not None and queue.adaptive_rate.limits != limits:  # by an operator, or the settings were reloaded
             queue.adaptive_rate.set_limits(limits)
         if queue is None:
-            queue = self.by_name[route.queue_name] = ProviderQueue(
+            queue = self.by_name[name] = ProviderQueue(
                 route.provider_queue, limits, self._services, source=route.source, fall_back=self._fall_back
             )
-        self.routes[route.queue_name] = route
+        self.routes[name] = route
         return queue
 
     def drop_idle(self) -> None:

@@ -161,7 +161,10 @@ class Router:
 
     def cached(self, name: str) -> Route | NoRoute | None:
         """The cached route, also one that is stale; None when there is nothing to use until it is looked up."""
-        return self._routes.get(name) or self._stale(name)
+        known = self._routes.peek(name)
+        if known is None or self._clock() < known.valid_until:
+            return known
+        return self._stale(name)
 
     async def route(self, name: str) -> Route | NoRoute:
         if name in self._upstreams:

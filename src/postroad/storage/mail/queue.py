@@ -124,7 +124,7 @@ def domain_of(queue_key: str) -> str:
 
 
 def account_of(queue_key: str) -> str:
-    return parts_of(queue_key)[1]
+    return queue_key.split(" ", 2)[1]
 
 
 def parts_of(queue_key: str) -> tuple[str, str, str, str]:
@@ -141,6 +141,8 @@ def simulated_queue_key(account_id: str, simulation: str) -> str:
 
 def simulation_of(queue_key: str) -> str | None:
     """What the simulator plays for a scheduled queue of test mail; None for live mail."""
+    if not queue_key.startswith(SIMULATOR_DOMAIN):
+        return None
     sender_domain = parts_of(queue_key)[2]
     return sender_domain.removeprefix(SIMULATOR_MARK) if sender_domain.startswith(SIMULATOR_MARK) else None
 
