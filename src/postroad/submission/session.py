@@ -8,7 +8,7 @@ gets `internal_error`. The log never contains a password, an address or content.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -79,6 +79,7 @@ def protocol_of(*, is_secure: bool, is_utf8: bool) -> str:
 
 
 MICROSECONDS: Final = 1_000_000
+LOGGED_IN: Final = values.Reply(235, "Authentication succeeded", "2.7.0")
 # RFC 4954 section 6.
 AUTH_REQUIRED: Final = "530 5.7.0"
 AUTH_REQUIRED_TEXT: Final = "Authentication required; use AUTH first"
@@ -126,8 +127,17 @@ class SubmissionSession(smtp_server.SessionPolicy):
 
     async def authenticate(self, username: str, password: str) -> values.Reply:
         """AUTH: the username and password of an SMTP credential, as over HTTP."""
-        request = self._request("AUTH")
-        reply, code = await self._attempt(request, self._log_in(username, password))
+        request = self._request("AUTH", self._ctx.clock())
+        code: str | None = None
+        try:
+            self._caller = await authentication.authenticate_password(
+                self._ctx, username, password, client_address=self._session.client_address
+            )
+        except Exception as problem:  # noqa: BLE001 - answered, whatever it is
+            reply, code = await self._fail(request, problem)
+        else:
+            reply = LOGGED_IN
+            self._log_request(request, reply)
         self._ctx.metrics.submission_logins.add(code or ACCEPTED)
         return reply
 
@@ -149,10 +159,18 @@ class SubmissionSession(smtp_server.SessionPolicy):
         return super().recipient(text, parameters)
 
     async def message(self, transaction: values.MailTransaction) -> values.Reply:
-        request = self._request("DATA")
-        reply, code = await self._attempt(request, self._submit(request, transaction))
-        if code == errors.Unauthorized.code:
-            self._log_out()
+        now = self._ctx.clock()
+        request = self._request("DATA", now)
+        try:
+            reply = await self._submit(request, transaction, now=now)
+        except Exception as problem:  # noqa: BLE001 - answered, whatever it is
+            reply, code = await self._fail(request, problem)
+            if code == errors.Unauthorized.code:
+                self._log_out()
+        else:
+            self._log_request(request, reply)
+            if request.replayed:
+                await self._delay(request, fairness.Pace.REQUESTS)
         self._ctx.metrics.submission_seconds.observe(time.perf_counter() - request.started)
         return reply
 
@@ -173,13 +191,7 @@ class SubmissionSession(smtp_server.SessionPolicy):
     def _require_login(self) -> values.Reply:
         return self._refuse("MAIL", errors.Unauthorized(AUTH_REQUIRED_TEXT), smtp_reply=AUTH_REQUIRED)
 
-    async def _log_in(self, username: str, password: str) -> values.Reply:
-        self._caller = await authentication.authenticate_password(
-            self._ctx, username, password, client_address=self._session.client_address
-        )
-        return values.Reply(235, "Authentication succeeded", "2.7.0")
-
-    async def _submit(self, request: _Request, transaction: values.MailTransaction) -> values.Reply:
+    async def _submit(self, request: _Request, transaction: values.MailTransaction, *, now: int) -> values.Reply:
         if self._caller is None:
             raise errors.Unauthorized(AUTH_REQUIRED_TEXT)
         self._delays.note_account(self._caller.account_id)
@@ -188,11 +200,11 @@ class SubmissionSession(smtp_server.SessionPolicy):
             sender=transaction.sender,
             recipients=transaction.recipients,
             content=b"".join(transaction.content),
-            trace=self._trace(request, is_utf8=transaction.needs_smtputf8),
+            trace=self._trace(request, now=now, is_utf8=transaction.needs_smtputf8),
             is_utf8=transaction.needs_smtputf8,
             # The protocol layer normalises or refuses any other content.
             has_only_crlf=True,
-            send_at=self._options.send_at(self._ctx.clock()),
+            send_at=self._options.send_at(now),
             expires_in=self._options.expires_in,
         )
         accepted = await submit_mime.submit_mime(self._ctx, who, raw, request_id=request.id)
@@ -204,32 +216,25 @@ class SubmissionSession(smtp_server.SessionPolicy):
         self._caller = None
         self._session.is_authenticated = False
 
-    def _trace(self, request: _Request, *, is_utf8: bool) -> str:
+    def _trace(self, request: _Request, *, now: int, is_utf8: bool) -> str:
         """The value of `Received` (RFC 5321 section 4.4), without the client's address, for privacy."""
         protocol = protocol_of(is_secure=self._session.is_secure, is_utf8=is_utf8)
-        date = builder.format_date(self._ctx.clock() // MICROSECONDS)
+        date = builder.format_date(now // MICROSECONDS)
         return f"by {self._name} with {protocol} id {request.id}; {date}"
 
     # Replies and the log.
 
-    def _request(self, verb: str) -> _Request:
-        return _Request(self._ctx.new_id(identifiers.REQUEST, now=self._ctx.clock()), verb)
+    def _request(self, verb: str, now: int) -> _Request:
+        return _Request(self._ctx.new_id(identifiers.REQUEST, now=now), verb)
 
-    async def _attempt(self, request: _Request, work: Awaitable[values.Reply]) -> tuple[values.Reply, str | None]:
-        error: errors.PostroadError
-        try:
-            reply = await work
-        except errors.PostroadError as problem:
-            error = problem
-            self._log_cause(request, problem)
-        except Exception:  # noqa: BLE001 - a bug is logged and answered, whatever it is
-            self._log.exception("request_failed", request_id=request.id, verb=request.verb)
-            error = errors.InternalError("internal error; it has been logged; try again later")
+    async def _fail(self, request: _Request, problem: Exception) -> tuple[values.Reply, str]:
+        """The reply to a refusal or a bug, and its error code."""
+        error = problem
+        if isinstance(error, errors.PostroadError):
+            self._log_cause(request, error)
         else:
-            self._log_request(request, reply)
-            if request.replayed:
-                await self._delay(request, fairness.Pace.REQUESTS)
-            return reply, None
+            self._log.error("request_failed", request_id=request.id, verb=request.verb, exc_info=problem)
+            error = errors.InternalError("internal error; it has been logged; try again later")
         reply = refusal(error, request_id=request.id)
         self._log_request(request, reply, code=error.code)
         await self._delay(request, fairness.Pace.REFUSALS)
@@ -249,7 +254,7 @@ class SubmissionSession(smtp_server.SessionPolicy):
             self.is_delayed = False
 
     def _refuse(self, verb: str, error: errors.PostroadError, *, smtp_reply: str) -> values.Reply:
-        request = self._request(verb)
+        request = self._request(verb, self._ctx.clock())
         reply = refusal(error, request_id=request.id, smtp_reply=smtp_reply)
         self._log_request(request, reply, code=error.code)
         return reply

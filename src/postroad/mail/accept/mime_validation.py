@@ -81,7 +81,7 @@ def check(raw: statuses.RawMessage) -> CheckedMime:
     if _may_exceed_file_limits(raw.content, message, fields):
         validation.check_attachment_parts(raw.content)
     sender = _sender(fields)
-    to, cc, reply_to = (_shown(fields, name) for name in ("to", "cc", "reply-to"))
+    to, cc, reply_to = _shown(fields, "to"), _shown(fields, "cc"), _shown(fields, "reply-to")
     shown = {mailbox.key for mailbox in (*to, *cc)}
     return CheckedMime(
         message=message,
@@ -92,7 +92,7 @@ def check(raw: statuses.RawMessage) -> CheckedMime:
         recipients=recipients,
         to=to,
         cc=cc,
-        bcc=tuple(mailbox for mailbox in recipients if mailbox.key not in shown),
+        bcc=tuple([mailbox for mailbox in recipients if mailbox.key not in shown]),
         reply_to=reply_to,
         subject=_subject(fields),
         tags=validation.check_tags("X-Service-Tag", tuple(map(text_of, fields.get(TAG, ())))),
@@ -102,7 +102,7 @@ def check(raw: statuses.RawMessage) -> CheckedMime:
         send_at=raw.send_at,
         expires_in=raw.expires_in,
         is_utf8=raw.is_utf8
-        or not all(mailbox.local.isascii() for mailbox in (sender, *recipients, *to, *cc, *reply_to)),
+        or not "".join([mailbox.local for mailbox in (sender, *recipients, *to, *cc, *reply_to)]).isascii(),
     )
 
 
@@ -147,8 +147,8 @@ def _refuse_unknown(fields: Fields) -> None:
 
 def _refuse_repeated(fields: Fields) -> None:
     for name in ONCE:
-        if name in fields:
-            _refuse_several(fields[name])
+        if len(written := fields.get(name, ())) > 1:
+            _refuse_several(written)
 
 
 def _check_custom(message: message_parser.Message, fields: Fields) -> None:
@@ -170,8 +170,9 @@ def _may_exceed_file_limits(content: bytes, message: message_parser.Message, fie
     line that looks like a delimiter.
     """
     for name in _NAMING:
-        if name in fields and any(len(field.raw) > limits.FILENAME_CHARACTERS for field in fields[name]):
-            return True
+        for field in fields.get(name, ()):
+            if len(field.raw) > limits.FILENAME_CHARACTERS:
+                return True
     at = len(content) - len(message.body) - 1
     for _ in range(limits.ATTACHMENTS + 1):
         at = content.find(b"\n--", at)

@@ -79,7 +79,9 @@ def _renamed(field: message_parser.Field) -> message_parser.Field:
 
 
 def _is_valid(checked: mime_validation.CheckedMime, name: str, syntax: re.Pattern[str]) -> bool:
-    return any(syntax.fullmatch(field.value) for field in checked.fields.get(name, ()))
+    # It occurs once at most.
+    written = checked.fields.get(name)
+    return written is not None and syntax.fullmatch(written[0].value) is not None
 
 
 # A MIME message over SMTP that requests a template: its fields become those of a send request; its body is empty.

@@ -22,6 +22,10 @@ from postroad.protocol.smtp import server, server_commands, server_events, value
 #
 # A decision is a reply, `None` to close the connection, or an awaitable of either.
 
+SENDER_OK: Final = values.Reply(250, "Sender OK", "2.1.0")
+RECIPIENT_OK: Final = values.Reply(250, "Recipient OK", "2.1.5")
+START_INPUT: Final = values.Reply(354, "Start mail input; end with <CRLF>.<CRLF>")
+
 ReplyOrClose = values.Reply | None
 PolicyDecision = ReplyOrClose | Awaitable[ReplyOrClose]
 
@@ -46,14 +50,14 @@ class SessionPolicy(abc.ABC):
 
     def mail(self, sender: str, parameters: server_commands.Parameters) -> PolicyDecision:  # noqa: ARG002
         """MAIL: a transaction begins."""
-        return values.Reply(250, "Sender OK", "2.1.0")
+        return SENDER_OK
 
     def recipient(self, address: str, parameters: server_commands.Parameters) -> PolicyDecision:  # noqa: ARG002
-        return values.Reply(250, "Recipient OK", "2.1.5")
+        return RECIPIENT_OK
 
     def data(self) -> PolicyDecision:
         """DATA, before the content; 354 asks for it. Not called for BDAT."""
-        return values.Reply(354, "Start mail input; end with <CRLF>.<CRLF>")
+        return START_INPUT
 
     def refused(self, verb: str, reply: values.Reply) -> PolicyDecision:  # noqa: ARG002
         """An address, a recipient over the limit, a size or a content is refused; `reply` says why."""
@@ -223,7 +227,7 @@ class SmtpSession(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._server.receive(data)
         self._content_octets += len(data)
-        if not self._is_busy:
+        if self._task is None and self._next_turn is None:
             self._work()
         else:
             # Pause only now: most clients wait for their replies.
@@ -328,7 +332,7 @@ class SmtpSession(asyncio.Protocol):
         """Process the input until it is used up, a decision is asynchronous, or the turn is over."""
         self._next_turn = None
         for _ in range(MAX_EVENTS_PER_TURN):
-            if self.transport.is_closing() or (event := self._server.next_event()) is None:
+            if (event := self._server.next_event()) is None or self.transport.is_closing():
                 self._idle()
                 return
             # Whatever content comes next is another one; chunks of one content are no events.
@@ -336,6 +340,7 @@ class SmtpSession(asyncio.Protocol):
             if isinstance(event, server_events.StartTls):
                 self._is_in_handshake = True
                 self._begin(self._secure())
+                self._update_flow()
                 return
             if isinstance(event, server_events.LargeContent):
                 self._begin(self._load_content())
@@ -376,7 +381,6 @@ class SmtpSession(asyncio.Protocol):
         self._task = self._loop.create_task(work)
         self._shared.working.add(self._task)
         self._task.add_done_callback(self._ended)
-        self._update_flow()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._task = None
@@ -395,15 +399,14 @@ class SmtpSession(asyncio.Protocol):
             reply = await decision
         except Exception as problem:  # noqa: BLE001 - as above
             reply = self._internal_error(problem)
-        self._reply(reply)
+        if not self._server.is_closed:
+            self._reply(reply)
 
     def _internal_error(self, problem: Exception) -> values.Reply:
         self._shared.failed(problem)
         return values.Reply(451, "Local error in processing; try again later", "4.3.0")
 
     def _reply(self, reply: ReplyOrClose) -> None:
-        if self._server.is_closed:
-            return
         if reply is None:
             self._server.close()
         elif reply.code == _AUTHENTICATED and not self._count_for_account():
@@ -459,7 +462,8 @@ class SmtpSession(asyncio.Protocol):
                 self._progress_at = now
         self._was_content = is_content
         self._has_unread_input = False
-        self._update_flow()
+        if self._is_paused:
+            self._update_flow()
 
     def _flush(self) -> bool:
         output = self._server.take_output()

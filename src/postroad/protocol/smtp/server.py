@@ -125,7 +125,9 @@ class Server:
         if self._pending is not None:
             return None
         # A chunk of size 0 is complete without a byte.
-        while (self._buffer or self._reading is not None) and self._state < SECURING and self._read():
+        while (self._buffer or self._reading is not None) and self._state < SECURING:
+            if not (self._read_line() if self._reading is None else self._read_content(self._reading)):
+                return None
             event: server_events.Event | None = self._pending
             if event is not None:
                 return event
@@ -165,9 +167,7 @@ class Server:
 
     # Each reader takes one item out of the buffer, or returns False while it is incomplete.
 
-    def _read(self) -> bool:
-        if self._reading is not None:
-            return self._read_content(self._reading)
+    def _read_line(self) -> bool:
         line = server_input.take_line(self._buffer, RESPONSE_OCTETS if self._exchange else LINE_OCTETS)
         if line is None:
             return False
@@ -217,7 +217,8 @@ class Server:
     def _dispatch(self, line: bytes) -> None:
         verb, argument = server_commands.split(line)
         self._verb = verb
-        self._limits.command(verb)
+        if verb not in server_events.WORK:
+            self._limits.idle_command()
         if verb in server_replies.HTTP_METHODS:
             self.close(server_replies.HTTP_REQUEST_REJECTED)
         elif verb not in TRANSITIONS:
@@ -320,7 +321,7 @@ class Server:
         if isinstance(event, server_events.Hello):
             self._accept_hello(event, reply)
         else:
-            self._reply(reply)
+            self._output.append(server_replies.encode(reply))
         if isinstance(event, (server_events.Message, server_events.Rejected)):
             return  # the transaction has already ended
         if isinstance(event, server_events.Recipient):

@@ -132,7 +132,8 @@ Event = Hello | Authenticate | Mail | Recipient | Data | LargeContent | Message 
 MAX_RCPT_COMMANDS: Final = 1000
 # A chunk shorter than a command line (RFC 5321 section 4.5.3.1.4) costs more to announce than it carries.
 SMALL_CHUNK_OCTETS: Final = 512
-_WORK: Final = frozenset({"RCPT", "BDAT"})
+# Counted by `recipient` and `chunk`.
+WORK: Final = frozenset({"RCPT", "BDAT"})
 
 
 class SessionLimits:
@@ -147,20 +148,21 @@ class SessionLimits:
         self._idle = 0
         self._named = 0
 
-    def command(self, verb: str) -> None:
-        """Count a command; RCPT and BDAT are counted by `recipient` and `chunk`."""
-        if verb not in _WORK:
-            self._count_idle_command()
+    def idle_command(self) -> None:
+        """Count a command that is not in `WORK`."""
+        self._idle += 1
+        if self._idle > self._features.idle_commands:
+            raise server_commands.CommandError(421, "4.7.0", "Too many commands without a message")
 
     def recipient(self) -> None:
         """Count an RCPT in sequence, whatever the reply."""
         self._named += 1
         if self._named > MAX_RCPT_COMMANDS:
-            self._count_idle_command()
+            self.idle_command()
 
     def chunk(self, octets: int) -> None:
         if octets < SMALL_CHUNK_OCTETS:
-            self._count_idle_command()
+            self.idle_command()
 
     def message(self) -> None:
         """A message is complete: restart the count of idle commands."""
@@ -176,8 +178,3 @@ class SessionLimits:
         self._logins += 1
         if self._logins >= self._features.bad_logins:
             raise server_commands.CommandError(421, "4.7.0", "Too many failed authentication attempts")
-
-    def _count_idle_command(self) -> None:
-        self._idle += 1
-        if self._idle > self._features.idle_commands:
-            raise server_commands.CommandError(421, "4.7.0", "Too many commands without a message")

@@ -247,10 +247,12 @@ def _line_ends(content: bytes) -> str | tuple[str, ...] | None:
 
 
 _NO_SENDER: Final = server_commands.Path("", {})
+# Before a content begins; nothing is read into it.
+_NOTHING: Final = Chunks(0)
 
 
 class TransactionBuilder:
-    __slots__ = ("_chunks", "_limit", "_open_store", "_reader", "_recipients", "sender")
+    __slots__ = ("_limit", "_open_store", "_reader", "_recipients", "sender")
 
     def __init__(self, limit: int, open_store: OpenStore) -> None:
         """`limit` is that of the content, in octets."""
@@ -259,10 +261,8 @@ class TransactionBuilder:
         self.sender = _NO_SENDER
         # Keyed by the lower-case address: a recipient named twice gets one message.
         self._recipients: dict[str, str] = {}
-        # Discards chunks sent outside a transaction.
-        self._chunks = Chunks(0, open_store)
         # Of the content, once it begins.
-        self._reader: Reader = self._chunks
+        self._reader: Reader = _NOTHING
 
     @property
     def is_utf8(self) -> bool:
@@ -281,10 +281,12 @@ class TransactionBuilder:
         return self._reader
 
     def begin_chunk(self, size: int, *, is_last: bool, is_first: bool) -> Reader:
-        if is_first:
-            self._reader = self._chunks = Chunks(self._limit, self._open_store)
-        self._chunks.begin(size, is_last=is_last)
-        return self._chunks
+        reader = self._reader
+        if is_first or reader is _NOTHING or not isinstance(reader, Chunks):
+            # Chunks sent outside a transaction are discarded.
+            reader = self._reader = Chunks(self._limit if is_first else 0, self._open_store)
+        reader.begin(size, is_last=is_last)
+        return reader
 
     @property
     def is_large(self) -> bool:
@@ -299,18 +301,19 @@ class TransactionBuilder:
             return server_replies.too_large(self._limit)
         if self._reader.stored.is_incomplete:
             return server_replies.NO_ROOM
-        return server_replies.BARE_CR if content is None else self._build(content)
-
-    def discard(self) -> "TransactionBuilder":
-        """The transaction has ended: keep no content. The builder of the next one."""
-        self._reader.stored.discard()
-        return TransactionBuilder(self._limit, self._open_store)
-
-    def _build(self, content: bytes) -> values.MailTransaction:
+        if content is None:
+            return server_replies.BARE_CR
+        parameters = self.sender.parameters
         return values.MailTransaction(
             sender=self.sender.address,
             recipients=tuple(self._recipients.values()),
             content=(content,),
-            is_8bit=self.sender.parameters.get("BODY", "").upper() == "8BITMIME",
-            needs_smtputf8=self.is_utf8,
+            is_8bit=parameters.get("BODY", "").upper() == "8BITMIME",
+            needs_smtputf8="SMTPUTF8" in parameters,
         )
+
+    def discard(self) -> "TransactionBuilder":
+        """The transaction has ended: keep no content. The builder of the next one."""
+        if self._reader is not _NOTHING:
+            self._reader.stored.discard()
+        return TransactionBuilder(self._limit, self._open_store)

@@ -4,6 +4,7 @@ A text that does not fit on one line becomes a multi-line reply. Every reply is 
 text can forge a second reply.
 """
 
+import functools
 import re
 import textwrap
 from collections.abc import Sequence
@@ -52,6 +53,8 @@ def too_large(limit: int) -> values.Reply:
     return values.Reply(552, f"Message size exceeds the limit of {limit} octets", "5.3.4")
 
 
+# Most replies are always the same; each takes about 1 KB.
+@functools.lru_cache(maxsize=256)
 def encode(reply: values.Reply) -> bytes:
     """A reply; each of its lines repeats the enhanced code (RFC 2034 section 4)."""
     text = reply.text
