@@ -32,7 +32,15 @@ class Signer:
         self._problem = problem
         self._poison = poison
 
-    async def signature(self, account_id: str, domain: str, message_id: str, content: bytes) -> bytes:
+    async def signature(
+        self,
+        account_id: str,
+        domain: str,
+        message_id: str,
+        content: bytes,
+        *,
+        is_shared: bool = True,
+    ) -> bytes:
         self.asked.append((account_id, domain, message_id))
         if self._problem and self._poison.encode() in content:
             raise self._problem

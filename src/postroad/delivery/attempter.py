@@ -248,7 +248,11 @@ class MessageLoader:
         signature = b""
         if self._signer is not None:
             signature = await self._signer.signature(
-                message.account_id, message.sender_key.rpartition("@")[2], name, mime
+                message.account_id,
+                message.sender_key.rpartition("@")[2],
+                name,
+                mime,
+                is_shared=message.recipient_count > 1,
             )
         parts = (signature, mime) if signature else (mime,)
         is_8bit = not mime.isascii()

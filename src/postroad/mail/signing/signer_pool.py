@@ -273,10 +273,13 @@ class DkimSigner:
         self._signatures: caches.LruCache[tuple[str, str], bytes] = caches.LruCache(MAX_SIGNATURES)
         self._flights = caches.SingleFlight(MAX_WAITING, what="signatures")
 
-    async def signature(self, account_id: str, domain: str, content_name: str, content: bytes) -> bytes:
+    async def signature(
+        self, account_id: str, domain: str, content_name: str, content: bytes, *, is_shared: bool = True
+    ) -> bytes:
         """The DKIM-Signature fields to prepend to a message; empty when the account no longer has the domain.
 
-        `content_name` is the message's id, or another name for another form of the message.
+        `content_name` is the message's id, or another name for another form of the message. One that `is_shared` may
+        be asked for by several recipients at once.
         Raises DecryptionError when the key cannot be decrypted, SigningFailed when the signers fail, and database
         errors.
         """
@@ -288,6 +291,8 @@ class DkimSigner:
         known = self._signatures.get(name)
         if known is not None:
             return known
+        if not is_shared:
+            return await self._sign(name, key, domain, content)
         return await self._flights.join(("message", *name), functools.partial(self._sign, name, key, domain, content))
 
     async def close(self) -> None:
