@@ -202,7 +202,7 @@ class SmtpConnection(asyncio.Protocol):
         """One transaction; a result for each recipient, in their order."""
         session = self._client
         session.begin(transaction)
-        if session.is_waiting:
+        if session.step < client.HANDSHAKE:  # as `is_waiting` says, without the call
             self.deliveries += 1
             await self._wait_until_idle()
         return session.results()
@@ -329,8 +329,8 @@ class SmtpConnection(asyncio.Protocol):
         session, transport = self._client, self._transport
         if transport is not None:
             # After a failed write a transport silently drops data: a final dot written then never leaves.
-            while not (self._is_paused or transport.is_closing()) and (data := session.next_bytes()):
-                transport.write(data)
+            while (session.outgoing or session.content is not None) and not (self._is_paused or transport.is_closing()):
+                transport.write(session.next_bytes())
         if session.step < client.HANDSHAKE:  # as `is_waiting` says, without the call
             if is_progress:
                 self._set_deadline()

@@ -10,7 +10,7 @@ unfinished transaction is reset when the next one begins.
 import re
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Final
+from typing import Final, cast
 
 from postroad.protocol.smtp import authentication, values
 
@@ -181,22 +181,22 @@ class Client:
         "_auth_lines",
         "_auth_sent",
         "_commands",
-        "_content",
         "_content_at",
         "_credentials",
         "_dot_sent",
         "_hello_name",
         "_is_open",
         "_is_pipelined",
-        "_outgoing",
         "_reader",
         "_replied",
         "_results",
         "_starttls",
         "_transaction",
+        "content",
         "conversation",
         "extensions",
         "failure",
+        "outgoing",
         "replies",
         "step",
     )
@@ -223,7 +223,7 @@ class Client:
         self.replies = 0  # how many were received
         self.conversation = values.Conversation()
         self._reader = values.ReplyReader()
-        self._outgoing = b""
+        self.outgoing = b""
         # The transaction.
         self._transaction = NO_TRANSACTION
         self._results: list[values.RecipientResult | None] = []
@@ -231,7 +231,7 @@ class Client:
         self._replied = 0
         self._is_pipelined = False
         self._is_open = False  # whether one must be reset before the next
-        self._content: bytes | None = None
+        self.content: bytes | None = None
         self._content_at = 0
         self._dot_sent = False
 
@@ -256,23 +256,23 @@ class Client:
             quoted = "the destination sent an invalid reply" if self.step is AUTH else str(problem)
             self.fail(values.Cause.PROTOCOL_ERROR, quoted)
         # RFC 3207 section 4.2: plain text after the reply to STARTTLS was injected by a third party.
-        if not reader.is_empty and (self.step is IDLE or self.step is HANDSHAKE):
+        if (self.step is IDLE or self.step is HANDSHAKE) and not reader.is_empty:
             self.fail(values.Cause.PROTOCOL_ERROR, "the destination sent an unexpected reply")
 
     def next_bytes(self) -> bytes:
-        """What to write now; empty when there is nothing."""
-        if self._outgoing:
-            data, self._outgoing = self._outgoing, b""
+        """What to write now; empty when there is neither something `outgoing` nor `content`."""
+        if self.outgoing:
+            data, self.outgoing = self.outgoing, b""
             self.conversation.said.append(values.AUTHENTICATION if self.step is AUTH else data)
             return data
-        if self._content is None:
+        if self.content is None:
             return b""
         begin, end = self._content_at, self._content_at + CHUNK_OCTETS
-        if end < len(self._content):
+        if end < len(self.content):
             self._content_at = end
-            return self._content[begin:end]
+            return self.content[begin:end]
         # From here on the server may have the whole message, even if the connection is lost.
-        data, self._content, self._dot_sent = self._content[begin:] + FINAL_DOT, None, True
+        data, self.content, self._dot_sent = self.content[begin:] + FINAL_DOT, None, True
         return data
 
     def secured(self) -> None:
@@ -318,22 +318,22 @@ class Client:
         self.step = RESET if reset else MAIL
         if self._is_pipelined:
             recipients = [command for _, command in self._commands]
-            self._outgoing = b"".join([reset, mail, *recipients, DATA_COMMAND])
+            self.outgoing = b"".join([reset, mail, *recipients, DATA_COMMAND])
         else:
-            self._outgoing = reset or mail
+            self.outgoing = reset or mail
 
     def results(self) -> tuple[values.RecipientResult, ...]:
         """One for each recipient, in their order; the transaction must be over."""
-        results = tuple([result for result in self._results if result is not None])
-        if len(results) != len(self._results):
+        if None in self._results:
             raise RuntimeError("the transaction is not over")
+        results = cast("tuple[values.RecipientResult, ...]", tuple(self._results))
         # A session may be idle for long, and the content may be large.
         self._transaction = NO_TRANSACTION
         return results
 
     def quit(self) -> None:
         """Send QUIT; only between transactions."""
-        self._outgoing = QUIT_COMMAND
+        self.outgoing = QUIT_COMMAND
         self.step = QUIT
 
     def fail(self, cause: values.Cause, detail: str) -> None:
@@ -362,7 +362,7 @@ class Client:
         is_refused = code >= FIRST_REFUSAL
         following = TRANSITIONS[step][2 if is_refused else code // 100 - 2]
         # A reply before its command was sent is invalid, like one without a command.
-        if following is None or code == SERVICE_CLOSING or self._outgoing or (step is CONTENT and not self._dot_sent):
+        if following is None or code == SERVICE_CLOSING or self.outgoing or (step is CONTENT and not self._dot_sent):
             self._abort(received, is_refused=is_refused)
             return
         if step is RECIPIENT:
@@ -383,7 +383,7 @@ class Client:
             if is_refused:
                 self._resolve(values.RecipientResult(values.Stage.DATA, values.first_reply(received)))
             self.fail(values.Cause.PROTOCOL_ERROR, "the destination answered before the content was sent")
-        elif self._outgoing:
+        elif self.outgoing:
             self.fail(values.Cause.PROTOCOL_ERROR, "the destination sent an unexpected reply")
         else:
             detail = f"the destination answered {self.step.name} with {received[0]}, which is not a valid reply"
@@ -427,13 +427,13 @@ class Client:
         if step is CONTENT:
             self._enter_content()
         elif step is EHLO or step is HELO:
-            self._outgoing = hello_command(step.name, self._hello_name)
+            self.outgoing = hello_command(step.name, self._hello_name)
         elif step is STARTTLS:
-            self._outgoing = STARTTLS_COMMAND
+            self.outgoing = STARTTLS_COMMAND
         elif step is AUTH:
             self._send_auth_line()
         elif not self._is_pipelined and step < CONTENT:
-            self._outgoing = self._command(step)
+            self.outgoing = self._command(step)
 
     def _send_auth_line(self) -> None:
         if not self._auth_lines:
@@ -442,16 +442,16 @@ class Client:
         elif self._auth_sent == len(self._auth_lines):
             self.fail(values.Cause.PROTOCOL_ERROR, "the destination sent an unexpected challenge")
         else:
-            self._outgoing = self._auth_lines[self._auth_sent] + b"\r\n"
+            self.outgoing = self._auth_lines[self._auth_sent] + b"\r\n"
             self._auth_sent += 1
 
     def _enter_content(self) -> None:
         if None in self._results:
             self.conversation.said.append(values.CONTENT)
-            self._content, self._content_at = transparent(self._transaction.content), 0
+            self.content, self._content_at = transparent(self._transaction.content), 0
         else:
             # RFC 2920 section 3.1: DATA was sent ahead and accepted with no recipient; an empty message ends it.
-            self._outgoing, self._dot_sent = FINAL_DOT, True
+            self.outgoing, self._dot_sent = FINAL_DOT, True
 
     def _command(self, step: Step) -> bytes:
         if step is MAIL:
@@ -460,7 +460,9 @@ class Client:
         return self._commands[self._replied][1] if step is RECIPIENT else DATA_COMMAND
 
     def _resolve(self, result: values.RecipientResult) -> None:
-        self._results = [known or result for known in self._results]
+        for place, known in enumerate(self._results):
+            if known is None:
+                self._results[place] = result
 
     def _end(self, reply: values.Reply | None, cause: values.Cause | None = None, detail: str = "") -> None:
         stage = STAGES.get(self.step)
@@ -477,5 +479,5 @@ class Client:
             else:
                 self._resolve(result)
         self.step = CLOSED
-        self._outgoing = b""
-        self._content = None
+        self.outgoing = b""
+        self.content = None

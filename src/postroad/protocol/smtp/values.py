@@ -210,13 +210,14 @@ def first_reply(received: Received) -> Reply:
     A code of another class than the reply's own is only text. Servers repeat the code on every line; each is taken off.
     """
     code, lines = received
-    texts = [presentable(line) for line in lines]
+    texts: list[str] = []
     pattern = _ENHANCED.get(code // 100)
-    found = pattern.match(texts[0]) if pattern is not None else None
     enhanced = ""
-    if found is not None:
-        enhanced = found[0]
-        texts = [text.removeprefix(enhanced).lstrip() for text in texts]
+    for line in lines:
+        text = presentable(line)
+        if not texts and pattern is not None and (found := pattern.match(text)) is not None:
+            enhanced = found[0]
+        texts.append(text.removeprefix(enhanced).lstrip() if enhanced else text)
     text = texts[0] if len(texts) == 1 else " ".join([text for text in texts if text])
     return Reply(code, text[:MAX_TEXT_CHARACTERS], enhanced)
 
