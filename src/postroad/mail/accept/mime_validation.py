@@ -75,7 +75,7 @@ def check(raw: statuses.RawMessage) -> CheckedMime:
         raise errors.InvalidRequest(f"message: {problem}") from None
     fields = _by_name(message)
     _refuse_loop(fields)
-    _refuse_unknown(fields)
+    has_ours = _has_ours(fields)
     _refuse_repeated(fields)
     _check_custom(message, fields)
     if _may_exceed_file_limits(raw.content, message, fields):
@@ -95,10 +95,10 @@ def check(raw: statuses.RawMessage) -> CheckedMime:
         bcc=tuple([mailbox for mailbox in recipients if mailbox.key not in shown]),
         reply_to=reply_to,
         subject=_subject(fields),
-        tags=validation.check_tags("X-Service-Tag", tuple(map(text_of, fields.get(TAG, ())))),
-        metadata=_metadata(fields),
+        tags=validation.check_tags("X-Service-Tag", tuple(map(text_of, fields.get(TAG, ())))) if has_ours else (),
+        metadata=_metadata(fields) if has_ours else {},
         key=_key(fields),
-        template=_template(fields),
+        template=_template(fields) if has_ours else None,
         send_at=raw.send_at,
         expires_in=raw.expires_in,
         is_utf8=raw.is_utf8
@@ -135,14 +135,17 @@ def _refuse_loop(fields: Fields) -> None:
         )
 
 
-def _refuse_unknown(fields: Fields) -> None:
-    for name in fields:
-        if name.startswith(_OURS) and name not in _KNOWN and not name.startswith(METADATA_PREFIX):
+def _has_ours(fields: Fields) -> bool:
+    """Whether any field is for Postroad itself; refuses those that it does not know."""
+    ours = [name for name in fields if name.startswith(_OURS)]
+    for name in ours:
+        if name not in _KNOWN and not name.startswith(METADATA_PREFIX):
             written = fields[name][0].name[: header_fields.MAX_NAME_CHARACTERS]
             raise errors.InvalidRequest(
                 f"{written}: unknown field; the fields that begin with X-Service- are X-Service-Tag, "
                 "X-Service-Template, X-Service-Variables and X-Service-Metadata-<Key>"
             )
+    return bool(ours)
 
 
 def _refuse_repeated(fields: Fields) -> None:

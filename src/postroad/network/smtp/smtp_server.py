@@ -449,12 +449,14 @@ class SmtpSession(asyncio.Protocol):
         is_stopping = self._shared.changed is not None
         if self._shared.is_draining and self._server.is_idle and (is_stopping or self._server.is_after_message):
             self._server.close(values.Reply(421, "Service shutting down; try again later", "4.3.2"))
-        has_replied = self._flush()
+        output = self._server.take_output()
+        if output and not self.transport.is_closing():
+            self.transport.write(output)
         if self._server.is_closed or self._has_received_eof:
             self.transport.close()
             return
         is_content = self._server.is_reading_content
-        if is_content != self._was_content or (has_replied and not is_content):
+        if is_content != self._was_content or (output and not is_content):
             limits, now = self._shared.limits, self._loop.time()
             self._deadline = now + (limits.content_seconds if is_content else limits.command_seconds)
             self._content_since, self._content_octets = now, 0
@@ -465,11 +467,10 @@ class SmtpSession(asyncio.Protocol):
         if self._is_paused:
             self._update_flow()
 
-    def _flush(self) -> bool:
+    def _flush(self) -> None:
         output = self._server.take_output()
         if output and not self.transport.is_closing():
             self.transport.write(output)
-        return bool(output)
 
     def _update_flow(self) -> None:
         """Read only while input can be processed and the client reads its replies."""

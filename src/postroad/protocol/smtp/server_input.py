@@ -314,6 +314,6 @@ class TransactionBuilder:
 
     def discard(self) -> "TransactionBuilder":
         """The transaction has ended: keep no content. The builder of the next one."""
-        if self._reader is not _NOTHING:
+        if self._reader.stored.octets:
             self._reader.stored.discard()
         return TransactionBuilder(self._limit, self._open_store)
