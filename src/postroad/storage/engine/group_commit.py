@@ -241,7 +241,8 @@ class GroupCommit(Commits[Item, Result]):
             await asyncio.wait([self._runner])
 
     async def _run(self) -> None:
-        # It begins in the next turn of the event loop: the calls of the turn that started it are in the first batch.
+        # Let the calls of this turn of the event loop join the first batch, and what arrives in the next one.
+        await asyncio.sleep(0)
         loop = asyncio.get_running_loop()
         while self._waiting:
             began = loop.time()
