@@ -141,7 +141,7 @@ class SubmissionSession(smtp_server.SessionPolicy):
         self._ctx.metrics.submission_logins.add(code or ACCEPTED)
         return reply
 
-    def mail(self, sender: str, parameters: server_commands.Parameters) -> smtp_server.PolicyDecision:
+    def mail(self, sender: str, parameters: server_commands.Parameters) -> smtp_server.PolicyDecision:  # noqa: ARG002
         """MAIL: any sender after authentication; the sender is checked with the message."""
         if not self._is_logged_in():
             return self._require_login()
@@ -149,14 +149,14 @@ class SubmissionSession(smtp_server.SessionPolicy):
             self._options = mail_options.parse(parameters, now=self._ctx.clock())
         except mail_options.BadOption as problem:
             return self._refuse("MAIL", errors.InvalidRequest(str(problem)), smtp_reply=problem.smtp_reply)
-        return super().mail(sender, parameters)
+        return smtp_server.SENDER_OK
 
-    def recipient(self, text: str, parameters: server_commands.Parameters) -> smtp_server.PolicyDecision:
+    def recipient(self, text: str, parameters: server_commands.Parameters) -> smtp_server.PolicyDecision:  # noqa: ARG002
         try:
             address.parse(text)
         except address.AddressError as problem:
             return self._refuse("RCPT", errors.InvalidRequest(str(problem)), smtp_reply=BAD_RECIPIENT)
-        return super().recipient(text, parameters)
+        return smtp_server.RECIPIENT_OK
 
     async def message(self, transaction: values.MailTransaction) -> values.Reply:
         now = self._ctx.clock()

@@ -138,10 +138,25 @@ class Server:
         event, self._pending = self._pending, None
         if event is None or isinstance(event, server_events.StartTls):
             raise RuntimeError("there is no event to reply to")
-        if reply.code < _FIRST_REFUSAL:
-            self._accept(event, reply)
-        else:
+        if reply.code >= _FIRST_REFUSAL:
             self._refuse(event, reply)
+            return
+        if isinstance(event, server_events.Hello):
+            self._accept_hello(event, reply)
+        else:
+            self._output.append(server_replies.encode(reply))
+        if isinstance(event, (server_events.Message, server_events.Rejected)):
+            return  # the transaction has already ended
+        if isinstance(event, server_events.Recipient):
+            self._transaction.add(event.path.address)
+        elif isinstance(event, server_events.Mail):
+            self._transaction.sender = event.path
+        elif isinstance(event, server_events.Data):
+            self._reading = self._transaction.begin_data()
+            self._buffer[:0] = b"\r\n"
+        elif isinstance(event, server_events.Authenticate):
+            self.session.is_authenticated = True
+        self._state = TRANSITIONS[self._verb][self._state]
 
     def secured(self) -> None:
         """TLS is established: discard everything learned before it (RFC 3207 section 4.2)."""
@@ -315,25 +330,7 @@ class Server:
         "QUIT": _quit,
     }
 
-    # State changes after a reply to an event.
-
-    def _accept(self, event: server_events.Event, reply: values.Reply) -> None:
-        if isinstance(event, server_events.Hello):
-            self._accept_hello(event, reply)
-        else:
-            self._output.append(server_replies.encode(reply))
-        if isinstance(event, (server_events.Message, server_events.Rejected)):
-            return  # the transaction has already ended
-        if isinstance(event, server_events.Recipient):
-            self._transaction.add(event.path.address)
-        elif isinstance(event, server_events.Mail):
-            self._transaction.sender = event.path
-        elif isinstance(event, server_events.Data):
-            self._reading = self._transaction.begin_data()
-            self._buffer[:0] = b"\r\n"
-        elif isinstance(event, server_events.Authenticate):
-            self.session.is_authenticated = True
-        self._state = TRANSITIONS[self._verb][self._state]
+    # Internal.
 
     def _refuse(self, event: server_events.Event, reply: values.Reply) -> None:
         # A failed login may be a guessed password; a refused recipient is not an error of the client.
@@ -345,8 +342,6 @@ class Server:
         self._reply(reply)
         if reply.code == _SERVICE_CLOSING:
             self._state = CLOSED
-
-    # Internal.
 
     def _reset_transaction(self) -> None:
         self._transaction = self._transaction.discard()
