@@ -41,7 +41,7 @@ class AsgiRequest:
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
-    def answer(
+    def respond(
         self, status: int, fields: Sequence[http_messages.Field], content: bytes, *, has_more: bool = False
     ) -> None:
         self._unsent.append({"type": "http.response.start", "status": status, "headers": list(fields)})
@@ -112,7 +112,7 @@ def served(application: Asgi) -> http_server.Application:
             else:
                 started["is_begun"] = True
                 fields = list(started.get("headers", ()))
-                request.answer(started["status"], fields, message.get("body", b""), has_more=has_more)
+                request.respond(started["status"], fields, message.get("body", b""), has_more=has_more)
 
         await application(_Scope(request), receive, send)
 

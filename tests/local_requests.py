@@ -21,8 +21,8 @@ class Request(local_api.LocalRequest):
         super().__init__(method, target, headers or [], body, client_address=client_address)
         self.fields: list[http_messages.Field] = []
 
-    def answer(
+    def respond(
         self, status: int, fields: Sequence[http_messages.Field], content: bytes, *, has_more: bool = False
     ) -> None:
         self.fields = list(fields)
-        super().answer(status, fields, content, has_more=has_more)
+        super().respond(status, fields, content, has_more=has_more)

@@ -15,7 +15,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, Final
 
-# The service imports structlog only when it begins to log, which is before it starts.
+# Only console logs import structlog, before the service starts.
 PRELOADED: Final = [
     "tests.chaos.crashing_process",
     "postroad.cli.dev.service",

@@ -17,7 +17,6 @@ HEAVY = {
     "asyncio",
     "asyncpg",
     "cryptography",
-    "dns",
     "jinja2",
     "msgspec",
     "postroad.config",
@@ -45,7 +44,6 @@ print(json.dumps(imported))
 # What only a running service or a request to the API needs.
 UNUSED = {
     "cryptography.x509",
-    "dns",
     "jinja2",
     "jwt",
     "postroad.api",

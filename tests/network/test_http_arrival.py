@@ -95,7 +95,7 @@ async def settled() -> None:
 async def echo(request: http_server.Request) -> None:
     body = request.whole_body()
     content = b"waits" if body is None else request.raw_path + b" " + body
-    request.answer(200, [], content)
+    request.respond(200, [], content)
 
 
 async def later(request: http_server.Request) -> None:
@@ -108,7 +108,7 @@ async def reading(request: http_server.Request) -> None:
     while has_more:
         part, has_more = await request.receive()
         body += part
-    request.answer(200, [], request.raw_path + b" " + body)
+    request.respond(200, [], request.raw_path + b" " + body)
 
 
 @pytest.mark.parametrize("cut", [0, 40])

@@ -38,7 +38,7 @@ class Connection:
         self.kept: list[bool] = []
         self.takes = 0
 
-    def answered(self, *, keep_alive: bool) -> None:
+    def responded(self, *, keep_alive: bool) -> None:
         self.kept.append(keep_alive)
 
     def body_consumed(self) -> None:
@@ -105,7 +105,7 @@ def answers(*parts: bytes, fields: list[http_messages.Field] | None = None) -> h
     """An application that answers in these parts."""
 
     async def application(request: http_server.Request) -> None:
-        request.answer(200, fields or [], parts[0], has_more=len(parts) > 1)
+        request.respond(200, fields or [], parts[0], has_more=len(parts) > 1)
         for number, part in enumerate(parts[1:], 2):
             await request.send(part, has_more=number < len(parts))
 
@@ -369,12 +369,12 @@ async def test_an_application_that_breaks_the_rules_is_answered_for(application:
 
 
 async def half(request: http_server.Request) -> None:
-    request.answer(200, LENGTH, b"a", has_more=True)
+    request.respond(200, LENGTH, b"a", has_more=True)
 
 
 async def begun_again(request: http_server.Request) -> None:
     await half(request)
-    request.answer(200, LENGTH, b"ok")
+    request.respond(200, LENGTH, b"ok")
 
 
 @pytest.mark.parametrize("application", [half, begun_again, answers(b"a", b"bc", fields=LENGTH)])

@@ -37,7 +37,7 @@ class Slow:
         except asyncio.CancelledError:
             self.cancelled.set()
             text = b"late"
-        request.answer(200, [(b"content-length", b"4")], text)
+        request.respond(200, [(b"content-length", b"4")], text)
 
 
 @contextlib.asynccontextmanager

@@ -13,7 +13,7 @@ from tests.network.test_http_listener import refuse
 
 
 async def served(request: http_server.Request) -> None:
-    request.answer(200, [], b"served")
+    request.respond(200, [], b"served")
 
 
 @contextlib.asynccontextmanager

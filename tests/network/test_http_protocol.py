@@ -61,7 +61,7 @@ class Served:
         await self.go_on.wait()
         self.requests.append({"headers": request.headers, "body": body})
         text = b"%s %s %d" % (request.method.encode(), request.raw_path, len(body))
-        request.answer(200, [(b"content-length", b"%d" % len(text))], text)
+        request.respond(200, [(b"content-length", b"%d" % len(text))], text)
 
 
 @contextlib.asynccontextmanager

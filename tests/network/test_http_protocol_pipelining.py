@@ -38,10 +38,10 @@ class Streaming:
                 self.heard_of_the_end.set()
             for task in (waiting, listening):
                 task.cancel()
-        request.answer(200, [(b"content-length", b"4")], b"done")
+        request.respond(200, [(b"content-length", b"4")], b"done")
 
     async def stream(self, request: http_server.Request) -> None:
-        request.answer(200, [], b"", has_more=True)
+        request.respond(200, [], b"", has_more=True)
         while not self.go_on.is_set():
             await request.send(PART, has_more=True)
             self.parts += 1

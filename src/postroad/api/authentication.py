@@ -14,9 +14,7 @@ def authenticate(
     ctx: context.Context, headers: routing.Headers, *, client_address: str
 ) -> callers.Caller | Awaitable[callers.Caller]:
     """The caller that a request's `Authorization` header names."""
-    given = field(headers)
-    known = authentication.known_caller(ctx, given)
-    return authentication.authenticate(ctx, given, client_address=client_address) if known is None else known
+    return authentication.find_caller(ctx, field(headers), client_address=client_address)
 
 
 def field(headers: routing.Headers) -> str | None:

@@ -136,8 +136,7 @@ def build_application(
             credential = api.credential(headers)
         except errors.InvalidRequest as problem:  # a repeated header field
             raise errors.Unauthorized(problem.message) from None
-        known = authentication.known_caller(asked, credential)
-        return authentication.authenticate(asked, credential, client_address=client_address) if known is None else known
+        return authentication.find_caller(asked, credential, client_address=client_address)
 
     def require_scope(
         who: callers.Caller, permission: callers.Permission, *, scope: callers.Scope | None, client_address: str

@@ -10,7 +10,7 @@ from typing import Any
 def start(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None] | None:
     """Run as far as the first wait; returns the task of the rest, None if there is none.
 
-    Within another task the whole work is a task that begins later: otherwise a chain of them would nest.
+    Within a task, the work becomes a task that begins later, so that chains do not nest.
     """
     if asyncio.current_task(loop) is not None:
         return loop.create_task(work)

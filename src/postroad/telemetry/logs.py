@@ -47,7 +47,7 @@ _encoder = msgspec.json.Encoder(enc_hook=repr)
 
 
 class Logger(Protocol):
-    """What is used of structlog's loggers: an event with its fields, at a level."""
+    """The logger that is passed on: an event with its fields, at a level."""
 
     def bind(self, **fields: Any) -> Self: ...
     def debug(self, event: str, **fields: Any) -> object: ...
@@ -91,7 +91,7 @@ def _console_processors(structlog: Any, stream: TextIO) -> list[Any]:  # noqa: A
 
 
 def _structlog() -> Any:  # noqa: ANN401 - a module
-    """The library, imported on first use: an operator command logs nothing, and need not wait for it.
+    """The library, imported on first use: only console lines need it.
 
     rich is hidden meanwhile: structlog would import it for tracebacks that we do not use.
     """
@@ -186,7 +186,7 @@ class _LibraryHandler(logging.Handler):
 
 
 class _JsonLogger:
-    """A line for each request: structlog would take as long for it as all the rest of one line."""
+    """JSON lines; structlog would double the time of a line."""
 
     __slots__ = ("_bound", "_level", "_sink")
 

@@ -38,7 +38,7 @@ TOO_MANY: Final = "too many requests at once; wait for the responses to those be
 
 
 class Authenticate(Protocol[ContextT_contra]):
-    """Who calls: at once where it is known, and otherwise what has to be awaited."""
+    """The caller if it is cached, otherwise an awaitable of it."""
 
     def __call__(
         self, context: ContextT_contra, headers: routing.Headers, /, *, client_address: str
@@ -109,7 +109,7 @@ class _Exchange(Generic[routing.ContextT]):
         self.started = time.perf_counter()
         self.endpoint: _Endpoint[routing.ContextT] | None = None
         self.account_id: str | None = None
-        # Accepted, or counted in the delays before the work: the answer does not wait.
+        # Accepted, or counted in the delays before the work: the response does not wait.
         self.is_counted = False
         # The remaining parts of a streamed response.
         self.rest: routing.Parts | None = None
@@ -213,8 +213,8 @@ class Application(Generic[routing.ContextT]):
             if exchange.body_slots is not None:
                 await exchange.body_slots.aclose()
         if not exchange.is_counted:
-            await self._delay_answer(exchange, request, status)
-        request.answer(status, fields, content, has_more=exchange.rest is not None)
+            await self._delay_response(exchange, request, status)
+        request.respond(status, fields, content, has_more=exchange.rest is not None)
         if exchange.rest is not None:
             await self._send_rest(exchange, exchange.rest, request)
         self._log_request(exchange, status)
@@ -317,8 +317,10 @@ class Application(Generic[routing.ContextT]):
 
     def _refusal(self, exchange: _Exchange[routing.ContextT], error: errors.PostroadError) -> routing.EncodedResponse:
         if self._render_error is not None and exchange.headers is not None and exchange.request is not None:
-            given = exchange.request
-            refused = routing.RefusedRequest(exchange.id, given.method, given.raw_path, given.query, exchange.headers)
+            request = exchange.request
+            refused = routing.RefusedRequest(
+                exchange.id, request.method, request.raw_path, request.query, exchange.headers
+            )
             rendered = self._render_error(error, refused)
             if rendered is not None:
                 return rendered
@@ -349,10 +351,10 @@ class Application(Generic[routing.ContextT]):
         if endpoint.units >= fairness.PAGE_UNITS and exchange.account_id is not None:
             await self._delays.take_turn(exchange.account_id)
 
-    async def _delay_answer(
+    async def _delay_response(
         self, exchange: _Exchange[routing.ContextT], request: http_server.Request, status: int
     ) -> None:
-        """Wait before the answer to a message that was not accepted, to a replay, and to what has no route."""
+        """Wait before the response to what took no turn: a message not accepted, a replay, no caller, no route."""
         if exchange.endpoint is not None and exchange.endpoint.route.is_probe:
             return
         is_refused = status >= errors.InvalidRequest.status

@@ -7,7 +7,7 @@ from postroad.network.http import http_messages, http_server
 
 
 class LocalRequest:
-    """A request that is all there, and its answer, which has to be small."""
+    """A complete request, and its response, kept in memory."""
 
     def __init__(
         self, method: str, target: bytes, headers: http_messages.Headers, body: bytes, *, client_address: str
@@ -33,10 +33,10 @@ class LocalRequest:
         return body, False
 
     async def until_disconnected(self) -> None:
-        """The client stays until the answer is there."""
+        """The client stays until the response is there."""
         await asyncio.get_running_loop().create_future()
 
-    def answer(
+    def respond(
         self,
         status: int,
         fields: Sequence[http_messages.Field],  # noqa: ARG002 - nobody here reads them
@@ -47,7 +47,7 @@ class LocalRequest:
         self.status = status
         self.content = content
 
-    async def send(self, part: bytes, *, has_more: bool) -> None:  # noqa: ARG002 - as in `answer`
+    async def send(self, part: bytes, *, has_more: bool) -> None:  # noqa: ARG002 - as in `respond`
         self.content += part
 
 

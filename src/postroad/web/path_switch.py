@@ -85,7 +85,7 @@ class HttpsRedirect:
             query = b"?" + request.query if request.query else b""
             # `GET *` has no path, and would become a part of the host name.
             path = request.raw_path if request.raw_path.startswith(b"/") else b"/"
-            request.answer(308, [(b"location", self._origin.encode() + path + query)], b"")
+            request.respond(308, [(b"location", self._origin.encode() + path + query)], b"")
         else:
             problem = f"Use {self._origin}. Replace this credential: it was sent unencrypted."
-            request.answer(*self._refuse(errors.InvalidRequest(problem)))
+            request.respond(*self._refuse(errors.InvalidRequest(problem)))

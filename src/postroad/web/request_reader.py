@@ -210,10 +210,7 @@ class Reader:
             document = strict_json.read(body if body or self._route.body_required else b"{}")
         except strict_json.JsonError as problem:
             raise errors.InvalidJson(f"body: {problem}") from None
-        try:
-            return msgspec.convert(document, self._route.body)
-        except msgspec.ValidationError:
-            return convert(document, self._route.body, root="body")
+        return convert(document, self._route.body, root="body")
 
     def read_query(self, text: bytes) -> Any:  # noqa: ANN401 - the route's own Struct
         """The route's query Struct; a route without one ignores the query string."""

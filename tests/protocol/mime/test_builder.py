@@ -324,7 +324,7 @@ TRICKS = [f"x{line_break}Bcc: victim@example.org" for line_break in BREAKS] + [
 
 def hand_made(**parts: str) -> address.Mailbox:
     """A mailbox that no parser has seen."""
-    return address.mailbox(**({"display_name": None, "local": "a", "domain": "b.example", "written": ""} | parts))  # type: ignore[arg-type]
+    return address.make_mailbox(**({"display_name": None, "local": "a", "domain": "b.example", "written": ""} | parts))  # type: ignore[arg-type]
 
 
 def file(**fields: str) -> builder.Attachment:

@@ -104,7 +104,7 @@ def mailboxes() -> st.SearchStrategy[address.Mailbox]:
     )
     locals_ = st.from_regex(r"[a-z0-9+_]{1,20}(\.[a-z0-9]{1,10})?", fullmatch=True)
     return st.builds(
-        address.mailbox,
+        address.make_mailbox,
         display_name=st.none() | fitting | st.text("abc \"'\\,.<>@()", min_size=1).map(str.strip).filter(bool),
         local=locals_,
         domain=st.sampled_from(["example.com", "xn--bcher-kva.example", "a-very-long-name." * 6 + "example"]),

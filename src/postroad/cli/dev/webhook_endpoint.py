@@ -90,7 +90,7 @@ class WebhookListener:
             received = ReceivedWebhook(at=self._clock(), status=error.status, problem=error.message)
             status, fields, content = refusal(error)
         self._report(received)
-        request.answer(status, fields, content)
+        request.respond(status, fields, content)
 
     async def _process(self, request: http_server.Request) -> ReceivedWebhook:
         if request.method != "POST":

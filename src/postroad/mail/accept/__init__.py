@@ -6,8 +6,8 @@ What happens to `POST /emails`, in order:
 2. The application finds the route (`web/routing.py`), asks who it is (`api/authentication.py`, then
    `services/people/authentication.py` and its cache, `access_cache.py`), and reads the body (`web/request_reader.py`).
 3. `api/emails.py` calls `submit.py`, the entry point for mail, whichever listener received it. It checks the fields in
-   `validation.py`, hashes the request in `compose.py`, takes from the rate and looks up the sender domain in
-   `send_limits.py`, and asks `queue_limit.py` for room.
+   `validation.py`, hashes the request in `compose.py`, takes from the rate (`send_limits.py`), finds the sender domain
+   in the cache, and asks `queue_limit.py` for room.
 4. `compose.py` makes the MIME message, its rows and the response.
 5. `storage/engine/group_commit.py` gathers what other requests submit meanwhile, and opens one transaction for all
    (`storage/engine/sqlite.py`).

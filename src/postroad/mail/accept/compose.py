@@ -178,7 +178,7 @@ _INTEGERS: Final = range(-(2**63), 2**64)
 
 
 def digest(data: bytes) -> bytes:
-    """Half of the time of SHA-256 where the processor has no instructions for that."""
+    """Takes half the time of SHA-256 on a processor without SHA instructions."""
     return hashlib.blake2b(data, digest_size=32).digest()
 
 

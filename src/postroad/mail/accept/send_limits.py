@@ -201,17 +201,12 @@ def count_for_key(budget: callers.KeyBudget, message: messages.NewMessage) -> ca
 
 
 async def sending_domain(ctx: context.Context, account_id: str, name: str) -> domains.Domain:
-    facts = await ctx.access_cache.refresh(ctx.clock())
-    domain: domains.Domain | None = facts.get(("domain", account_id, name))
-    return known_domain(ctx, domain or await _look_up_domain(ctx, facts, account_id, name))
-
-
-def known_domain(ctx: context.Context, domain: domains.Domain) -> domains.Domain:
     """A domain of the account, unless it is not verified and has to be."""
+    facts = await ctx.access_cache.refresh(ctx.clock())
+    known: domains.Domain | None = facts.get(("domain", account_id, name))
+    domain = known or await _look_up_domain(ctx, facts, account_id, name)
     if domain.verified_at is None and ctx.settings.domains.require_verified:
-        raise errors.Forbidden(
-            f"from: {domain.name} is not verified yet; publish its DKIM record, then check the domain"
-        )
+        raise errors.Forbidden(f"from: {name} is not verified yet; publish its DKIM record, then check the domain")
     return domain
 
 

@@ -175,7 +175,7 @@ async def compose_fields(
 
 
 async def commit(ctx: context.Context, entry: transaction.Entry, *, party: str) -> Any:  # noqa: ANN401 - decided by the entry
-    """Run the transaction, and update this process's rate bucket from its result."""
+    """Run the transaction, update the rate bucket from its result, and count a single message."""
     try:
         result = await ctx.accept_commits.start(entry, party=party, size=entry.size, count=entry.work)
     except send_limits.Exceeded as refusal:

@@ -52,13 +52,13 @@ def make_together(prefixes: Sequence[str], *, series: str, now: int, entropy: by
     size = 2 * ENTROPY_BYTES
     digits = entropy.hex()
     count = len(digits) // size - len(prefixes)
-    made = []
+    ids = []
     for index, kind in enumerate(prefixes):
-        made.append(f"{kind}{now:014x}{digits[index * size : (index + 1) * size]}")
+        ids.append(f"{kind}{now:014x}{digits[index * size : (index + 1) * size]}")
     for index in range(count):
         at = (len(prefixes) + index) * size
-        made.append(f"{series}{now + index:014x}{digits[at : at + size]}")
-    return made
+        ids.append(f"{series}{now + index:014x}{digits[at : at + size]}")
+    return ids
 
 
 def is_identifier(text: str, prefix: str) -> bool:

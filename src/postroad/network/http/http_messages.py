@@ -270,7 +270,7 @@ class RequestParser:
     # Internal.
 
     def _hand_over(self) -> None:
-        """What there is of a request whose end has not arrived."""
+        """Pass on a request whose end has not arrived."""
         if self._head is not None:
             head, content = self._head, self._content
             self._head, self._content = None, b""

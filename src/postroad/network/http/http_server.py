@@ -20,10 +20,10 @@ from postroad.network.tls import server_tls
 
 # One request and its response. The connection creates an exchange when a request has arrived, or its head, and starts
 # it when earlier responses have been written. The application begins at once, and is a task only from its first wait
-# on. From then on only the exchange writes to the transport, until it calls `answered`.
+# on. Once started, only the exchange writes to the transport, until it calls `responded`.
 #
-#     waiting --start--> in flight --the last part of the answer--> answered
-#     waiting or in flight --disconnect--> gone: `receive` raises Disconnected, what is answered is dropped
+#     waiting --start--> in flight --the last part of the response--> responded
+#     waiting or in flight --disconnect--> gone: `receive` raises Disconnected, the response is dropped
 #
 # If the application fails, the error object of `refuse` is sent instead, or, too late for that, the connection is
 # closed.
@@ -34,7 +34,7 @@ class Disconnected(Exception):
 
 
 class Request(Protocol):
-    """What an application is called with: a request, and how it is answered."""
+    """What an application is called with: a request, and how to respond to it."""
 
     method: str
     raw_path: bytes
@@ -42,27 +42,26 @@ class Request(Protocol):
     headers: http_messages.Headers
     # The address of the peer; "" if it has none.
     peer: str
-    # Told by the application. For whom the listener counts the connection; and whether its answer only waits, to slow a
-    # flood down.
+    # Set by the application: for whom the connection counts, and whether the response is delayed to slow a flood.
     account_id: str | None
     is_delayed: bool
 
     def whole_body(self) -> bytes | None:
-        """The body, if all of it is there; None if some is yet to be received."""
+        """The body, once, if all of it is there; otherwise None."""
 
     async def receive(self) -> tuple[bytes, bool]:
         """The next part of the body, and whether there is more. Raises Disconnected."""
 
     async def until_disconnected(self) -> None:
-        """Wait until the client is gone, or has its answer."""
+        """Wait until the client is gone, or has its response."""
 
-    def answer(
+    def respond(
         self, status: int, fields: Sequence[http_messages.Field], content: bytes, *, has_more: bool = False
     ) -> None:
-        """The answer, or the head and the first part of one that `send` goes on with."""
+        """The response, or the head and the first part of one that `send` goes on with."""
 
     async def send(self, part: bytes, *, has_more: bool) -> None:
-        """A further part of the answer; waits while the client does not read."""
+        """A further part of the response; waits while the client does not read."""
 
 
 Application = Callable[[Request], Coroutine[Any, Any, None]]
@@ -91,9 +90,9 @@ class Connection(Protocol):
 
     @property
     def has_waiting(self) -> bool:
-        """Whether further requests were received behind the one that is being answered."""
+        """Whether further requests were received behind the one that is being responded."""
 
-    def answered(self, *, keep_alive: bool) -> None:
+    def responded(self, *, keep_alive: bool) -> None:
         """The response is written."""
 
     def body_consumed(self) -> None:
@@ -115,7 +114,6 @@ class Exchange:
         "_task",
         "_version",
         "account_id",
-        "answered",
         "begun",
         "buffered",
         "headers",
@@ -125,6 +123,7 @@ class Exchange:
         "peer",
         "query",
         "raw_path",
+        "responded",
     )
 
     def __init__(
@@ -161,7 +160,7 @@ class Exchange:
         self._framing = Framing.NOTHING
         self._left = 0
         self.begun = False
-        self.answered = False
+        self.responded = False
         self._gone = False
 
     # Called by the connection.
@@ -201,25 +200,25 @@ class Exchange:
         return self._take()
 
     async def receive(self) -> tuple[bytes, bool]:
-        while not (self._gone or self.answered):
+        while not (self._gone or self.responded):
             if self._parts or (self._is_body_complete and not self._is_body_consumed):
                 return self._take(), not self._is_body_complete
             await self._wait_for_body()
         raise Disconnected
 
     async def until_disconnected(self) -> None:
-        while not (self._gone or self.answered):
+        while not (self._gone or self.responded):
             if self._parts:
                 self._take()
             await self._wait_for_body()
 
-    def answer(
+    def respond(
         self, status: int, fields: Sequence[http_messages.Field], content: bytes, *, has_more: bool = False
     ) -> None:
         if self._gone:
             return
         if self.begun:
-            raise RuntimeError("a request is answered once")
+            raise RuntimeError("a request has one response")
         # RFC 9110 section 10.1.1: a body that was never asked for must not be taken for the next request.
         unasked = self._expects_continue and not self._is_body_complete
         if self._shared.is_draining and not self._connection.has_waiting:
@@ -239,8 +238,8 @@ class Exchange:
         await self._writable()
         if self._gone:
             return
-        if self.answered or not self.begun:
-            raise RuntimeError("a part of an answer that is over, or has not begun")
+        if self.responded or not self.begun:
+            raise RuntimeError("a part of a response that is over, or has not begun")
         self._write(b"", part, has_more=has_more)
 
     # Internal.
@@ -249,14 +248,14 @@ class Exchange:
         shared = self._shared
         try:
             if self._connection.unwritable is not None:
-                # Answers to somebody who does not read would pile up.
+                # Responses to somebody who does not read would pile up.
                 await self._writable()
             await shared.application(self)
-            if not (self.answered or self._gone):
+            if not (self.responded or self._gone):
                 raise RuntimeError("the application returned before its response was complete")  # noqa: TRY301
         except asyncio.CancelledError:
             self._fail(errors.ServiceUnavailable("the service is stopping", retry_after=1))
-        except Exception as problem:  # noqa: BLE001 - whatever it is, it is logged and answered
+        except Exception as problem:  # noqa: BLE001 - whatever it is, it is logged and responded
             # Answered first: a handler that fails must not leave the caller waiting.
             self._fail(errors.InternalError("internal error; it has been logged"))
             context = {"message": "an application failed", "exception": problem}
@@ -267,14 +266,14 @@ class Exchange:
                 shared.changed.set()
 
     def _fail(self, error: errors.PostroadError) -> None:
-        if self._gone or self.answered:
+        if self._gone or self.responded:
             return
         if self.begun:
             # A partial response must not look complete.
             self._connection.transport.close()
             return
         self.keep_alive = False
-        self.answer(*self._shared.refuse(error))
+        self.respond(*self._shared.refuse(error))
 
     async def _writable(self) -> None:
         while (unwritable := self._connection.unwritable) is not None and not self._gone:
@@ -311,10 +310,10 @@ class Exchange:
         self.begun = True
         self._connection.transport.write(head + body)
         if not has_more:
-            self.answered = True
+            self.responded = True
             if self._body_event is not None:
                 self._body_event.set()
-            self._connection.answered(keep_alive=self.keep_alive)
+            self._connection.responded(keep_alive=self.keep_alive)
 
 
 _TOO_MANY: Final = {
@@ -428,7 +427,7 @@ class HttpProtocol(asyncio.Protocol):
     # Called by the parser.
 
     def request(self, head: http_messages.Head, content: bytes, *, is_complete: bool) -> None:
-        """A request: all of it, then nothing is awaited of the client until it is answered; or its head."""
+        """A whole request, or its head. A client whose request is whole has no deadline."""
         exchange = Exchange(self._shared, self, head, content, is_complete=is_complete, peer=self._peer)
         self._deadline = math.inf if is_complete else self._reader.began_at + self._limits.body_seconds
         self._drained = 0
@@ -440,15 +439,15 @@ class HttpProtocol(asyncio.Protocol):
             self._reader.is_full = len(self._waiting) >= self._limits.pipelined_requests
 
     def part(self, content: bytes) -> None:
-        """A part of a body; it is discarded when the request has already been answered."""
-        if self._newest is None or self._newest.answered:
+        """A part of a body; it is discarded when the request has already been responded."""
+        if self._newest is None or self._newest.responded:
             self._drain(len(content))
         else:
             self._newest.feed(content)
 
     def complete(self) -> None:
-        """A request is complete: the client has no deadline until it is answered, then the idle timeout."""
-        if self._newest is None or self._newest.answered:
+        """A request is complete: the client has no deadline until it is responded, then the idle timeout."""
+        if self._newest is None or self._newest.responded:
             self._deadline = self._loop.time() + self._limits.idle_seconds
         else:
             self._deadline = math.inf
@@ -460,7 +459,7 @@ class HttpProtocol(asyncio.Protocol):
     def has_waiting(self) -> bool:
         return bool(self._waiting)
 
-    def answered(self, *, keep_alive: bool) -> None:
+    def responded(self, *, keep_alive: bool) -> None:
         if self._account_id is None and self._active is not None and self._active.account_id is not None:
             self._note_account(self._active.account_id)
         self._active = None
@@ -519,10 +518,10 @@ class HttpProtocol(asyncio.Protocol):
             self.transport.close()
 
     def shutdown(self) -> None:
-        """Close once the last request received is answered."""
+        """Close once the last request received is responded."""
         if self._newest is None and self._loop.time() - self._opened < FIRST_REQUEST_SECONDS:
             return  # the listener calls again with its next sweep
-        if self._newest is None or self._newest.answered:
+        if self._newest is None or self._newest.responded:
             self.transport.close()
         else:
             self._newest.keep_alive = False
@@ -561,7 +560,7 @@ class HttpProtocol(asyncio.Protocol):
         """Stop reading while what was read is not taken; the time of that is not the caller's."""
         newest = self._newest
         # What is left of a body after the answer is drained, so it must not hold up the connection.
-        unread = newest is not None and not newest.answered and newest.buffered > self._limits.unread_bytes
+        unread = newest is not None and not newest.responded and newest.buffered > self._limits.unread_bytes
         pause = unread or bool(self._waiting) or (self._refused and self._active is not None)
         if pause and self._paused_at is None:
             self._paused_at = self._loop.time()

@@ -126,7 +126,7 @@ def parse(text: str) -> Mailbox:
     """The one address in the text, or an `AddressError`."""
     plain = _parse_plain(text)
     if plain is not None:
-        return mailbox(None, *plain, text)
+        return make_mailbox(None, *plain, text)
     try:
         return _parse_slowly(text)
     except AddressError as error:
@@ -180,15 +180,15 @@ def _parse_slowly(text: str) -> Mailbox:
         if "<" in trimmed:
             raise AddressError("after a name, the address must come last, between '<' and '>'")
         local, domain = _local_and_domain(trimmed)
-        return mailbox(None, local, domain, text)
+        return make_mailbox(None, local, domain, text)
     before, bracket, after = trimmed[:-1].rpartition("<")
     if not bracket:
         raise AddressError("there is a '>' without a '<'")
     local, domain = _local_and_domain(after)
-    return mailbox(_display_name(before), local, domain, text)
+    return make_mailbox(_display_name(before), local, domain, text)
 
 
-def mailbox(display_name: str | None, local: str, domain: str, written: str) -> Mailbox:
+def make_mailbox(display_name: str | None, local: str, domain: str, written: str) -> Mailbox:
     text = f"{local}@{domain}"
     return Mailbox(display_name, local, domain, written, text, text.lower())
 

@@ -8,7 +8,6 @@ test mail, whoever sends it again. What expires, expires after the same time.
 
 import dataclasses
 import functools
-import hashlib
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
@@ -108,7 +107,7 @@ async def _resend(
 ) -> transaction.Accepted:
     message, _ = await lookup.find(ctx, who.account_id, message_id)
     who = dataclasses.replace(who, is_test=bool(message.is_test))
-    hashed = hashlib.sha256(_encoder.encode(["resend", message_id, to, recipient_id])).digest()
+    hashed = compose.digest(_encoder.encode(["resend", message_id, to, recipient_id]))
     used = transaction.Key(submit.sending_identity(who), key, hashed)
     info = submit.SubmissionInfo(request_id=request_id, source=statuses.Source.API, key=used)
     # A whole message is in memory, as for a page with its content.

@@ -45,20 +45,18 @@ class AccessCache:
 
     def get_fresh(self, cache_key: Hashable, *, now: int) -> Any | None:  # noqa: ANN401 - facts are of many kinds
         """A value that can be trusted now without a query; None when unknown or when the version must be read first."""
-        return self._entries.get(cache_key) if self._is_fresh(now) else None
+        entries = self.fresh_entries(now)
+        return None if entries is None else entries.get(cache_key)
 
     def fresh_entries(self, now: int) -> dict[Hashable, Any] | None:
         """The entries, if they can be trusted now without a query; otherwise `refresh` returns them."""
         at = self._checked_at
-        return self._entries if at is not None and 0 <= now - at < FRESH_MICROSECONDS else None
-
-    def _is_fresh(self, now: int) -> bool:
         # A clock that was set back must not make old entries fresh.
-        return self._checked_at is not None and 0 <= now - self._checked_at < FRESH_MICROSECONDS
+        return self._entries if at is not None and 0 <= now - at < FRESH_MICROSECONDS else None
 
     async def refresh(self, now: int) -> dict[Hashable, Any]:
         """The entries that can be trusted now. Put what you look up afterwards into the same dictionary."""
-        if not self._is_fresh(now):
+        if self.fresh_entries(now) is None:
             check = functools.partial(self._check_version, now, self._generation)
             await self._version_checks.join(self._generation, check)
         if len(self._entries) > MAX_ENTRIES:

@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Final
 
 import msgspec
@@ -231,16 +231,17 @@ def creator_disabled(what: str) -> errors.CreatorDisabled:
 _HOW_TO: Final = "send 'Basic' with an SMTP username and password, or 'Bearer' with an API key or a token"
 
 
-def known_caller(ctx: context.Context, authorization_field: str | None) -> callers.Caller | None:
-    """Who calls, from the cache; None where `authenticate` has to find out."""
-    if authorization_field is None:
-        return None
+def find_caller(
+    ctx: context.Context, authorization_field: str | None, *, client_address: str
+) -> callers.Caller | Awaitable[callers.Caller]:
+    """The caller if it is cached, otherwise an awaitable of it."""
     now = ctx.clock()
     facts = ctx.access_cache.fresh_entries(now)
-    if facts is None:
-        return None
-    known: AuthenticatedCaller | None = facts.get(("caller", ctx.access_cache.digest(authorization_field)))
-    return None if known is None else _admit(ctx, known, now=now)
+    if authorization_field is not None and facts is not None:
+        known: AuthenticatedCaller | None = facts.get(("caller", ctx.access_cache.digest(authorization_field)))
+        if known is not None:
+            return _admit(ctx, known, now=now)
+    return authenticate(ctx, authorization_field, client_address=client_address)
 
 
 async def authenticate(ctx: context.Context, authorization_field: str | None, *, client_address: str) -> callers.Caller:
