@@ -35,6 +35,8 @@ _LOOP_FUNCTIONS: Final = frozenset(
     }
 )
 COMMIT: Final = "COMMIT"
+# Of network/listener.py.
+SWEEP: Final = "_tick"
 _COMPREHENSIONS: Final = frozenset({"<listcomp>", "<dictcomp>", "<setcomp>"})
 _HARNESS: Final = "tests/budget/"
 
@@ -54,6 +56,11 @@ class Recording:
     def __init__(self, functions: Counter[types.CodeType], statements: Counter[str]) -> None:
         self.functions = Counter({code: count for code, count in functions.items() if _is_counted(code)})
         self.statements = statements
+
+    @property
+    def has_sweep(self) -> bool:
+        """Whether a listener has looked after its connections meanwhile, as it does once a second."""
+        return any(code.co_name == SWEEP for code in self.functions)
 
     def counts(self, messages: int = 1) -> Counts:
         """The sums, for each of so many messages."""

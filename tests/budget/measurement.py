@@ -42,6 +42,7 @@ from tests.budget import counting, peers
 from tests.delivery import bulk_queue, engine_harness
 
 ROUNDS: Final = 3
+MAX_ROUNDS: Final = 20
 # The service rests when so many looks in a row, so long after each other, see that nothing was called.
 RESTING: Final = 3
 REST_SECONDS: Final = 0.01
@@ -91,8 +92,8 @@ class Meter:
 
     async def count(self, path: MessagePath, messages: int) -> counting.Recording:
         """What so many messages cost together: of some rounds the one in the middle, as others are disturbed."""
-        recordings = []
-        for _ in range(ROUNDS):
+        recordings: list[counting.Recording] = []
+        for _ in range(MAX_ROUNDS):
             for _ in range(2):  # the first time to warm up
                 await path.prepare(messages)
                 await self.wait(self._rest)
@@ -100,7 +101,11 @@ class Meter:
                 await path.work(messages)
                 await self.wait(self._rest)
             recordings.append(self._counting.recording())
-        return sorted(recordings, key=lambda recording: recording.counts().calls)[ROUNDS // 2]
+            if recordings[-1].has_sweep:
+                recordings.pop()
+            if len(recordings) == ROUNDS:
+                break
+        return sorted(recordings, key=lambda recording: recording.counts().calls)[len(recordings) // 2]
 
     def _rest(self) -> None:
         seen: list[int | None] = []
