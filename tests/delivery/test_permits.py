@@ -170,7 +170,7 @@ async def test_the_connection_that_was_idle_longest_closes_when_somebody_waits()
     idle = await take(shared, 2)
     for holder in idle:
         await holder.end_attempt()
-        holder.held.idle(holder.let_go)
+        holder.held.begin_idle(holder.let_go)
     other = await take(shared, 1, "acc_2")
     assert holding(other) == 1
     assert [holder.task.done() for holder in idle] == [True, False]
@@ -184,7 +184,7 @@ async def test_an_idle_connection_stays_open_when_closing_it_would_help_nobody()
     (idle,) = await take(shared, 1, "acc_2")
     await idle.end_attempt()
     wanted = [idle.held.is_wanted]
-    idle.held.idle(idle.let_go)
+    idle.held.begin_idle(idle.let_go)
     waiting = await take(shared, 1, is_responsive=False)
     assert holding(waiting) == 0
     assert not idle.task.done()

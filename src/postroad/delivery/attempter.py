@@ -194,12 +194,12 @@ class MessageLoader:
         for job in jobs:
             by_message.setdefault(job.message, []).append(job)
         outgoing = await self._load(list(by_message))
-        tasks = [self._prepare(together, outgoing.get(key), ready) for key, together in by_message.items()]
+        preparations = [self._prepare(together, outgoing.get(key), ready) for key, together in by_message.items()]
         if self._signer is None:
-            for task in tasks:  # none of them waits, so they need no tasks
-                await task
+            for preparation in preparations:  # none waits, so none needs a task
+                await preparation
         else:
-            await asyncio.gather(*tasks)
+            await asyncio.gather(*preparations)
 
     async def _load(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], messages.Outgoing]:
         async with self._reads:

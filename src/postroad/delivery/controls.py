@@ -42,7 +42,7 @@ class HoldCache:
         self._in_force: delivery_controls.Holds = {}
         self._released: delivery_controls.Holds = {}
         self._overrides: delivery_controls.Overrides = {}
-        self.is_any = False  # whether a hold or a change is in force
+        self.has_any = False  # a hold or an override
 
     async def refresh(self, tx: store.Transaction) -> None:
         """Read them, unless they were read a moment ago."""
@@ -54,7 +54,7 @@ class HoldCache:
         self._in_force = delivery_controls.hold_by_key(found, in_force=True)
         self._released = delivery_controls.hold_by_key(found, in_force=False)
         self._overrides = delivery_controls.overrides_in_force(changes, now=self._ctx.clock())
-        self.is_any = bool(self._in_force or self._overrides)
+        self.has_any = bool(self._in_force or self._overrides)
 
     def covers(self, queue_key: str) -> bool:
         return delivery_controls.holds_covering(self._in_force, queue_key) is not None

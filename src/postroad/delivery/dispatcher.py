@@ -147,7 +147,7 @@ class RouteChooser:
             self._known(domain if name == providers.DIRECT else providers.upstream_queue(name), account_id)
             for name in rule.upstreams
         ]
-        return None if found[0] is None else self._first_usable(found, rule.pool)
+        return self._first_usable(found, rule.pool)
 
     def _known(self, name: str, account_id: str) -> routing.Route | routing.NoRoute | None:
         route = self._router.cached(name)
@@ -308,7 +308,7 @@ class Dispatcher:
         await asyncio.gather(*(route_queue.finish() for route_queue in self.provider_queues.by_name.values()))
 
     def _without_held(self, queue_keys: Sequence[str]) -> Sequence[str]:
-        return [key for key in queue_keys if not self._holds.covers(key)] if self._holds.is_any else queue_keys
+        return [key for key in queue_keys if not self._holds.covers(key)] if self._holds.has_any else queue_keys
 
     def _claimable(self, queue_keys: Sequence[str]) -> list[str]:
         """Without those of an account that may hold no more: it must not take the turns of others."""

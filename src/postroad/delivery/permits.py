@@ -73,7 +73,7 @@ class Permits:
             end_wait()
 
     def watch(self, permit: "Permit") -> None:
-        """The attempt of its job begins: until it ends it can turn slow. What it waits for else is not its fault."""
+        """The attempt of its job begins: until it ends it can turn slow. Its other waits are not its fault."""
         loop = asyncio.get_running_loop()
         self.working[permit] = loop.time()
         if self._alarm is None:
@@ -118,7 +118,7 @@ class Permit:
     def is_wanted(self) -> bool:
         return self._permits.semaphore.is_wanted(self.parties)
 
-    def idle(self, end_wait: Callable[[], None]) -> None:
+    def begin_idle(self, end_wait: Callable[[], None]) -> None:
         """Wait for the next job, until another one needs the permit."""
         self._permits.idle[self] = end_wait
 

@@ -201,7 +201,7 @@ class ProviderQueue:
 
     def _permitted(self, left: int) -> int:
         """As much of it as operators and the warm-up of the source address let through."""
-        if not (self._services.holds.is_any or self.source):
+        if not (self._services.holds.has_any or self.source):
             return left
         return 0 if self._is_paused_by_operator() else min(left, self._services.sources.room(self.source, self.name))
 
@@ -392,7 +392,7 @@ class ProviderQueue:
         loop = asyncio.get_running_loop()
         waiting: asyncio.Future[delivery_attempter.Job | None] = loop.create_future()
         self._idle[waiting] = worker
-        worker.permit.idle(functools.partial(self._end_idle_wait, waiting))
+        worker.permit.begin_idle(functools.partial(self._end_idle_wait, waiting))
         alarm = loop.call_later(IDLE_SECONDS, self._end_idle_wait, waiting)
         try:
             return await waiting
@@ -423,7 +423,7 @@ class ProviderQueue:
         if job.is_large:
             self._release_slot(job)
         self._shares.give_back((fair_shares.Party(job.account_id),))
-        # More than half of the capacity is free, or it is not worth a claim.
+        # Less than half of the capacity is not worth a claim.
         waiting = self._jobs.count + len(self._waiting) + self.capacity.reserved
         if 2 * waiting <= self.adaptive_rate.allowed_connections * JOBS_PER_CONNECTION:
             self._wake()
@@ -448,7 +448,7 @@ class ProviderQueue:
         started_at = services.ctx.clock()
         trusted_now = 0 if job.expires_at is None else services.trusted_clock()
         may_begin = may_begin and services.leases.is_safe(job.key, now=started_at)
-        is_held = (services.holds.is_any or self.source) and (
+        is_held = (services.holds.has_any or self.source) and (
             services.holds.covers(job.claim.queue_key) or self._is_paused_by_operator()
         )
         if not may_begin or is_held or (job.expires_at is not None and job.expires_at <= trusted_now):
@@ -501,8 +501,8 @@ class ProviderQueue:
         self._is_responsive = is_responsive
         allowed = self.adaptive_rate.allowed_connections
         self.adaptive_rate.succeeded(self._services.clock())
-        # What an account that is alone may have depends on nothing else.
-        if self.adaptive_rate.allowed_connections > allowed or len(self._jobs.used) > 1:
+        # Only a higher limit gives more to an account that is alone.
+        if self.adaptive_rate.allowed_connections > allowed or len(self._jobs.turns) > 1:
             self._spawn_worker()
 
     def _apply_failure(self, job_result: delivery_attempter.JobResult, *, is_responsive: bool) -> None:
@@ -545,7 +545,7 @@ class ProviderQueues:
         queue = self.by_name.get(name)
         settings = self._services.ctx.settings
         limits = self._upstreams.get(route.provider) or getattr(settings.providers, route.provider)
-        if holds.is_any:
+        if holds.has_any:
             limits = holds.limits(route.provider_queue, limits)
         if queue is not None and queue.adaptive_rate.limits != limits:  # by an operator, or the settings were reloaded
             queue.adaptive_rate.set_limits(limits)

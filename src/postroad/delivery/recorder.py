@@ -196,7 +196,7 @@ EXPIRED: Final = "not attempted before it expired"
 
 
 # Host, reason and provider queue of what was decided without an attempt.
-NOTHING: Final = ("", "", "")
+NO_ATTEMPT: Final = ("", "", "")
 
 
 Simulated = tuple[queue.Claimed, simulated_outcomes.SimulatedAttempt]
@@ -494,7 +494,7 @@ class Recorder:
         for outcome in ended:
             attempt = outcome.attempt
             host, reason, provider_queue = (
-                (attempt.host, attempt.reason, attempt.provider_queue) if attempt else NOTHING
+                (attempt.host, attempt.reason, attempt.provider_queue) if attempt else NO_ATTEMPT
             )
             self._log.info(
                 f"recipient_{outcome.status}",

@@ -29,7 +29,7 @@ def asked(name: str, kind: str) -> tuple[bytes, bytes]:
     """A question, and the message with it."""
     question = messages.question_of(name, KINDS[kind].number)
     assert question is not None
-    return question, messages.query(question, number=NUMBER, udp_bytes=1232)
+    return question, messages.query(question, query_id=NUMBER, udp_bytes=1232)
 
 
 def response(name: str, kind: str, *records: str, authority: str = "", code: str = "NOERROR") -> dns.message.Message:

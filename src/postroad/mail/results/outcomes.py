@@ -259,7 +259,10 @@ def guard_increments(ended: Sequence[Outcome]) -> dict[str, bounce_guard.Counts]
             recipients[outcome.key[0]] += 1
             if outcome.verdict is disposition.Verdict.BOUNCED and outcome.attempt.fault == disposition.Fault.ADDRESS:
                 bounces[outcome.key[0]] += 1
-    return {who: bounce_guard.Counts(recipients=count, bounces=bounces[who]) for who, count in recipients.items()}
+    return {
+        account_id: bounce_guard.Counts(recipients=count, bounces=bounces[account_id])
+        for account_id, count in recipients.items()
+    }
 
 
 def _count_increments(recorded: Sequence[Outcome]) -> list[mail_counts.CountIncrement]:

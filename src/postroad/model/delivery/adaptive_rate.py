@@ -87,7 +87,7 @@ class AdaptiveRate:
         """0.0 when a message may start now, which counts it; else the seconds to wait before asking again."""
         if now < self._paused_until or self._next_at - now - BURST_SECONDS > 0:
             return self.wait(now)
-        self._next_at = (max(now, self._next_at)) + self._interval
+        self._next_at = max(now, self._next_at) + self._interval
         return 0.0
 
     def connection_failed(self, now: float) -> None:  # noqa: ARG002 - all reports have the same form

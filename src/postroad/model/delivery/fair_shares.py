@@ -172,14 +172,14 @@ class Turns(Generic[PartyName, Item]):
         self._urgent: dict[PartyName, collections.deque[Item]] = {}
         # The order of turns, and whether that turn was used up ahead of its time. A party with a used turn keeps its
         # place without any items.
-        self.used: dict[PartyName, bool] = {}
+        self.turns: dict[PartyName, bool] = {}
         self.count = 0
 
     def add(self, party: PartyName, item: Item, *, is_urgent: bool = False) -> None:
         """Add an item; a new party comes last."""
         items = self._urgent if is_urgent else self._plain
         items.setdefault(party, collections.deque()).append(item)
-        self.used.setdefault(party, False)
+        self.turns.setdefault(party, False)
         self.count += 1
 
     def has_urgent(self, party: PartyName) -> bool:
@@ -187,17 +187,17 @@ class Turns(Generic[PartyName, Item]):
 
     def parties(self) -> Iterator[PartyName]:
         """Those that have items, the one whose turn it is first."""
-        return self._in_turn() if len(self.used) > 1 or not self.count else iter(self.used)
+        return self._in_turn() if len(self.turns) > 1 or not self.count else iter(self.turns)
 
     def _in_turn(self) -> Iterator[PartyName]:
-        ahead = [party for party in self._urgent if not self.used[party]] if self._urgent else ()
+        ahead = [party for party in self._urgent if not self.turns[party]] if self._urgent else ()
         yield from ahead
         # A used turn is not taken again as long as another party can take one.
-        yield from (party for party, is_used in self.used.items() if not is_used and party not in ahead)
-        yield from (party for party, is_used in self.used.items() if is_used and self._has_items(party))
+        yield from (party for party, is_used in self.turns.items() if not is_used and party not in ahead)
+        yield from (party for party, is_used in self.turns.items() if is_used and self._has_items(party))
 
     def take(self, party: PartyName) -> Item:
-        is_ahead = party in self._urgent and not self.used[party] and next(iter(self.used)) != party
+        is_ahead = party in self._urgent and not self.turns[party] and next(iter(self.turns)) != party
         items = self._urgent if party in self._urgent else self._plain
         queued = items.pop(party)
         item = queued.popleft()
@@ -205,7 +205,7 @@ class Turns(Generic[PartyName, Item]):
             items[party] = queued  # now the last of those with such items
         self.count -= 1
         if is_ahead:
-            self.used[party] = True
+            self.turns[party] = True
         else:
             self._end_turn(party)
         return item
@@ -220,8 +220,8 @@ class Turns(Generic[PartyName, Item]):
                 queued.remove(item)
             if not queued:
                 del self._urgent[party]
-            if not self._has_items(party) and not self.used[party]:
-                del self.used[party]
+            if not self._has_items(party) and not self.turns[party]:
+                del self.turns[party]
         self.count -= len(removed)
         return removed
 
@@ -230,19 +230,19 @@ class Turns(Generic[PartyName, Item]):
         items = [item for queues in (self._urgent, self._plain) for queued in queues.values() for item in queued]
         self._plain.clear()
         self._urgent.clear()
-        self.used.clear()
+        self.turns.clear()
         self.count = 0
         return items
 
     def _end_turn(self, party: PartyName) -> None:
         """The party is the last from now on; parties whose turn is used up, and comes now, have it behind them."""
-        del self.used[party]
+        del self.turns[party]
         if self._has_items(party):
-            self.used[party] = False
-        while self.used and self.used[first := next(iter(self.used))]:
-            del self.used[first]
+            self.turns[party] = False
+        while self.turns and self.turns[first := next(iter(self.turns))]:
+            del self.turns[first]
             if self._has_items(first):
-                self.used[first] = False
+                self.turns[first] = False
 
     def _has_items(self, party: PartyName) -> bool:
         return party in self._urgent or party in self._plain

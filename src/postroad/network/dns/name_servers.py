@@ -1,7 +1,7 @@
 """Asks name servers over UDP, and over TCP for long answers, one after the other and again until the time is over.
 
 A server that refuses, or whose answer is refused, is not asked again; one that is silent is. Each question has a socket
-of its own, whose port nobody can know (RFC 5452 section 9.2), and only what the server sends reaches it.
+of its own, whose port nobody can guess (RFC 5452 section 9.2), and only what the server sends reaches it.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ class Failure(msgspec.Struct, frozen=True):
     detail: str
 
 
-class _Useless(Exception):
-    """The server has answered, and not the question; the text says how."""
+class _UnusableAnswer(Exception):
+    """The server has answered, but not the question; the text says how."""
 
 
 class NameServers:
@@ -71,7 +71,7 @@ class NameServers:
                     return await self._ask(server, question, kind, seconds=seconds)
                 except TimeoutError:
                     pass
-                except _Useless as problem:
+                except _UnusableAnswer as problem:
                     servers.remove(server)
                     detail = str(problem)
                 except OSError as problem:
@@ -90,7 +90,7 @@ class NameServers:
         *,
         seconds: float,
     ) -> messages.Answer[messages.Record]:
-        query = messages.query(question, number=os.urandom(2), udp_bytes=UDP_BYTES)
+        query = messages.query(question, query_id=os.urandom(2), udp_bytes=UDP_BYTES)
         loop = asyncio.get_running_loop()
         exchange = _Exchange(query, question, kind, loop.create_future())
         transport, _ = await loop.create_datagram_endpoint(lambda: exchange, remote_addr=server)
@@ -104,12 +104,12 @@ class NameServers:
             async with asyncio.timeout(seconds):
                 answer = await _ask_over_tcp(server, query, question, kind)
         if answer.code not in {messages.NO_ERROR, messages.NXDOMAIN}:
-            raise _Useless(messages.CODES.get(answer.code, f"RCODE{answer.code}"))
+            raise _UnusableAnswer(messages.CODES.get(answer.code, f"RCODE{answer.code}"))
         return answer
 
 
 class _Exchange(asyncio.DatagramProtocol, Generic[messages.Record]):
-    """A question, until its answer comes. What is not the answer, perhaps forged, does not end the wait."""
+    """A question, until its answer comes. Nothing else ends the wait, unless it is too costly to read."""
 
     def __init__(
         self,
@@ -133,11 +133,11 @@ class _Exchange(asyncio.DatagramProtocol, Generic[messages.Record]):
             self.answer.set_result(_read(data, self._question, self._kind))
         except messages.BadAnswer:
             return
-        except _Useless as problem:
+        except _UnusableAnswer as problem:
             self.answer.set_exception(problem)
 
     def error_received(self, exc: Exception) -> None:
-        """Nobody listens, at this moment."""
+        """Perhaps forged, or only for a moment: keep waiting."""
 
     def time_out(self) -> None:
         if not self.answer.done():
@@ -147,25 +147,25 @@ class _Exchange(asyncio.DatagramProtocol, Generic[messages.Record]):
 async def _ask_over_tcp(
     server: config.Endpoint, query: bytes, question: bytes, kind: messages.RecordType[messages.Record]
 ) -> messages.Answer[messages.Record]:
-    """After the two bytes of its length (RFC 1035 section 4.2.2)."""
+    """A message follows its length in two bytes (RFC 1035 section 4.2.2)."""
     reader, writer = await asyncio.open_connection(*server)
     try:
         writer.write(len(query).to_bytes(2) + query)
         wire = await reader.readexactly(int.from_bytes(await reader.readexactly(2)))
         answer = _read(wire, question, kind)
     except (messages.BadAnswer, asyncio.IncompleteReadError) as problem:
-        raise _Useless(f"no usable answer ({type(problem).__name__})") from None
+        raise _UnusableAnswer(f"no usable answer ({type(problem).__name__})") from None
     finally:
         writer.transport.abort()
     if answer.is_truncated or wire[:2] != query[:2]:
-        raise _Useless("no usable answer (to another question)")
+        raise _UnusableAnswer("no usable answer (truncated, or to another query)")
     return answer
 
 
 def _read(wire: bytes, question: bytes, kind: messages.RecordType[messages.Record]) -> messages.Answer[messages.Record]:
     refusal = answer_limits.why_refused(wire)
     if refusal is not None:
-        raise _Useless(refusal)
+        raise _UnusableAnswer(refusal)
     return messages.read(wire, question, kind, max_records=MAX_RECORDS)
 
 

@@ -24,7 +24,7 @@ CODES: Final = {1: "FORMERR", 2: "SERVFAIL", 4: "NOTIMP", 5: "REFUSED", 6: "YXDO
 _REFUSALS: Final = frozenset({1, 2, 4, 5})
 _HEADER: Final = struct.Struct("!2sHHHHH")
 _RECORD: Final = struct.Struct("!HHIH")
-_NUMBERS: Final = struct.Struct("!I")
+_UINT32: Final = struct.Struct("!I")
 _IS_RESPONSE, _OPCODES, _TRUNCATED, _AUTHENTIC = 0x8000, 0x7800, 0x0200, 0x0020
 # Recursion is desired, and authenticity of interest (RFC 6840 section 5.7).
 _FLAGS: Final = 0x0120
@@ -33,7 +33,7 @@ _CNAME, _SOA, _OPT = 5, 6, 41
 _POINTER: Final = 0xC0
 MAX_NAME_OCTETS: Final = 255
 MAX_LABEL_OCTETS: Final = 63
-# More aliases in a row than any real name has, as other resolvers see it.
+# Longer than any real chain of aliases; other resolvers use it too.
 MAX_ALIASES: Final = 16
 # RFC 2181 section 8: a TTL with the highest bit counts as 0.
 _MAX_TTL: Final = 2**31 - 1
@@ -55,7 +55,7 @@ class RecordType(msgspec.Struct, Generic[Record], frozen=True):
 
 
 class Answer(msgspec.Struct, Generic[Record], frozen=True):
-    """The records, at most as many as are asked for, how long they, or their absence, may be kept, and the code."""
+    """The records, at most `max_records`, how long they, or their absence, may be kept, and the code."""
 
     code: int
     records: tuple[Record, ...]
@@ -76,10 +76,10 @@ def question_of(name: str, kind: int) -> bytes | None:
     return written + struct.pack("!HH", kind, _INTERNET) if len(written) <= MAX_NAME_OCTETS else None
 
 
-def query(question: bytes, *, number: bytes, udp_bytes: int) -> bytes:
-    """A message with the question, under a number of two octets; the answer may have so many over UDP."""
+def query(question: bytes, *, query_id: bytes, udp_bytes: int) -> bytes:
+    """A message with the question, with a two-octet ID; `udp_bytes` bounds the answer over UDP."""
     options = b"\0" + _RECORD.pack(_OPT, udp_bytes, 0, 0)
-    return _HEADER.pack(number, _FLAGS, 1, 0, 0, 1) + question + options
+    return _HEADER.pack(query_id, _FLAGS, 1, 0, 0, 1) + question + options
 
 
 def read(wire: bytes, question: bytes, kind: RecordType[Record], *, max_records: int) -> Answer[Record]:
@@ -110,7 +110,7 @@ def _read(wire: bytes, question: bytes, kind: RecordType[Record], max_records: i
             return Answer(code, tuple(dict.fromkeys(records))[:max_records], ttl, is_authentic=is_authentic)
         aliases = sets.answers.get((name, _CNAME))
         if not aliases:
-            return Answer(code, (), min(ttl, _start_ttl(name, sets.starts)), is_authentic=is_authentic)
+            return Answer(code, (), min(ttl, _negative_ttl(name, sets.soa_ttls)), is_authentic=is_authentic)
         ttl = min(ttl, *[each for each, _, _ in aliases])
         name, end = _name(wire, aliases[0][1])
         if end != aliases[0][2]:
@@ -122,12 +122,12 @@ class _Sets(msgspec.Struct):
     """The records of a message: those that answer by owner and type, each with its TTL and the place of its data."""
 
     answers: dict[tuple[bytes, int], list[tuple[int, int, int]]]
-    starts: dict[bytes, int]  # of authority: how long it may be kept that there is nothing
+    soa_ttls: dict[bytes, int]  # how long it may be kept that there is nothing
     code: int = 0  # its upper part (RFC 6891 section 6.1.3)
 
 
 def _sets(wire: bytes, at: int, sections: Sequence[int]) -> _Sets:
-    found = _Sets({}, {})
+    sets = _Sets({}, {})
     answers, authorities, _ = sections
     for number in range(sum(sections)):
         owner, at = _name(wire, at)
@@ -137,23 +137,23 @@ def _sets(wire: bytes, at: int, sections: Sequence[int]) -> _Sets:
         if at > len(wire):
             raise BadAnswer
         if kind == _OPT:
-            found.code = ttl >> 24 << 4
+            sets.code = ttl >> 24 << 4
         elif number < answers:
-            found.answers.setdefault((owner, kind), []).append((ttl if ttl <= _MAX_TTL else 0, begin, at))
+            sets.answers.setdefault((owner, kind), []).append((ttl if ttl <= _MAX_TTL else 0, begin, at))
         elif kind == _SOA and number < answers + authorities:
-            found.starts[owner] = min(ttl if ttl <= _MAX_TTL else 0, *_NUMBERS.unpack_from(wire, at - _NUMBERS.size))
+            sets.soa_ttls[owner] = min(ttl if ttl <= _MAX_TTL else 0, *_UINT32.unpack_from(wire, at - _UINT32.size))
     if at != len(wire):
         raise BadAnswer
-    return found
+    return sets
 
 
-def _start_ttl(name: bytes, starts: dict[bytes, int]) -> int:
+def _negative_ttl(name: bytes, soa_ttls: dict[bytes, int]) -> int:
     """RFC 2308 section 5: that of the nearest zone that the name is in."""
-    while name not in starts:
+    while name not in soa_ttls:
         if name == b"\0":
             return _MAX_TTL
         name = name[name[0] + 1 :]
-    return starts[name]
+    return soa_ttls[name]
 
 
 def _name(wire: bytes, at: int) -> tuple[bytes, int]:

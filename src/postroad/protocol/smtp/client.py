@@ -260,7 +260,7 @@ class Client:
             self.fail(values.Cause.PROTOCOL_ERROR, "the destination sent an unexpected reply")
 
     def next_bytes(self) -> bytes:
-        """What to write now; empty when there is neither something `outgoing` nor `content`."""
+        """What to write now; empty without `outgoing` and `content`."""
         if self.outgoing:
             data, self.outgoing = self.outgoing, b""
             self.conversation.said.append(values.AUTHENTICATION if self.step is AUTH else data)

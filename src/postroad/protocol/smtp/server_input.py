@@ -248,7 +248,7 @@ def _line_ends(content: bytes) -> str | tuple[str, ...] | None:
 
 _NO_SENDER: Final = server_commands.Path("", {})
 # Before a content begins; nothing is read into it.
-_NOTHING: Final = Chunks(0)
+_NO_CONTENT: Final = Chunks(0)
 
 
 class TransactionBuilder:
@@ -262,7 +262,7 @@ class TransactionBuilder:
         # Keyed by the lower-case address: a recipient named twice gets one message.
         self._recipients: dict[str, str] = {}
         # Of the content, once it begins.
-        self._reader: Reader = _NOTHING
+        self._reader: Reader = _NO_CONTENT
 
     @property
     def is_utf8(self) -> bool:
@@ -282,7 +282,7 @@ class TransactionBuilder:
 
     def begin_chunk(self, size: int, *, is_last: bool, is_first: bool) -> Reader:
         reader = self._reader
-        if is_first or reader is _NOTHING or not isinstance(reader, Chunks):
+        if is_first or reader is _NO_CONTENT or not isinstance(reader, Chunks):
             # Chunks sent outside a transaction are discarded.
             reader = self._reader = Chunks(self._limit if is_first else 0, self._open_store)
         reader.begin(size, is_last=is_last)

@@ -228,7 +228,7 @@ class ThreadedTransaction(SqliteTransaction):
 
 
 class _Block:
-    """A transaction or a view as an `async with`; a class, because generators would cost each commit 30 calls more."""
+    """A transaction or a view as an `async with`; a class, because a generator costs a commit 30 more calls."""
 
     __slots__ = ("_begin", "_end", "_tx")
 

@@ -14,7 +14,7 @@ _METADATA = msgspec.json.Decoder(dict[str, str])
 
 
 class NewMessage(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """A new message: the columns of its row, and what has tables of its own."""
+    """A new message: its columns in the order of `insert`, then what has tables of its own."""
 
     id: str
     account_id: str

@@ -177,10 +177,10 @@ async def insert(
             # The simulator needs no connections, so its mail never waits.
             if simulation is None and schedule.is_urgent(now):
                 urgent_key = key
-        # A row that is not ready and due at exactly the time since when it may be sent is scheduled.
-        times_of = (due_at, int(due_at == now), due_at, expires_at)
+        # Scheduled: not ready, and due exactly when it was queued.
+        columns = (due_at, int(due_at == now), due_at, expires_at)
         rows.append(
-            (r.account_id, r.message_id, r.id, key, email, r.email_key, sizes[r.message_id], *times_of, urgent_key)
+            (r.account_id, r.message_id, r.id, key, email, r.email_key, sizes[r.message_id], *columns, urgent_key)
         )
     await tx.execute_later("queue.insert", rows)
 

@@ -6,7 +6,7 @@ SELECT id, name, status, suspended_reason, available, reserved, created_at, susp
 FROM accounts WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE;
 
 -- name: move_credits
--- Add to both balances; a CHECK keeps them from going below zero. And a new bucket, NULL for the same. Rows are locked
+-- Add to both balances; a CHECK keeps them from going below zero. Set the bucket; NULL keeps it. Rows are locked
 -- in the order of `lock` first.
 WITH locked AS MATERIALIZED (SELECT id FROM accounts WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE)
 UPDATE accounts SET available = accounts.available + move.available, reserved = accounts.reserved + move.reserved,

@@ -56,7 +56,7 @@ SELECT
 FROM accounts WHERE id = $1;
 
 -- name: move_credits
--- Add to both balances; a CHECK keeps them from going below zero. And a new bucket, NULL for the same.
+-- Add to both balances; a CHECK keeps them from going below zero. Set the bucket; NULL keeps it.
 UPDATE accounts SET available = available + $2, reserved = reserved + $3, rate_full_at = COALESCE($4, rate_full_at),
     rate_seen_at = COALESCE($5, rate_seen_at)
 WHERE id = $1;

@@ -4,9 +4,9 @@
 --
 -- Times are microseconds since 1970, days and hours are counted from then (UTC). Ids begin with the time of their
 -- creation, so they sort by it and are cursors. Words in a list are separated by blanks.
--- The keys of an account's things contain it, so that they can be split by it later. It comes first where they are listed
--- by account. What is only found by its message has that first: it sorts by time, so mail of many accounts that is
--- written together is on few pages.
+-- Keys of what belongs to an account contain it, so that tables can be split by it later. It comes first in what is listed
+-- by account. What is found only by its message begins with the message id, which sorts by time: mail written together is
+-- on few pages.
 -- There are no foreign keys on purpose: `postroad verify` proves what they would, and the hot path does not pay for them
 -- on every row.
 -- Text sorts by its bytes, as in SQLite: ids are cursors.
@@ -21,7 +21,8 @@
 -- deferring mail look for webhooks only if one of them wants to know.
 -- `request_rate` and `recipients_per_day` are set by an operator; NULL is the setting, or no limit.
 -- `rate_full_at` and `rate_seen_at` are the bucket of its sends (GCRA): when it is full again, and the latest time that a
--- host has seen. Written when mail is accepted, under the account's lock, so that all processes and hosts count as one.
+-- host has seen. Written under the account's lock, when mail is accepted or refused, so that all processes and hosts count
+-- as one.
 CREATE TABLE accounts (
     id TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     name TEXT COLLATE "C" NOT NULL,
@@ -310,7 +311,7 @@ CREATE INDEX approvals_by_account ON approvals (account_id, id);
 CREATE INDEX approvals_by_time ON approvals (created_at);
 CREATE INDEX approvals_by_state ON approvals (account_id, state, created_at, key_id);
 
--- Buckets of other rates of accounts by name, as those of their sends. Few rows that change often: no index but its key.
+-- Buckets of the other rates of an account, by name. Few rows that change often: no index but its key.
 CREATE TABLE rates (
     name TEXT COLLATE "C" NOT NULL PRIMARY KEY,
     account_id TEXT COLLATE "C" NOT NULL,
@@ -489,8 +490,8 @@ CREATE TABLE messages (
     PRIMARY KEY (account_id, id)
 ) PARTITION BY RANGE (id);
 CREATE TABLE messages_first PARTITION OF messages FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
--- A message is found by how it ended, and by its sender. One that has not ended is found by the queue, and one that was
--- delivered by its time, as nearly all are.
+-- A message is found by how it ended, and by its sender. One that has not ended is found by the queue; delivered ones,
+-- nearly all, by their time.
 -- Here and with recipients, the index for an address begins with it. One that begins with the account would also serve a
 -- query for a message of an account, by walking through all that the account has; in a new database PostgreSQL takes that
 -- for as good as the primary key, and keeps the plan for as long as it has not counted the rows.
