@@ -129,6 +129,33 @@ def test_a_cancellation_reaches_the_work(loop: asyncio.AbstractEventLoop, is_run
     assert work.go_on[0].cancelled()
 
 
+def test_a_cancellation_that_is_refused_waits_for_what_the_work_awaits(loop: asyncio.AbstractEventLoop) -> None:
+    """As with a thread: what the work holds is in use until then."""
+    seen: list[bool] = []
+
+    class Refusing(asyncio.Future[None]):
+        def cancel(self, msg: object = None) -> bool:
+            return False
+
+    awaited = Refusing(loop=loop)
+
+    async def work() -> None:
+        try:
+            await awaited
+        finally:
+            seen.append(awaited.done())
+
+    task = started(loop, work)
+    assert task is not None
+    task.cancel()
+    run_out(loop)
+    assert (seen, task.done()) == ([], False)
+    awaited.set_result(None)
+    with pytest.raises(asyncio.CancelledError):
+        loop.run_until_complete(task)
+    assert seen == [True]
+
+
 def test_work_may_answer_a_cancellation_and_end(loop: asyncio.AbstractEventLoop) -> None:
     async def work() -> None:
         with contextlib.suppress(asyncio.CancelledError):

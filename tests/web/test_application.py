@@ -397,7 +397,7 @@ async def test_fifty_callers_at_once_get_their_own_answers() -> None:
 
 ACCOUNT = "acc_test"
 STRANGER = "127.0.0.1"
-REFUSALS, REQUESTS, FILES = fairness.Pace
+REFUSALS, REQUESTS, FILES, PROBES = fairness.Pace
 
 
 def exhaust(delays: fairness.ResponseDelays, party: str, pace: fairness.Pace) -> None:
@@ -453,6 +453,22 @@ async def test_a_flood_waits_for_its_answers_and_others_do_not(
             assert (await other.response()).status == accepted, "a message that is accepted is never delayed"
         await other.send(get("/probe"))
         assert (await other.response()).status == 503, "nor is a probe"
+        assert not waiting.done()
+        await opened.listener.stop(grace_seconds=0)
+        assert (await waiting).status == 503
+
+
+async def test_a_flood_of_probes_waits_too_and_nothing_else_does(delays: fairness.ResponseDelays) -> None:
+    async with (
+        app_server.running(ROUTES, delays=delays, grace_seconds=0) as opened,
+        raw_http.connect(opened.address) as flooding,
+        raw_http.connect(opened.address) as other,
+    ):
+        exhaust(delays, STRANGER, PROBES)
+        await flooding.send(get("/probe"))
+        waiting = asyncio.create_task(flooding.response())
+        await other.send(get("/public"))
+        assert (await other.response()).status == 200
         assert not waiting.done()
         await opened.listener.stop(grace_seconds=0)
         assert (await waiting).status == 503

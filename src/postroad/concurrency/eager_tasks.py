@@ -38,11 +38,13 @@ if sys.version_info < (3, 12):
     class _Begun(Coroutine[Any, Any, None]):
         """Work whose first step has been made: the first step of its task repeats what came of it."""
 
-        __slots__ = ("_is_repeated", "_work", "awaited", "problem")
+        __slots__ = ("_is_repeated", "_late", "_work", "awaited", "problem")
 
         def __init__(self, work: Coroutine[Any, Any, None]) -> None:
             self._work = work
             self._is_repeated = False
+            # A cancellation that what is awaited has refused: it is thrown when that is done.
+            self._late: BaseException | None = None
             self.awaited: Any = None
             self.problem: BaseException | None = None
 
@@ -50,18 +52,24 @@ if sys.version_info < (3, 12):
             raise NotImplementedError  # only a task steps it
 
         def send(self, value: None) -> Any:  # noqa: ANN401 - what the work awaits
-            if self._is_repeated:
-                return self._work.send(value)
-            return self._repeat()
+            if not self._is_repeated:
+                return self._repeat()
+            if self._late is not None:
+                late, self._late = self._late, None
+                return self._work.throw(late)
+            return self._work.send(value)
 
         def throw(self, *thrown: Any) -> Any:  # noqa: ANN401 - as a coroutine has it
             if self._is_repeated:
+                self._late = None
                 return self._work.throw(*thrown)
             # Cancelled before the loop has turned. As in any task, the work hears of it from what it awaits.
             awaited = self._repeat()
-            if awaited is not None and awaited.cancel():
-                return awaited
-            return self._work.throw(*thrown)
+            if awaited is None or awaited.done():
+                return self._work.throw(*thrown)
+            if not awaited.cancel():
+                self._late = thrown[0]
+            return awaited
 
         def close(self) -> None:
             self._work.close()

@@ -285,10 +285,11 @@ class Pace(enum.Enum):
     REFUSALS = "refusals"
     REQUESTS = "requests"
     FILES = "files"
+    PROBES = "probes"
 
 
 # Units a second: at most a third of the time of a process.
-DELAY_RATES: Final = {Pace.REFUSALS: 50, Pace.REQUESTS: 100, Pace.FILES: 100}
+DELAY_RATES: Final = {Pace.REFUSALS: 50, Pace.REQUESTS: 100, Pace.FILES: 100, Pace.PROBES: 100}
 
 
 class ResponseDelays:

@@ -7,6 +7,7 @@ credentials, which are redacted.
 
 import asyncio
 import functools
+import json
 import logging
 import re
 import sys
@@ -222,7 +223,11 @@ class _JsonLogger:
 
     def _write(self, level: str, event: str, fields: Event) -> None:
         line = _stamp(None, level, {**self._bound, **fields, "event": event})
-        self._sink.write(_encoder.encode(line) + b"\n")
+        try:
+            octets = _encoder.encode(line)
+        except UnicodeEncodeError:  # half a surrogate, which only escapes can show
+            octets = json.dumps(line, default=repr).encode()
+        self._sink.write(octets + b"\n")
 
 
 def _stamp(_logger: object, level: str, event: Event) -> Event:

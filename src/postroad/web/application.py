@@ -79,7 +79,7 @@ class _Endpoint(msgspec.Struct, Generic[routing.ContextT], frozen=True):
     reader: request_reader.Reader
     challenge: tuple[tuple[bytes, bytes], ...]
     label: str
-    # What the delays count before the work; 0 for what never waits there: messages, and probes.
+    # What the delays count before the work; 0 for messages, which never wait there.
     units: int
     scope: callers.Scope | None
     require: Require
@@ -168,7 +168,7 @@ class Application(Generic[routing.ContextT]):
                 request_reader.Reader(route),
                 challenge,
                 label,
-                0 if route.idempotent or route.is_probe else route.units,
+                0 if route.idempotent else route.units,
                 route.key_scope,
                 route.require or require,
                 refuse,
@@ -334,7 +334,8 @@ class Application(Generic[routing.ContextT]):
         request: http_server.Request,
     ) -> None:
         """Wait before the work: a flood must not take the event loop from others, also when it hangs up."""
-        seconds = self._seconds(exchange, endpoint.route.pace, units=endpoint.units)
+        pace = fairness.Pace.PROBES if endpoint.route.is_probe else endpoint.route.pace
+        seconds = self._seconds(exchange, pace, units=endpoint.units)
         # Strangers are served then: people of many accounts may have one address in common. So is whoever reads the
         # state of a message: its route never answers 429.
         is_managing = (

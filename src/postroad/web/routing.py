@@ -126,8 +126,8 @@ class Route(Generic[ContextT]):
     it understands of the query string, and refuses nothing. `key_required` says whether a request to an `idempotent`
     route needs an `Idempotency-Key`. A `list` as body is an array, whose items the handler reads. Requests of a probe
     come every few seconds: successful ones are logged at debug level. `pace` and `units` say how requests count where a
-    flood is delayed; those of an `idempotent` route are messages, which have a rate of their own, and those of a probe
-    never wait. `require` replaces the application's own check of a caller.
+    flood is delayed; those of an `idempotent` route are messages, which have a rate of their own, and those of
+    a probe have a pace of their own. `require` replaces the application's own check of a caller.
     """
 
     method: str
