@@ -3,12 +3,16 @@
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
-from benchmarks.simulation import day, outcome, queue_table, random_days, simulated_host
+from benchmarks.simulation import day, outcome, queue_table, random_days
 from postroad.delivery import dispatcher, provider_queue, recorder
+from postroad.mail.results import outcomes
 from postroad.model.bounces import disposition
 from postroad.model.delivery import adaptive_rate
+from postroad.protocol.smtp import values
+from postroad.storage.mail import queue
 
 Break = Callable[[pytest.MonkeyPatch], None]
 
@@ -33,11 +37,19 @@ def _keep_ready(patch: pytest.MonkeyPatch) -> None:
 
 def _repeat_delivered(patch: pytest.MonkeyPatch) -> None:
     """What was delivered is tried again."""
+    record = recorder.Recorder._outcome
 
-    def retry(*_: object) -> tuple[disposition.Verdict, int]:
-        return disposition.Verdict.RETRY, simulated_host.MIDNIGHT + 10**9
+    def retry(
+        self: recorder.Recorder,
+        claim: queue.Claimed,
+        result: values.RecipientResult,
+        found: disposition.Disposition,
+        attempt_info: recorder.AttemptInfo,
+    ) -> outcomes.Outcome:
+        again = msgspec.structs.replace(found, verdict=disposition.Verdict.RETRY)
+        return record(self, claim, result, again, attempt_info)
 
-    patch.setattr(recorder.Recorder, "_verdict", retry)
+    patch.setattr(recorder.Recorder, "_outcome", retry)
 
 
 def _renew_nothing(patch: pytest.MonkeyPatch) -> None:
@@ -47,7 +59,7 @@ def _renew_nothing(patch: pytest.MonkeyPatch) -> None:
         pass
 
     patch.setattr(recorder.Leases, "_renew", renew)
-    patch.setattr(recorder.Leases, "is_safe", lambda *_: True)
+    patch.setattr(recorder.Leases, "is_safe", lambda *_, **__: True)
 
 
 def _forget_rows(patch: pytest.MonkeyPatch) -> None:
@@ -64,7 +76,8 @@ def _ignore_rate(patch: pytest.MonkeyPatch) -> None:
 
 
 def _ignore_connections(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(adaptive_rate.AdaptiveRate, "allowed_connections", lambda _: 50)
+    many = property(lambda _: 50, lambda *_: None)
+    patch.setattr(adaptive_rate.AdaptiveRate, "allowed_connections", many)
 
 
 def _starve_an_account(patch: pytest.MonkeyPatch) -> None:

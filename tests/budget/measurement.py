@@ -38,7 +38,7 @@ from postroad.services.webhooks import endpoints
 from postroad.telemetry import logs
 from postroad.webhooks import engine as webhook_engine
 from tests import contexts, dns_server, webhook_rows
-from tests.budget import counting, peers
+from tests.budget import counts, peers
 from tests.delivery import bulk_queue, engine_harness
 
 ROUNDS: Final = 3
@@ -70,8 +70,8 @@ class MessagePath(msgspec.Struct, frozen=True):
 class Meter:
     """Runs rounds of a path. What waits for a peer does so in a thread of its own, which is not counted."""
 
-    def __init__(self, counting_: counting.Counting) -> None:
-        self._counting = counting_
+    def __init__(self, counting: counts.Counting) -> None:
+        self._counts = counting
         self._threads = ThreadPoolExecutor(1, initializer=sys.setprofile, initargs=(None,))
         self._loop = asyncio.get_running_loop()
 
@@ -90,17 +90,17 @@ class Meter:
         self._loop.call_soon_threadsafe(block)
         is_blocked.wait()
 
-    async def count(self, path: MessagePath, messages: int) -> counting.Recording:
+    async def count(self, path: MessagePath, messages: int) -> counts.Recording:
         """What so many messages cost together: the least of some rounds, as a busy machine only adds."""
-        recordings: list[counting.Recording] = []
+        recordings: list[counts.Recording] = []
         for _ in range(MAX_ROUNDS):
             for _ in range(2):  # the first time to warm up
                 await path.prepare(messages)
                 await self.wait(self._rest)
-                self._counting.restart()
+                self._counts.restart()
                 await path.work(messages)
                 await self.wait(self._rest)
-            recordings.append(self._counting.recording())
+            recordings.append(self._counts.recording())
             if recordings[-1].has_sweep:
                 recordings.pop()
             if len(recordings) == ROUNDS:
@@ -111,7 +111,7 @@ class Meter:
         seen: list[int | None] = []
         while len(seen) < RESTING or len({*seen[-RESTING:]}) > 1 or seen[-1] is None:
             time.sleep(REST_SECONDS)
-            seen.append(self._counting.progress)
+            seen.append(self._counts.progress)
 
 
 async def nothing(_count: int) -> None:
@@ -305,9 +305,9 @@ async def webhook(meter: Meter, folder: Path, log: logs.Logger) -> AsyncIterator
 PATHS: Final = {"http": http, "smtp": smtp, "delivery": delivery, "webhook": webhook}
 
 
-async def measure(name: str, log: logs.Logger, folder: Path) -> tuple[counting.Recording, counting.Recording]:
+async def measure(name: str, log: logs.Logger, folder: Path) -> tuple[counts.Recording, counts.Recording]:
     """What a message of a path costs alone, and what so many of a batch do."""
-    meter = Meter(counting.Counting())
+    meter = Meter(counts.Counting())
     async with PATHS[name](meter, folder, log) as path:
         recorded = {count: await meter.count(path, count) for count in (2 * BATCH, BATCH, 1, 0)}
     return recorded[1].minus(recorded[0]), recorded[2 * BATCH].minus(recorded[BATCH])

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import contextvars
+import gc
+import weakref
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
@@ -154,6 +156,30 @@ def test_a_cancellation_that_is_refused_waits_for_what_the_work_awaits(loop: asy
     with pytest.raises(asyncio.CancelledError):
         loop.run_until_complete(task)
     assert seen == [True]
+
+
+def test_nothing_is_kept_of_work_that_failed(loop: asyncio.AbstractEventLoop) -> None:
+    """Its error refers to its frames, and these perhaps to its task: such a circle would keep a body for long."""
+    kept: dict[str, Any] = {}
+    held = weakref.WeakValueDictionary[str, Steps]()
+
+    async def work() -> None:
+        body = held["body"] = Steps(waits=0)
+        kept["failing"] = asyncio.get_running_loop().create_future()
+        with contextlib.suppress(ZeroDivisionError):
+            await kept["failing"]
+        assert body is not None
+
+    gc.disable()
+    try:
+        kept["task"] = started(loop, work)
+        run_out(loop)
+        kept["failing"].set_exception(ZeroDivisionError())
+        loop.run_until_complete(kept["task"])
+        del kept["failing"]
+        assert "body" not in held
+    finally:
+        gc.enable()
 
 
 def test_work_may_answer_a_cancellation_and_end(loop: asyncio.AbstractEventLoop) -> None:

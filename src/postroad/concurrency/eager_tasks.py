@@ -76,6 +76,12 @@ if sys.version_info < (3, 12):
 
         def _repeat(self) -> Any:  # noqa: ANN401 - as `send`
             self._is_repeated = True
-            if self.problem is not None:
-                raise self.problem
-            return self.awaited
+            # Kept no longer: an error refers to the frames of the work, and the work perhaps to its task.
+            awaited, problem = self.awaited, self.problem
+            self.awaited = self.problem = None
+            if problem is not None:
+                try:
+                    raise problem
+                finally:
+                    del problem
+            return awaited
