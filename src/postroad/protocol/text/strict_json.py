@@ -33,8 +33,8 @@ _PLAIN_BYTES: Final = 256 * 1024
 _PLAIN: Final = msgspec.json.Decoder(dict[str, str | list[str] | None])
 _NESTED: Final = msgspec.json.Decoder()
 _NAME_END: Final = re.compile(rb'"[ \t\r\n]*:')
-# Count all of those, and colons after a blank in a text, in a fifth of the time: most texts have none.
-_NAME_ENDS_OR_TEXT: Final = (b'":', b" :", b"\n:", b"\t:", b"\r:")
+# Finds all of those and colons after a blank in a text, in less time: most texts have none.
+_NAME_END_OR_TEXT: Final = re.compile(rb':(?<=["\s]:)')
 
 
 class JsonError(ValueError):
@@ -66,7 +66,7 @@ def read_plain(raw: bytes) -> dict[str, str | list[str] | None] | None:
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None  # `_read_any` says what is wrong
     names = len(value)
-    is_unique = sum(map(raw.count, _NAME_ENDS_OR_TEXT)) == names or len(_NAME_END.findall(raw)) == names
+    is_unique = len(_NAME_END_OR_TEXT.findall(raw)) == names or len(_NAME_END.findall(raw)) == names
     return value if is_unique else None
 
 
