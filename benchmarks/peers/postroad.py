@@ -253,9 +253,11 @@ def serving(
 
 
 def _settings(*, database_url: str, port: int, work: Work | None, frontends: int) -> str:
+    # Without the role `api`, the port is that of the metrics.
+    is_api = work is None or isinstance(work, Pages | Relay)
     settings = CONFIGURATION.format(
         database_url=database_url,
-        port=port,
+        port=port if is_api else 0,
         installation_key=secrets.token_urlsafe(48),
         frontends=frontends,
         sign="true" if isinstance(work, Relay) and work.sign else "false",
