@@ -63,7 +63,7 @@ class Recording:
         return any(code.co_name == SWEEP for code in self.functions)
 
     def counts(self, messages: int = 1) -> Counts:
-        """The sums, for each of so many messages."""
+        """The sums, per message."""
         awaits = sum(count for code, count in self.functions.items() if code.co_flags & inspect.CO_COROUTINE)
         commits = sum(count for sql, count in self.statements.items() if sql == COMMIT)
         # BEGIN and COMMIT are counted as the commit.
@@ -71,7 +71,7 @@ class Recording:
         return Counts(*(round(count / messages, 1) for count in (self.functions.total(), awaits, statements, commits)))
 
     def table(self, messages: int) -> str:
-        """The functions and statements of each of so many messages, the most frequent first."""
+        """The functions and statements per message, the most frequent first."""
         lines = [str(self.counts(messages))]
         for code, count in self.functions.most_common():
             file = code.co_filename.rpartition("src/")[2]

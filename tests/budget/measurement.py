@@ -43,7 +43,7 @@ from tests.delivery import bulk_queue, engine_harness
 
 ROUNDS: Final = 3
 MAX_ROUNDS: Final = 20
-# The service rests when so many looks in a row, so long after each other, see that nothing was called.
+# The service rests when this number of looks in a row, this long after each other, see that nothing was called.
 RESTING: Final = 3
 REST_SECONDS: Final = 0.01
 # Twice as many are within what one account gets of a destination and of an endpoint.
@@ -61,7 +61,7 @@ Work = Callable[[int], Awaitable[None]]
 
 
 class MessagePath(msgspec.Struct, frozen=True):
-    """How so many messages are prepared, which is not counted, and how they go their way."""
+    """How messages are prepared, which is not counted, and how they go their way."""
 
     prepare: Work
     work: Work
@@ -91,7 +91,7 @@ class Meter:
         is_blocked.wait()
 
     async def count(self, path: MessagePath, messages: int) -> counts.Recording:
-        """What so many messages cost together: the least of some rounds, as a busy machine only adds."""
+        """What the messages cost together: the least of some rounds, as a busy machine only adds."""
         recordings: list[counts.Recording] = []
         for _ in range(MAX_ROUNDS):
             for _ in range(2):  # the first time to warm up
@@ -306,7 +306,7 @@ PATHS: Final = {"http": http, "smtp": smtp, "delivery": delivery, "webhook": web
 
 
 async def measure(name: str, log: logs.Logger, folder: Path) -> tuple[counts.Recording, counts.Recording]:
-    """What a message of a path costs alone, and what so many of a batch do."""
+    """What a message of a path costs alone, and what those of a batch do."""
     meter = Meter(counts.Counting())
     async with PATHS[name](meter, folder, log) as path:
         recorded = {count: await meter.count(path, count) for count in (2 * BATCH, BATCH, 1, 0)}

@@ -68,7 +68,7 @@ class Server:
         self._expected = count
 
     def wait(self, count: int) -> None:
-        """Until so many were answered."""
+        """Until the given number was answered."""
         for _ in range(count):
             if not self._done.acquire(timeout=TIMEOUT_SECONDS):
                 raise TimeoutError

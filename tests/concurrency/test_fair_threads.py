@@ -143,7 +143,7 @@ def test_a_thread_outlives_an_event_loop_that_did_not_wait_for_it() -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_who_is_cancelled_waits_for_work_in_a_thread(*, fails: bool) -> None:
+async def test_a_cancelled_caller_waits_for_work_in_a_thread(*, fails: bool) -> None:
     begun, may_end = threading.Event(), threading.Event()
 
     def work() -> None:

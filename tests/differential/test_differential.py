@@ -17,7 +17,7 @@ def test_ids_have_the_name_of_the_conversation_that_made_them() -> None:
     assert normaliser.normalise(second, 8) == b"em_#7.1"
 
 
-def test_times_and_secrets_are_no_difference() -> None:
+def test_times_and_secrets_do_not_count_as_differences() -> None:
     normaliser = comparison.Normaliser(SERVICE)
     response = b"Date: Thu, 19 Nov 2026 10:00:00 GMT\r\n2026-11-19T10:00:00.123Z pr_live_secret"
     assert normaliser.normalise(response, 1) == b"Date: (time)\r\n(time) (key:shop)"

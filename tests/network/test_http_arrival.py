@@ -216,7 +216,7 @@ async def test_no_request_begins_while_the_client_does_not_read_its_answers() ->
     assert conversation.statuses() == [b"200 /1 ", b"200 /2 ", b"200 /3 "]
 
 
-async def test_a_client_that_goes_without_reading_ends_what_waits_for_it() -> None:
+async def test_a_client_that_disconnects_ends_its_waiting_response() -> None:
     conversation = Conversation(echo)
     conversation.wire.is_full = True
     await conversation.receive(get("/1") + get("/2"))

@@ -218,7 +218,7 @@ async def test_a_body_of_which_some_is_awaited_is_not_whole() -> None:
     assert received == [(b"abc", True)]
 
 
-async def test_the_body_of_a_client_that_is_gone_is_nobodys() -> None:
+async def test_the_body_of_a_client_that_is_gone_is_dropped() -> None:
     taken: list[bytes | None] = []
 
     async def application(request: http_server.Request) -> None:
@@ -262,7 +262,7 @@ async def test_a_body_that_waits_in_vain_ends_the_connection() -> None:
 
 
 @pytest.mark.parametrize("is_later", [True, False])
-async def test_a_body_that_did_not_wait_needs_no_word(is_later: bool) -> None:  # noqa: FBT001
+async def test_a_body_that_has_arrived_needs_no_100_continue(is_later: bool) -> None:  # noqa: FBT001
     running = Running(ok, expects_continue=True, content=b"" if is_later else b"a")
     if is_later:
         running.exchange.feed(b"a")

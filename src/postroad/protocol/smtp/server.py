@@ -232,7 +232,7 @@ class Server:
     def _dispatch(self, line: bytes) -> None:
         verb, argument = server_commands.split(line)
         self._verb = verb
-        if verb not in server_events.WORK:
+        if verb not in server_events.MESSAGE_VERBS:
             self._limits.idle_command()
         if verb in server_replies.HTTP_METHODS:
             self.close(server_replies.HTTP_REQUEST_REJECTED)

@@ -132,8 +132,8 @@ Event = Hello | Authenticate | Mail | Recipient | Data | LargeContent | Message 
 MAX_RCPT_COMMANDS: Final = 1000
 # A chunk shorter than a command line (RFC 5321 section 4.5.3.1.4) costs more to announce than it carries.
 SMALL_CHUNK_OCTETS: Final = 512
-# Counted by `recipient` and `chunk`.
-WORK: Final = frozenset({"RCPT", "BDAT"})
+# Verbs that bring a message closer, with limits of their own.
+MESSAGE_VERBS: Final = frozenset({"RCPT", "BDAT"})
 
 
 class SessionLimits:
@@ -149,7 +149,7 @@ class SessionLimits:
         self._named = 0
 
     def idle_command(self) -> None:
-        """Count a command that is not in `WORK`."""
+        """Count a command that brings no message closer."""
         self._idle += 1
         if self._idle > self._features.idle_commands:
             raise server_commands.CommandError(421, "4.7.0", "Too many commands without a message")
