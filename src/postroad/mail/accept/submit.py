@@ -10,6 +10,7 @@ transaction.
 
 import contextlib
 import functools
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -69,17 +70,7 @@ async def submit(
         if who.key is not None and who.key.limits.approval_above is not None:
             await approval_limit.check(ctx, who, request, [checked], key=used, request_id=request_id)
         info = SubmissionInfo(request_id=request_id, source=source, key=used)
-        claimed = claim_key(ctx, used)
-        try:
-            try:
-                identity = await admit_one(ctx, who, checked, info)
-                submission = await compose_fields(ctx, checked, identity, is_large=large)
-            except errors.PostroadError as refusal:
-                return await replay_or_refuse(ctx, who, info, refusal)
-            accepted: transaction.Accepted = await commit(ctx, submission, party=who.account_id)
-            return accepted
-        finally:
-            ctx.in_flight.discard(claimed)
+        return await accept(ctx, who, checked, info, functools.partial(compose_fields, ctx, checked, is_large=large))
     except errors.PostroadError as refusal:
         note_refusal(ctx, who, source, refusal)
         raise
@@ -120,13 +111,27 @@ def claim_key(ctx: context.Context, key: transaction.Key | None) -> messages.Ide
     return pair
 
 
-async def admit_one(
-    ctx: context.Context, who: callers.Caller, checked: validation.CheckedMessage, info: SubmissionInfo
-) -> compose.MessageIdentity:
-    """Count a single message towards the rate, check what depends on the account, and give the message its ids."""
-    now = ctx.clock()
-    ctx.rate_limiter.take(who.account_id, now=now, rate=who.request_rate)
-    return await admit(ctx, who, checked, info, now=now)
+async def accept(
+    ctx: context.Context,
+    who: callers.Caller,
+    checked: validation.CheckedMessage,
+    info: SubmissionInfo,
+    make: Callable[[compose.MessageIdentity], Awaitable[transaction.Submission]],
+) -> transaction.Accepted:
+    """Admit a single message, compose it with `make`, and commit it; a refused one may be a replay."""
+    claimed = claim_key(ctx, info.key)
+    try:
+        try:
+            # Counted towards the rate first.
+            now = ctx.clock()
+            ctx.rate_limiter.take(who.account_id, now=now, rate=who.request_rate)
+            submission = await make(await admit(ctx, who, checked, info, now=now))
+        except errors.PostroadError as refusal:
+            return await replay_or_refuse(ctx, who, info, refusal)
+        accepted: transaction.Accepted = await commit(ctx, submission, party=who.account_id)
+        return accepted
+    finally:
+        ctx.in_flight.discard(claimed)
 
 
 async def admit(

@@ -199,17 +199,8 @@ async def submit_mime(
         work = functools.partial(_check, raw, credential_id=scope)
         checked, send, key = await ctx.threads.run(who.account_id, work) if slow else work()
         info = submit.SubmissionInfo(request_id=request_id, source=statuses.Source.SMTP, key=key)
-        claimed = submit.claim_key(ctx, key)
-        try:
-            try:
-                identity = await submit.admit_one(ctx, who, checked, info)
-                submission = await _compose(ctx, checked, send, identity, is_slow=slow)
-            except errors.PostroadError as refusal:
-                return await submit.replay_or_refuse(ctx, who, info, refusal)
-            accepted: transaction.Accepted = await submit.commit(ctx, submission, party=who.account_id)
-            return accepted
-        finally:
-            ctx.in_flight.discard(claimed)
+        make = functools.partial(_compose, ctx, checked, send, is_slow=slow)
+        return await submit.accept(ctx, who, checked, info, make)
     except errors.PostroadError as refusal:
         submit.note_refusal(ctx, who, statuses.Source.SMTP, refusal)
         raise

@@ -122,18 +122,12 @@ async def _resend(
             return replayed
         checked = _checked(original)
         large = len(original.content) > submit.INLINE_CHARACTERS
-        claimed = submit.claim_key(ctx, used)
-        try:
-            try:
-                identity = await submit.admit_one(ctx, who, checked, info)
-                work = functools.partial(_compose, original, checked, identity)
-                submission = await ctx.threads.run(who.account_id, work) if large else work()
-            except errors.PostroadError as refusal:
-                return await submit.replay_or_refuse(ctx, who, info, refusal)
-            accepted: transaction.Accepted = await submit.commit(ctx, submission, party=who.account_id)
-            return accepted
-        finally:
-            ctx.in_flight.discard(claimed)
+
+        async def make(identity: compose.MessageIdentity) -> transaction.Submission:
+            work = functools.partial(_compose, original, checked, identity)
+            return await ctx.threads.run(who.account_id, work) if large else work()
+
+        return await submit.accept(ctx, who, checked, info, make)
 
 
 async def _original(
