@@ -41,7 +41,7 @@ from tests import contexts, dns_server, webhook_rows
 from tests.budget import counts, peers
 from tests.delivery import bulk_queue, engine_harness
 
-ROUNDS: Final = 3
+ROUNDS: Final = 6
 MAX_ROUNDS: Final = 20
 # The service rests when this number of looks in a row, this long after each other, see that nothing was called.
 RESTING: Final = 3
@@ -91,7 +91,7 @@ class Meter:
         is_blocked.wait()
 
     async def count(self, path: MessagePath, messages: int) -> counts.Recording:
-        """What the messages cost together: the least of some rounds, as a busy machine only adds."""
+        """What the messages cost together: the least of some rounds, as a busy machine splits what comes together."""
         recordings: list[counts.Recording] = []
         for _ in range(MAX_ROUNDS):
             for _ in range(2):  # the first time to warm up
@@ -105,7 +105,8 @@ class Meter:
                 recordings.pop()
             if len(recordings) == ROUNDS:
                 break
-        return min(recordings, key=lambda recording: recording.counts().calls)
+        # By what is not spread over many calls first: a result that came late has a commit of its own.
+        return min(recordings, key=lambda recording: (recording.statements.total(), recording.counts().calls))
 
     def _rest(self) -> None:
         seen: list[int | None] = []
