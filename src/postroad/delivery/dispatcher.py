@@ -56,6 +56,10 @@ class SourceChooser:
             MAX_ROUTES
         )
 
+    @property
+    def are_configured(self) -> bool:
+        return bool(self._sources.configured)
+
     def choose(self, route: routing.Route, pool: str) -> routing.Route | routing.NoRoute | None:
         """The route from a source address of the pool; None when there is none that may send now."""
         if not self._sources.configured:
@@ -121,11 +125,19 @@ class RouteChooser:
         # What the first rule decides if it is for all mail, as where nobody has written any.
         is_for_all = not rules or rules[0].matches_everything
         self._only = providers.choose_route(rules[:1], account_id="", sender_domain="") if is_for_all else None
+        # Source addresses take turns, so with them each scheduled queue has a choice of its own.
+        self._is_by_domain = self._only is not None and not sources.are_configured
         self._router = router
         self._hosts = known
         self._sources = sources
         self._clock = clock
         self._resolve = resolve
+
+    def basis(self, queue_key: str) -> str:
+        """What decides the choice for a scheduled queue: its domain, where rules and source addresses do not."""
+        if self._is_by_domain and queue.simulation_of(queue_key) is None:
+            return queue.domain_of(queue_key)
+        return queue_key
 
     def choose(self, queue_key: str) -> Choice | None:
         """The choice for a scheduled queue; None while what it depends on is looked up, and always for test mail."""
@@ -313,8 +325,8 @@ class Dispatcher:
     def _claimable(self, queue_keys: Sequence[str]) -> list[str]:
         """Without those of an account that may hold no more: it must not take the turns of others."""
         found = [(key, queue.account_of(key)) for key in self._without_held(queue_keys)]
-        has_room = {account_id: self._leases.room(account_id) > 0 for account_id in {owner for _, owner in found}}
-        return [key for key, account_id in found if has_room[account_id]]
+        with_room = self._leases.with_room({account_id for _, account_id in found})
+        return [key for key, account_id in found if account_id in with_room]
 
     def _plan(self, queue_keys: Sequence[str]) -> Plan:
         """How many of each scheduled queue; those of one provider queue share its capacity."""
@@ -322,25 +334,27 @@ class Dispatcher:
         plan = Plan()
         by_provider_queue: dict[provider_queue.ProviderQueue, dict[str, routing.Route]] = collections.defaultdict(dict)
         ending: list[tuple[str, int]] = []
-        simulated: list[str] = []
+        simulated = [queue_key for queue_key in queue_keys if queue.simulation_of(queue_key) is not None]
+        by_basis: dict[str, list[str]] = {}
         for queue_key in queue_keys:
-            if queue.simulation_of(queue_key) is not None:
-                simulated.append(queue_key)
-                continue
-            choice = self._route_chooser.choose(queue_key)
+            by_basis.setdefault(self._route_chooser.basis(queue_key), []).append(queue_key)
+        for alike in by_basis.values():
+            # The first that may ask: an account that has too many lookups leaves the domain to the next one.
+            choice = next((choice for queue_key in alike if (choice := self._route_chooser.choose(queue_key))), None)
             if choice is None:
                 continue
             route = choice.route
             if isinstance(route, routing.NoRoute):
-                ending.append((queue_key, queue.ANY_TIME))
+                ending += [(queue_key, queue.ANY_TIME) for queue_key in alike]
             elif choice.is_blocked:
                 self.provider_queues.of(route)
                 # An upstream is a part of this installation: mail waits until it is back.
-                if not route.is_upstream and self._may_hold_expired(queue_key):
-                    plan.expired.add(queue_key)
-                    ending.append((queue_key, self._ctx.clock() - self._lifetime))
+                if not route.is_upstream:
+                    with_expired = [queue_key for queue_key in alike if self._may_hold_expired(queue_key)]
+                    plan.expired.update(with_expired)
+                    ending += [(queue_key, self._ctx.clock() - self._lifetime) for queue_key in with_expired]
             else:
-                by_provider_queue[self.provider_queues.of(route)][queue_key] = route
+                by_provider_queue[self.provider_queues.of(route)].update(dict.fromkeys(alike, route))
         room = {route_queue: left for route_queue in by_provider_queue if (left := route_queue.capacity_left())}
         most = max(MIN_SHARE, MAX_CLAIMS_PER_STEP // max(1, len(room) + len(ending)))
         # By chance: an account may have leases left for only a few of them.
@@ -462,11 +476,13 @@ class Dispatcher:
                 self._log.warning(
                     "previous_attempt_unrecorded", message_id=claim.message_id, recipient_id=claim.recipient_id
                 )
-        by_queue_key: dict[str, list[queue.Claimed]] = collections.defaultdict(list)
+        by_basis: dict[str, list[queue.Claimed]] = collections.defaultdict(list)
         for claim in await self._defer_crashing(await self._bounce_suppressed(claimed)):
-            by_queue_key[claim.queue_key].append(claim)
+            is_expired = claim.queue_key in plan.expired
+            by_basis[claim.queue_key if is_expired else self._route_chooser.basis(claim.queue_key)].append(claim)
         jobs: dict[attempter.Job, provider_queue.ProviderQueue] = {}
-        for queue_key, claims in by_queue_key.items():
+        for claims in by_basis.values():
+            queue_key = claims[0].queue_key
             if queue.simulation_of(queue_key) is not None:
                 self._simulated_delivery.begin(claims)
             elif queue_key in plan.expired:

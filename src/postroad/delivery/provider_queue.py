@@ -289,10 +289,10 @@ class ProviderQueue:
         if not self._jobs.count or self._is_stopping or len(self._workers) - sum(self._asking.values()) >= allowed:
             return False
         # Workers that wait for the share of one account must not keep another account from asking.
-        entitled = [party for party in self._jobs.parties() if self._has_share(party)]
-        account_id = next((party for party in entitled if party not in self._asking), None)
-        if account_id is None and entitled and len(self._workers) < allowed:
-            account_id = entitled[0]
+        parties = self._jobs.parties
+        account_id = next((party for party in parties() if party not in self._asking and self._has_share(party)), None)
+        if account_id is None and len(self._workers) < allowed:
+            account_id = next(filter(self._has_share, parties()), None)
         if account_id is None:
             return False
         self._asking[account_id] += 1

@@ -74,6 +74,10 @@ class Leases:
         """How many more messages of an account may be claimed: each may bring all of its recipients."""
         return self._shares.room(fair_shares.Party(account_id, alpha)) // limits.UNIQUE_RECIPIENTS
 
+    def with_room(self, account_ids: Iterable[str]) -> set[str]:
+        """The accounts of which a message may be claimed."""
+        return self._shares.with_room(account_ids, limits.UNIQUE_RECIPIENTS)
+
     def reserve(self, account_id: str, messages: int, alpha: float = fair_shares.ALPHA) -> int:
         """How many messages of an account may be claimed, at most so many; they count until `end_reservations`."""
         messages = min(messages, self.room(account_id, alpha))

@@ -9,7 +9,7 @@ may have it.
 
 import collections
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -18,6 +18,7 @@ import msgspec
 ALPHA: Final = 4.0
 
 Waiter = TypeVar("Waiter")
+PartyName = TypeVar("PartyName", bound=Hashable)
 
 
 class Party(msgspec.Struct, frozen=True):
@@ -53,6 +54,11 @@ class FairShares:
     def room(self, party: Party) -> int:
         """How many units the party may take one after the other, if nobody else takes any."""
         return max(0, math.ceil((party.alpha * self.free - self.held(party)) / (1 + party.alpha)))
+
+    def with_room(self, names: Iterable[PartyName], units: int, alpha: float = ALPHA) -> set[PartyName]:
+        """The parties whose room is at least so many units."""
+        most = alpha * self.free - (1 + alpha) * (units - 1)
+        return {name for name in names if self._held.get(name, 0) < most}
 
     def take(self, parties: Sequence[Party], units: int = 1) -> bool:
         """Take units that count for all of the parties; False if one of them may not have them."""
@@ -160,7 +166,6 @@ class FairQueue(Generic[Waiter]):
 # its turn of that round is used up by it, even if all its items are taken meanwhile and new ones arrive. So a party
 # gets as many turns as any other that waits, however many of its items are urgent; it only gets each of them earlier.
 
-PartyName = TypeVar("PartyName", bound=Hashable)
 Item = TypeVar("Item")
 
 
