@@ -14,15 +14,14 @@ from postroad.model.units import chart_ranges, times
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits
 from postroad.services.domains import domain_registry as domains
-from postroad.services.webhooks import endpoints
-from postroad.storage.mail import webhooks
-from tests import accepted_mail, bounce_counts, webhook_rows
+from postroad.services.operations import destinations
+from tests import accepted_mail, bounce_counts
 from tests.contexts import Clock
 from tests.dashboard import browser_client, sample_account
 from tests.dashboard.browser_client import Browser
 from tests.services import claimed_mail
 
-LIVE = ("attention", "first-mail", "periods", "tiles", "charts", "standing", "providers", "failures")
+LIVE = ("verdict", "first-mail", "periods", "tiles", "charts", "standing", "providers", "failures")
 
 
 async def send(ctx: context.Context, account_id: str, *to: str, **fields: object) -> str:
@@ -317,13 +316,28 @@ def test_a_meter_keeps_its_lines_apart_whatever_the_share_is() -> None:
     assert levels == ["good", "warn", "bad"]
 
 
-async def test_a_webhook_that_fails_needs_attention(ctx: context.Context, browser: Browser) -> None:
+async def test_the_first_line_says_that_all_is_normal_or_what_is_not(
+    ctx: context.Context, clock: Clock, served: browser_client.Served, browser: Browser
+) -> None:
     await accepted_mail.allow_sending(ctx, browser.account_id)
+    assert "All normal" not in (await browser.get("/")).text  # nothing was sent yet
+    for verdict in (disposition.Verdict.DELIVERED, disposition.Verdict.BOUNCED):
+        await send(ctx, browser.account_id)
+        await end(ctx, verdict, code=250, response="Ok")
+    clock.pass_seconds(24 * 3600)
     await send(ctx, browser.account_id)
-    await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
-    await webhook_rows.put_ended(ctx, browser.account_id, webhooks.State.FAILED)
-    text = words((await browser.get("/")).text)
-    assert "The webhook is failing. Your endpoint responded 500" in text
+    await end(ctx, disposition.Verdict.DELIVERED, code=250, response="Ok")
+    assert browser.user is not None
+    async with browser_client.open_browser(ctx, served, browser.user) as later:
+        page = words((await later.get("/")).text)
+        assert "All normal · 100% delivered today (yesterday 50.0%)" in page
+        await destinations.pause(ctx, "google", reason="for a reason of ours", until=None)
+        page = (await later.get("/")).text
+    assert "All normal" not in page
+    assert "for a reason of ours" not in page
+    line = "Mail to Google is paused by the operator since 08:00 · It waits in the queue. · See what waits"
+    assert line in words(page)
+    assert words(page).index(line) < words(page).index("100% delivered today (yesterday 50.0%).")
 
 
 async def test_everything_on_the_page_is_live(ctx: context.Context, browser: Browser) -> None:

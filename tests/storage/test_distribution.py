@@ -65,7 +65,8 @@ CROSS_SHARD: Final = words(
             consistency.webhook_overtried consistency.wrong_billing""",
         "counts over all accounts, for metrics, limits and operators": """
             accounts.low_credit_count accounts.low_on_credits api_keys.expiring failure_counts.by_provider
-            holds.newest_message_at hourly_counts.by_provider hourly_counts.bytes_by_account
+            holds.newest_message_at hourly_counts.by_hour hourly_counts.by_provider
+            hourly_counts.bytes_by_account
             messages.test_bytes_by_account queue.totals_by_account queue_views.due_reasons
             queue_views.largest_accounts queue_views.totals webhook_views.counts""",
         "is a page, or a step of a job, of operators over all accounts": """

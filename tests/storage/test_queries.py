@@ -72,7 +72,8 @@ WITHOUT_INDEX = words(
             known_networks.remove_oldest queue.live_bytes recipients.leading_of_message recipients.of_address
             sessions.of_login sessions.of_user users.accounts_of_login webhooks.of_account""",
         "adds up a few rows an hour, or so many of the newest": """
-            failure_counts.by_provider hourly_counts.by_provider hourly_counts.bytes_by_account hourly_counts.sums
+            failure_counts.by_provider hourly_counts.by_hour hourly_counts.by_provider
+            hourly_counts.bytes_by_account hourly_counts.sums
             messages.test_bytes_by_account usage.by_tag usage.moved_since""",
         "is a request, a check or a gauge of operators, or sorts entries of one moment for them": """
             accounts.low_credit_count accounts.low_on_credits accounts.search audit_log.floor_of_all

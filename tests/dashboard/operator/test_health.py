@@ -4,6 +4,8 @@ import asyncio
 
 from postroad import context
 from postroad.dashboard.framework import site as sites
+from postroad.services.operations import destinations
+from postroad.storage.mail import mail_counts
 from postroad.storage.operations import processes
 from tests.dashboard.browser_client import Browser
 
@@ -41,3 +43,33 @@ async def test_the_database_and_certificates_are_shown(operator: Browser) -> Non
     assert "<dt>Engine</dt><dd>SQLite</dd>" in page
     assert "it is measured after a day" in page
     assert "No listener uses TLS." in page
+
+
+async def test_the_first_line_says_what_is_wrong_and_since_when(
+    ctx: context.Context, site: sites.Site, operator: Browser
+) -> None:
+    counts = mail_counts.CountIncrement(
+        account_id=operator.account_id,
+        hour=mail_counts.hour_of(ctx.clock()) - 1,
+        provider="yahoo",
+        delivered=12,
+        deferred=12,
+    )
+    async with ctx.store.transaction() as tx:
+        await mail_counts.add_hourly(tx, [counts])
+    page = (await operator.get("/operator")).text
+    assert "Yahoo is deferring 50% since <time" in page
+    assert "100% delivered today." in page
+    await destinations.pause(ctx, "google", reason="<b>blocked", until=None)
+    while site.operator_state.checks.is_running:
+        await asyncio.sleep(0)
+    verdict = (await operator.get("/operator")).text.partition('id="verdict"')[2].partition('id="checks"')[0]
+    assert "1 check warned" in verdict
+    assert "&lt;b&gt;blocked" in verdict
+    assert 'href="/operator/providers/google"' in verdict
+
+
+async def test_nothing_is_called_normal_before_it_was_checked(operator: Browser) -> None:
+    page = (await operator.get("/operator")).text
+    assert "<strong>No problems so far</strong> · no results yet today · still checking" in page
+    assert "All normal" not in page

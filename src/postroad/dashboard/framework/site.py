@@ -171,6 +171,15 @@ def ago(moment: int | None, now: int) -> markupsafe.Markup:
     )
 
 
+def clock(moment: int, now: int) -> markupsafe.Markup:
+    """Hours and minutes, with the date unless it is today's."""
+    shown, title = _in_zone(moment)
+    begin = 11 if shown[:10] == _in_zone(now)[0][:10] else 0
+    return markupsafe.Markup('<time datetime="{}" title="{}">{}</time>').format(
+        times.to_wire(moment), title, shown[begin:16]
+    )
+
+
 def short_ago(moment: int, now: int) -> str:
     """Roughly how long ago, or in how long, in the abbreviations of units; app.js has the same rules."""
     seconds = abs(now - moment) // times.SECOND
@@ -254,6 +263,7 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "plain": plain,
     "when": when,
     "ago": ago,
+    "clock": clock,
     "relative_time": relative_time,
     "duration": duration,
     "number": number,

@@ -1,28 +1,38 @@
-"""Alerts: what stops mail or soon will, each with what to do.
+"""Alerts of an account: what stops or delays its mail or soon will, each with what to do.
 
 Pure: the facts come from services.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
+from postroad.dashboard.framework import navigation, verdicts
+from postroad.model.delivery import providers
+from postroad.model.search import search_values
+from postroad.model.units import times
 from postroad.services.accounts import account_registry as accounts
-from postroad.services.webhooks import delivery_log, endpoints
+from postroad.services.messages import queue_inspection
+from postroad.services.queue import wait_reasons
+from postroad.services.webhooks import endpoints
 from postroad.storage.mail import domains as stored_domains
 from postroad.storage.mail import webhooks as mail_webhooks
 from postroad.storage.people import accounts as stored_accounts
 
 # Adding credits takes people time: warn when fewer days than this are left.
 LOW_CREDIT_DAYS: Final = 3
+QUEUED: Final = navigation.messages_url("status:queued")
+# Upstreams and single hosts are not an account's concern; messages say why they wait.
+_PAUSABLE: Final = {**providers.NAMES, providers.OTHERS: "all other providers"}
+_REPORTED: Final = {"paused": "{} asked us to slow down", "blocked": "The mail servers of {} do not answer"}
 
 
 class AlertFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The state of an account.
 
     `sender` is None if no domain may send; then `unverified` is one that is registered. `may_operate`: the reader can
-    add credits.
+    add credits. `used` are the providers that it has sent to since yesterday.
     """
 
     account: stored_accounts.Account
@@ -34,85 +44,138 @@ class AlertFacts(msgspec.Struct, frozen=True, kw_only=True):
     needs_credits: bool
     has_sent: bool
     may_operate: bool
-    deliveries: Sequence[delivery_log.Entry]
+    domains: Sequence[stored_domains.Domain] = ()
     webhooks: Sequence[mail_webhooks.Webhook] = ()
+    conditions: queue_inspection.Conditions = queue_inspection.Conditions({}, {})
+    deferring: Sequence[verdicts.Deferring] = ()
+    used: frozenset[str] = frozenset()
 
 
-class Alert(msgspec.Struct, frozen=True):
-    """A problem, and the page that solves it. Without a kind it is only the next step."""
-
-    kind: Literal["bad", "warn", ""]
-    title: str
-    text: str
-    path: str
-    action: str
-
-
-def alerts(facts: AlertFacts) -> list[Alert]:
-    found = [*_guard(facts), *_domain(facts), *_credits(facts), *_webhook(facts)]
-    return sorted(found, key=lambda alert: alert.kind != "bad")
+def alerts(facts: AlertFacts) -> Iterator[verdicts.Alert]:
+    yield from _held(facts)
+    yield from _providers(facts)
+    yield from _guard(facts)
+    yield from _domains(facts)
+    yield from _credits(facts)
+    yield from _webhooks(facts)
 
 
-def _guard(facts: AlertFacts) -> Iterator[Alert]:
+def _held(facts: AlertFacts) -> Iterator[verdicts.Alert]:
+    for hold in facts.conditions.holds.values():
+        if hold.account_id in ("", facts.account.id):
+            title = f"Mail to {hold.domain} is held by the operator" if hold.domain else "Mail is held by the operator"
+            yield _waiting("warn" if hold.domain else "bad", title, since=hold.held_at)
+
+
+def _providers(facts: AlertFacts) -> Iterator[verdicts.Alert]:
+    """At most one of each provider: a pause, else how much it defers, else what the delivery processes report."""
+    deferring = {each.provider: each for each in facts.deferring}
+    for name, title in _PAUSABLE.items():
+        status = facts.conditions.statuses.get(name)
+        if status is not None and status.state == wait_reasons.PAUSED_BY_OPERATOR:
+            yield _waiting("warn", f"Mail to {title} is paused by the operator", since=status.updated_at)
+        elif found := deferring.get(name):
+            after = times.to_wire(found.since)[:16]
+            path = navigation.messages_url(f"provider:{name} outcome:{search_values.RETRIED} after:{after}Z")
+            yield verdicts.Alert(kind="warn", title=found.title, since=found.since, path=path, action="See why")
+        elif status is not None and status.state in _REPORTED and name in facts.used:
+            yield _waiting("warn", _REPORTED[status.state].format(title))
+
+
+def _waiting(kind: verdicts.Kind, title: str, *, since: int | None = None) -> verdicts.Alert:
+    return verdicts.Alert(
+        kind=kind, title=title, since=since, text="It waits in the queue.", path=QUEUED, action="See what waits"
+    )
+
+
+def _guard(facts: AlertFacts) -> Iterator[verdicts.Alert]:
     """A warning. Every page says so when the account is suspended."""
     guard = facts.guard
     if guard.state == "warned":
         text = (
-            f"Of {guard.recipients:,} recipients in {_days(guard.days)}, {round(guard.bounce_percent, 2):g}% did not "
-            f"exist and {round(guard.complaint_percent, 2):g}% complained. At {guard.suspend_percent:g}% or "
-            f"{guard.complaint_suspend_percent:g}% the account is suspended. Send only to people who opted in."
+            f"{round(guard.bounce_percent, 2):g}% of addresses didn't exist and {round(guard.complaint_percent, 2):g}% "
+            f"reported spam, out of {guard.recipients:,} in {_days(guard.days)}. At {guard.suspend_percent:g}% or "
+            f"{guard.complaint_suspend_percent:g}% we suspend sending. Send only to people who opted in."
         )
-        yield Alert("warn", "Bounce guard warning.", text, "/suppressions", "See suppressions")
+        yield verdicts.Alert(
+            kind="warn", title="Bounce guard warning", text=text, path="/suppressions", action="See suppressions"
+        )
 
 
-def _domain(facts: AlertFacts) -> Iterator[Alert]:
-    if facts.sender is None and facts.unverified is not None:
-        name = facts.unverified.name
-        text = "Add its DNS records; you can send once they are found."
-        yield Alert("warn", f"{name} is not verified.", text, f"/domains/{facts.unverified.id}", "See the records")
-    elif facts.sender is None and facts.can_send_unverified:
-        yield Alert("warn", "No domain.", "You can only send from your own domain.", "/domains", "Add a domain")
-    elif facts.sender is None:
+def _domains(facts: AlertFacts) -> Iterator[verdicts.Alert]:
+    for domain in facts.domains:
+        if domain.verified_at is not None and domain.failing_since is not None:
+            yield verdicts.Alert(
+                kind="warn",
+                title=f"The DNS records of {domain.name} are gone",
+                since=domain.failing_since,
+                text="Put them back within 3 days, or it can no longer send.",
+                path=f"/domains/{domain.id}",
+                action="See the records",
+            )
+    # The page of those who have never sent says the same.
+    if facts.sender is None and facts.has_sent:
+        yield _no_sender(facts)
+
+
+def _no_sender(facts: AlertFacts) -> verdicts.Alert:
+    if facts.unverified is not None:
+        return verdicts.Alert(
+            kind="warn",
+            title=f"{facts.unverified.name} is not verified",
+            text="Add its DNS records; you can send once they are found.",
+            path=f"/domains/{facts.unverified.id}",
+            action="See the records",
+        )
+    if facts.can_send_unverified:
+        title, text, action = "No domain", "You can only send from your own domain.", "Add a domain"
+    else:
+        title, action = "No verified domain", "Go to domains"
         text = "Add a domain and its DNS records; you can send once it is verified."
-        yield Alert("warn", "No verified domain.", text, "/domains", "Go to domains")
+    return verdicts.Alert(kind="warn", title=title, text=text, path="/domains", action=action)
 
 
-def _credits(facts: AlertFacts) -> Iterator[Alert]:
+def _credits(facts: AlertFacts) -> Iterator[verdicts.Alert]:
     left = facts.account.available
     if not facts.needs_credits:
         return
     if not left and not facts.has_sent:
         yield _first_credits(facts)
     elif not left:
-        yield Alert("bad", "No credits left.", "New messages are rejected.", "/credits", "Add credits")
+        text = "New messages are rejected."
+        yield verdicts.Alert(kind="bad", title="No credits left", text=text, path="/credits", action="Add credits")
     elif left < facts.daily_recipients * LOW_CREDIT_DAYS:
         days = int(left / facts.daily_recipients)
         lasts = f"about {_days(days)}" if days else "less than a day"
         text = f"{left:,} left. At the current rate they last {lasts}."
-        yield Alert("warn", "Credits are running out.", text, "/credits", "Add credits")
+        yield verdicts.Alert(
+            kind="warn", title="Credits are running out", text=text, path="/credits", action="Add credits"
+        )
 
 
-def _first_credits(facts: AlertFacts) -> Alert:
+def _first_credits(facts: AlertFacts) -> verdicts.Alert:
     if facts.may_operate:
         path = f"/operator/accounts/{facts.account.id}"
-        return Alert("", "Add credits to start sending.", "Each recipient costs one.", path, "Add credits")
+        title, text = "Add credits to start sending", "Each recipient costs one."
+        return verdicts.Alert(kind="", title=title, text=text, path=path, action="Add credits")
     text = "Each recipient costs one. Ask the operator of this service to add some."
-    return Alert("", "You need credits to start sending.", text, "/credits", "See how")
+    title = "You need credits to start sending"
+    return verdicts.Alert(kind="", title=title, text=text, path="/credits", action="See how")
 
 
-def _webhook(facts: AlertFacts) -> Iterator[Alert]:
-    """What the service disabled; and of the first one, the newest attempted delivery: older failures are resolved."""
+def _webhooks(facts: AlertFacts) -> Iterator[verdicts.Alert]:
+    """What the service disabled, and what has not accepted an event since one failed."""
     for webhook in facts.webhooks:
+        host, path = endpoints.host(webhook.url), f"/webhooks/{webhook.id}"
         if webhook.disabled_reason and not webhook.enabled:
-            text = f"{endpoints.host(webhook.url)}: {webhook.disabled_reason} Enable it when your endpoint works again."
-            yield Alert("bad", "A webhook was disabled.", text, "/webhooks", "See webhooks")
-    tried = [entry for entry in facts.deliveries if entry.attempts]
-    if not tried or tried[0].status == "succeeded":
-        return
-    code = tried[0].attempts[-1].status_code
-    result = "could not be reached" if code is None else f"responded {code}"
-    text = f"Your endpoint {result} at the last attempt."
-    yield Alert("warn", "The webhook is failing.", text, "/webhook", "See deliveries")
+            text = f"{webhook.disabled_reason} Enable it when your endpoint works again."
+            title = f"The webhook to {host} was disabled"
+            yield verdicts.Alert(kind="bad", title=title, text=text, path=path, action="See the webhook")
+        elif webhook.enabled and webhook.failing_since is not None:
+            title = f"The webhook to {host} is failing"
+            yield verdicts.Alert(
+                kind="warn", title=title, since=webhook.failing_since, path=path, action="See deliveries"
+            )
 
 
 def _days(number: int) -> str:

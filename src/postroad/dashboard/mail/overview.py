@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from postroad.dashboard.framework import forms, navigation, requests
+from postroad.dashboard.framework import forms, navigation, requests, verdicts
 from postroad.dashboard.mail import alerts, welcome
 from postroad.model.bounces import disposition, failure_causes
 from postroad.model.delivery import providers
@@ -19,7 +19,7 @@ from postroad.services.accounts import credits, failure_report, statistics
 from postroad.services.domains import domain_registry as domains
 from postroad.services.messages import bulk_actions, sample_send
 from postroad.services.messages import lookup as messages
-from postroad.services.webhooks import delivery_log, endpoints
+from postroad.services.webhooks import endpoints
 from postroad.web import routing
 
 # The range that a page of counts shows, and the lists of messages that it counts.
@@ -119,8 +119,6 @@ TERMS: Final = {
     "failed": "outcome:failed OR outcome:expired",
     "deferred": f"outcome:{search_values.RETRIED}",
 }
-# Enough to include one that was attempted.
-MAX_DELIVERIES: Final = 20
 PROVIDERS: Final = {**providers.NAMES, providers.OTHERS: "Others"}
 # Room above the suspension line, bounded so that an extreme value does not squeeze the lines together.
 METER_HEADROOM: Final = 1.25
@@ -194,6 +192,9 @@ async def show(request: requests.PageRequest) -> routing.Response:
     registered = await domains.of_account(ctx, account_id)
     can_send_unverified = not ctx.settings.domains.require_verified
     unverified = registered[0] if registered and sender is None else None
+    now = ctx.clock()
+    recent = await statistics.recent(ctx, account_id, from_hour=verdicts.first_hour(now, request.zone))
+    rate = verdicts.rate_of(recent, now=now, zone=request.zone)
     facts = alerts.AlertFacts(
         account=request.account,
         guard=guard,
@@ -204,8 +205,11 @@ async def show(request: requests.PageRequest) -> routing.Response:
         needs_credits=needs_credits,
         has_sent=has_sent,
         may_operate=request.may(callers.Permission.OPERATE),
-        deliveries=(await delivery_log.page(ctx, account_id, limit=MAX_DELIVERIES)).rows,
+        domains=registered,
         webhooks=await endpoints.of_account(ctx, account_id),
+        conditions=found.conditions,
+        deferring=tuple(verdicts.deferring(recent, now=now)),
+        used=frozenset(row.provider for row in recent.rows),
     )
     sample = await statistics.read_sample(
         ctx,
@@ -223,7 +227,9 @@ async def show(request: requests.PageRequest) -> routing.Response:
         domains=[domain.name for domain in registered],
         unverified=unverified,
         can_send_unverified=can_send_unverified,
-        alerts=alerts.alerts(facts),
+        verdict=verdicts.compose(
+            [*alerts.alerts(facts), *verdicts.fallen(rate, navigation.url("/failures", period="24h"))], rate
+        ),
         sender=sender,
         has_sent=has_sent,
         offers_builtin_endpoint=not has_sent and await welcome.offers_builtin_endpoint(request),

@@ -5,11 +5,13 @@ from typing import Final
 
 import msgspec
 
-from postroad.dashboard.framework import requests
-from postroad.dashboard.operator import console, jobs
+from postroad.dashboard.framework import requests, verdicts
+from postroad.dashboard.operator import alerts, console, jobs, providers
 from postroad.model.units import times
-from postroad.services.operations import operator_jobs, operator_state
+from postroad.services.accounts import directory
+from postroad.services.operations import destinations, operator_jobs, operator_queue, operator_state
 from postroad.services.operations.checks import findings, table
+from postroad.services.queue import holds, sources
 from postroad.storage.operations import processes
 from postroad.web import routing
 
@@ -41,8 +43,27 @@ async def show(request: requests.PageRequest) -> routing.Response:
     run = checks.latest(request.ctx, renew=not request.is_refresh)
     rows = [] if run is None else _worst_first(run.results)
     found = await operator_state.read_health(request.ctx)
+    counted = await request.site.operator_state.queue.read(request.ctx) or operator_queue.NOTHING
+    held = await holds.in_force(request.ctx)
+    rate = verdicts.rate_of(counted.recent, now=found.now, zone=request.zone)
+    facts = alerts.AlertFacts(
+        now=found.now,
+        checks=() if run is None else run.results,
+        silent=[process for process in found.processes if not found.is_alive(process)],
+        holds=held,
+        names=await directory.names(request.ctx, {hold.account_id for hold in held if hold.account_id}),
+        provider_queues=await destinations.listed(request.ctx),
+        deferring=tuple(verdicts.deferring(counted.recent, now=found.now)),
+        addresses=await sources.listed(request.ctx),
+        totals=counted.totals,
+    )
     return request.page(
         "operator/health.html",
+        verdict=verdicts.compose(
+            [*alerts.alerts(facts), *verdicts.fallen(rate, providers.PATH)],
+            rate,
+            is_complete=run is not None and counted.at is not None,
+        ),
         run=run,
         state=None if run is None else table.worst(result.state for result in run.results),
         problems=[row for row in rows if row.is_problem],

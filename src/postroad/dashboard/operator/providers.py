@@ -58,7 +58,7 @@ class ProviderRow(msgspec.Struct, frozen=True):
 
     @property
     def url(self) -> str:
-        return _url(self.destination.name)
+        return url_of(self.destination.name)
 
     @property
     def changed(self) -> Mapping[str, int]:
@@ -107,12 +107,12 @@ async def pause(request: requests.PageRequest) -> routing.Response:
     destination = await destinations.pause(
         request.ctx, request.path["name"], reason=form.reason, until=_until(request, form)
     )
-    return request.redirect(_url(destination.name), notice="Paused on all hosts. Its mail waits in the queue.")
+    return request.redirect(url_of(destination.name), notice="Paused on all hosts. Its mail waits in the queue.")
 
 
 async def resume(request: requests.PageRequest) -> routing.Response:
     destination = await destinations.resume(request.ctx, request.path["name"])
-    return request.redirect(_url(destination.name), notice="Resumed on all hosts.")
+    return request.redirect(url_of(destination.name), notice="Resumed on all hosts.")
 
 
 async def set_limits(request: requests.PageRequest) -> routing.Response:
@@ -121,19 +121,19 @@ async def set_limits(request: requests.PageRequest) -> routing.Response:
     destination = await destinations.set_limits(
         request.ctx, request.path["name"], given, reason=form.reason, until=_until(request, form)
     )
-    return request.redirect(_url(destination.name), notice="Limits changed on all hosts.")
+    return request.redirect(url_of(destination.name), notice="Limits changed on all hosts.")
 
 
 async def restore(request: requests.PageRequest) -> routing.Response:
     destination = await destinations.restore(request.ctx, request.path["name"])
-    return request.redirect(_url(destination.name), notice="The settings apply again on all hosts.")
+    return request.redirect(url_of(destination.name), notice="The settings apply again on all hosts.")
 
 
 def _until(request: requests.PageRequest, form: Pause) -> int | None:
     return None if form.until is None else forms.moment("until", form.until, request.zone)
 
 
-def _url(name: str) -> str:
+def url_of(name: str) -> str:
     return f"{PATH}/{parse.quote(name, safe='')}"
 
 

@@ -33,14 +33,14 @@ class Resume(forms.Form, frozen=True, kw_only=True):
 
 async def index(request: requests.PageRequest) -> routing.Response:
     rows = await sources.listed(request.ctx)
-    return request.page("operator/sources.html", rows=rows, url=_url, title=providers.title_of)
+    return request.page("operator/sources.html", rows=rows, url=url_of, title=providers.title_of)
 
 
 async def show(request: requests.PageRequest) -> routing.Response:
     return request.page(
         "operator/source.html",
         row=await sources.find(request.ctx, request.path["name"]),
-        url=_url,
+        url=url_of,
         title=providers.title_of,
         days=sources.SHOWN_DAYS,
         reason_characters=labels.REASON_CHARACTERS,
@@ -53,32 +53,34 @@ async def pause(request: requests.PageRequest) -> routing.Response:
     row = await sources.pause(
         request.ctx, request.path["name"], provider=form.provider or "", reason=form.reason, until=until
     )
-    return request.redirect(_url(row.source.name), notice="Paused on all hosts. Other addresses of its pool take over.")
+    return request.redirect(
+        url_of(row.source.name), notice="Paused on all hosts. Other addresses of its pool take over."
+    )
 
 
 async def resume(request: requests.PageRequest) -> routing.Response:
     form: Resume = request.form
     row = await sources.resume(request.ctx, request.path["name"], provider=form.provider or "")
-    return request.redirect(_url(row.source.name), notice="Resumed on all hosts.")
+    return request.redirect(url_of(row.source.name), notice="Resumed on all hosts.")
 
 
 async def drain(request: requests.PageRequest) -> routing.Response:
     form: Drain = request.form
     row = await sources.drain(request.ctx, request.path["name"], reason=form.reason)
-    return request.redirect(_url(row.source.name), notice="Draining. What was claimed for it is still sent.")
+    return request.redirect(url_of(row.source.name), notice="Draining. What was claimed for it is still sent.")
 
 
 async def warm_up(request: requests.PageRequest) -> routing.Response:
     row = await sources.warm_up(request.ctx, request.path["name"])
-    return request.redirect(_url(row.source.name), notice="The warm-up begins today.")
+    return request.redirect(url_of(row.source.name), notice="The warm-up begins today.")
 
 
 async def end_warm_up(request: requests.PageRequest) -> routing.Response:
     row = await sources.end_warm_up(request.ctx, request.path["name"])
-    return request.redirect(_url(row.source.name), notice="The warm-up has ended.")
+    return request.redirect(url_of(row.source.name), notice="The warm-up has ended.")
 
 
-def _url(name: str) -> str:
+def url_of(name: str) -> str:
     return f"{PATH}/{parse.quote(name, safe='')}"
 
 

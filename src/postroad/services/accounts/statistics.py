@@ -226,6 +226,7 @@ class Overview(msgspec.Struct, frozen=True):
     providers: list[ProviderCounts]
     queued: int
     oldest: queue_inspection.QueueEntry | None
+    conditions: queue_inspection.Conditions
     failures: list[attempts.FinalRefusal]
     has_more_queued: bool = False
     back_to: int | None = None
@@ -265,6 +266,7 @@ async def overview(
         queued=queued,
         has_more_queued=has_more,
         oldest=queue_inspection.account_entry(ctx, first, current, now=now) if first else None,
+        conditions=current,
         failures=refused,
         back_to=counts.back_to,
     )
@@ -316,6 +318,14 @@ async def daily_recipients(ctx: context.Context, account_id: str) -> float:
             tx, account_id, from_hour=mail_counts.hour_of(ctx.clock()) + 1 - 24 * USUAL_DAYS
         )
     return (counts[1] or 0) / USUAL_DAYS
+
+
+async def recent(ctx: context.Context, account_id: str, *, from_hour: int) -> mail_counts.HourlyTotals:
+    """The counts from an hour until now."""
+    until = mail_counts.hour_of(ctx.clock()) + 1
+    async with ctx.store.reading() as tx:
+        rows = await mail_counts.hourly_sums(tx, account_id, from_hour=from_hour, until_hour=until, hours=1)
+    return mail_counts.HourlyTotals(from_hour, rows)
 
 
 async def change_fingerprint(ctx: context.Context, account_id: str) -> bytes:

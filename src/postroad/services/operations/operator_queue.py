@@ -60,6 +60,8 @@ def _cursor_key(cursor: str) -> queue.Key:
 WAIT_SECONDS: Final = 0.2
 MIN_REFRESH_SECONDS: Final = 2.0
 REST_FACTOR: Final = 20
+# Today and yesterday in any time zone, also when clocks change.
+RECENT_HOURS: Final = 49
 # Rows of each list.
 LARGEST: Final = 50
 # Recipients whose last attempt is looked up.
@@ -86,6 +88,7 @@ class Summary(msgspec.Struct, frozen=True):
     reasons: Sequence[queue_views.ReasonTotal]
     holds: Sequence[stored_holds.Hold]
     providers: Sequence[mail_counts.ProviderTotal]
+    recent: mail_counts.HourlyTotals
 
     @property
     def recipients(self) -> int:
@@ -114,7 +117,7 @@ class Summary(msgspec.Struct, frozen=True):
         }
 
 
-NOTHING: Final = Summary(None, (), (), {}, (), (), (), ())
+NOTHING: Final = Summary(None, (), (), {}, (), (), (), (), mail_counts.HourlyTotals(0))
 
 
 def explain(total: queue_views.ReasonTotal) -> str:
@@ -167,9 +170,12 @@ async def _count_summary(ctx: context.Context) -> Summary:
         domains = await queue_views.domains(tx, queue_views.Filter(), limit=LARGEST)
         causes = await queue_views.due_reasons(tx, examined=SAMPLE)
         held = await stored_holds.holds_in_force(tx)
-        providers = await mail_counts.hourly_by_provider(tx, from_hour=mail_counts.hour_of(now) - 1)
+        hour = mail_counts.hour_of(now)
+        providers = await mail_counts.hourly_by_provider(tx, from_hour=hour - 1)
+        first = hour - RECENT_HOURS
+        recent = mail_counts.HourlyTotals(first, await mail_counts.hourly_of_all(tx, from_hour=first))
     names = {account.id: account.name for account in found if account is not None}
-    return Summary(now, totals, largest, names, domains, causes, list(held.values()), providers)
+    return Summary(now, totals, largest, names, domains, causes, list(held.values()), providers, recent)
 
 
 Action = Literal["retry", "cancel", "expire"]

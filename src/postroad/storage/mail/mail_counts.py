@@ -37,6 +37,18 @@ class BucketTotal(msgspec.Struct, frozen=True):
     failed: int
     deferred: int
 
+    @property
+    def attempts(self) -> int:
+        """Attempts that ended a delivery, and those that were deferred."""
+        return self.delivered + self.bounced + self.failed + self.deferred
+
+
+class HourlyTotals(msgspec.Struct, frozen=True):
+    """The counts by hour and provider, from an hour on: `bucket` is the number of the hour after it."""
+
+    from_hour: int
+    rows: Sequence[BucketTotal] = ()
+
 
 class ProviderTotal(msgspec.Struct, frozen=True):
     """The counts of a provider over all accounts; those without one have an empty name."""
@@ -83,6 +95,10 @@ async def hourly_since(tx: store.Transaction, account_id: str, *, from_hour: int
 
 @queries.rows("hourly_counts.by_provider", ProviderTotal)
 async def hourly_by_provider(tx: store.Transaction, *, from_hour: int) -> list[ProviderTotal]: ...
+
+
+@queries.rows("hourly_counts.by_hour", BucketTotal)
+async def hourly_of_all(tx: store.Transaction, *, from_hour: int) -> list[BucketTotal]: ...
 
 
 async def bytes_by_account(tx: store.Transaction, *, from_hour: int, recipient_bytes: int) -> dict[str, int]:

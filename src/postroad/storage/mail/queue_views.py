@@ -177,12 +177,13 @@ class Selection(msgspec.Struct, frozen=True):
 
 
 class Total(msgspec.Struct, frozen=True):
-    """How many recipients are in a state and of an age, and when the first was queued."""
+    """How many recipients are in a state and of an age, when the first was queued, and when the first is due."""
 
     state: str
     age: int
     recipients: int
     queued_at: int
+    due_at: int
 
 
 class AccountTotal(msgspec.Struct, frozen=True):

@@ -30,6 +30,13 @@ SELECT provider, CAST(SUM(recipients) AS BIGINT), CAST(SUM(delivered) AS BIGINT)
     CAST(SUM(failed) AS BIGINT), CAST(SUM(deferred) AS BIGINT), CAST(SUM(delivery_time) AS BIGINT)
 FROM hourly_counts WHERE hour >= $1 GROUP BY provider ORDER BY provider;
 
+-- name: by_hour
+-- The counts of all accounts from an hour on, by hour and provider.
+SELECT hour - $1 AS bucket, provider, CAST(SUM(messages) AS BIGINT), CAST(SUM(recipients) AS BIGINT),
+    CAST(SUM(delivered) AS BIGINT), CAST(SUM(bounced) AS BIGINT), CAST(SUM(failed) AS BIGINT),
+    CAST(SUM(deferred) AS BIGINT)
+FROM hourly_counts WHERE hour >= $1 GROUP BY bucket, provider;
+
 -- name: bytes_by_account
 -- The bytes of what each account sent from an hour on, with $2 for each recipient. Accepted mail has no provider.
 SELECT account_id, CAST(SUM(message_bytes + $2 * recipients) AS BIGINT) FROM hourly_counts

@@ -159,12 +159,12 @@ SELECT account_id, message_id FROM recipients WHERE message_id >= $2 AND message
 
 -- name: totals
 -- How many rows there are in each state and of each age: the number of the times $1 to $5, the newest first, that a row is
--- older than.
+-- older than. With when the first was queued, and when the first is due.
 SELECT
     -- include: state
     AS state, CASE WHEN queued_at > $1 THEN 0 WHEN queued_at > $2 THEN 1 WHEN queued_at > $3 THEN 2
         WHEN queued_at > $4 THEN 3 WHEN queued_at > $5 THEN 4 ELSE 5 END AS age,
-    COUNT(*), MIN(queued_at)
+    COUNT(*), MIN(queued_at), MIN(due_at)
 FROM queue GROUP BY state, age;
 
 -- name: largest_accounts

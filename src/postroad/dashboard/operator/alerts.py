@@ -1,0 +1,135 @@
+"""Alerts of the installation: what stops or delays mail of any account, each with its page.
+
+Pure: the facts come from services.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from postroad.dashboard.framework import verdicts
+from postroad.dashboard.operator import providers, queue, sources
+from postroad.model.delivery import providers as provider_names
+from postroad.model.units import times
+from postroad.services.operations import destinations
+from postroad.services.operations.checks import findings, table
+from postroad.services.operations.notices import watch
+from postroad.services.queue import holds as queue_holds
+from postroad.services.queue import sources as queue_sources
+from postroad.storage.mail import delivery_controls, queue_views
+from postroad.storage.operations import processes as stored_processes
+
+HEALTH: Final = "/operator"
+# The page has all of them.
+MAX_NAMED: Final = 3
+_LEVELS: Final[Mapping[findings.State, tuple[verdicts.Kind, str]]] = {
+    findings.State.ERROR: ("bad", "failed"),
+    findings.State.WARNING: ("warn", "warned"),
+}
+_REPORTED: Final = {"paused": "{} asked us to slow down", "blocked": "{} does not answer"}
+
+
+class AlertFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of the installation. `names` are those of accounts; `silent` processes do not report any more."""
+
+    now: int
+    checks: Sequence[table.Result] = ()
+    silent: Sequence[stored_processes.Process] = ()
+    holds: Sequence[delivery_controls.Hold] = ()
+    names: Mapping[str, str] = {}
+    provider_queues: Sequence[destinations.Destination] = ()
+    deferring: Sequence[verdicts.Deferring] = ()
+    addresses: Sequence[queue_sources.SourceView] = ()
+    totals: Sequence[queue_views.Total] = ()
+
+
+def alerts(facts: AlertFacts) -> Iterator[verdicts.Alert]:
+    yield from _checks(facts)
+    yield from _processes(facts)
+    yield from _held(facts)
+    yield from _providers(facts)
+    yield from _sources(facts)
+    yield from _backlog(facts)
+
+
+def _checks(facts: AlertFacts) -> Iterator[verdicts.Alert]:
+    for state, (kind, words) in _LEVELS.items():
+        found = [result.name.replace("_", " ") for result in facts.checks if result.state is state]
+        if found:
+            count = "1 check" if len(found) == 1 else f"{len(found)} checks"
+            text = ", ".join([*found[:MAX_NAMED], *(["…"] if len(found) > MAX_NAMED else [])])
+            yield verdicts.Alert(
+                kind=kind, title=f"{count} {words}", text=text, path=f"{HEALTH}#checks", action="See what to do"
+            )
+
+
+def _processes(facts: AlertFacts) -> Iterator[verdicts.Alert]:
+    for process in facts.silent:
+        title = f"{process.name} has been silent"
+        yield verdicts.Alert(
+            kind="bad", title=title, since=process.seen_at, path=f"{HEALTH}#processes", action="See processes"
+        )
+
+
+def _held(facts: AlertFacts) -> Iterator[verdicts.Alert]:
+    for hold in facts.holds:
+        named = msgspec.structs.replace(hold, account_id=facts.names.get(hold.account_id, hold.account_id))
+        scope = queue_holds.scope(named)
+        yield verdicts.Alert(
+            kind="warn" if hold.account_id or hold.domain else "bad",
+            title=f"{scope[:1].upper()}{scope[1:]} is held",
+            since=hold.held_at,
+            text=hold.reason,
+            path=f"{queue.PATH}#holds",
+            action="See holds",
+        )
+
+
+def _providers(facts: AlertFacts) -> Iterator[verdicts.Alert]:
+    """At most one of each provider: a pause, else how much it defers, else what the delivery processes report."""
+    deferring = {each.provider: each for each in facts.deferring}
+    for each in facts.provider_queues:
+        path, title = providers.url_of(each.name), provider_names.title_of(each.name)
+        override = each.override
+        # Single hosts do not answer now and then; a pause of all others is one alert.
+        is_shared = each.name in provider_names.NAMES or each.name.startswith(provider_names.UPSTREAM_PREFIX)
+        if each.is_paused and override is not None and override.name == each.name:
+            yield verdicts.Alert(
+                kind="warn",
+                title=f"{title} is paused",
+                since=override.set_at,
+                text=override.pause_reason,
+                path=path,
+                action="See the pause",
+            )
+        elif found := deferring.get(each.name):
+            yield verdicts.Alert(kind="warn", title=found.title, since=found.since, path=path, action="See why")
+        elif is_shared and each.state in _REPORTED:
+            title = _REPORTED[each.state].format(title)
+            yield verdicts.Alert(kind="warn", title=title, path=path, action="See why")
+
+
+def _sources(facts: AlertFacts) -> Iterator[verdicts.Alert]:
+    for view in facts.addresses:
+        for state in view.states:
+            if state.state == delivery_controls.SourceStatus.PAUSED:
+                provider = f" for {provider_names.title_of(state.provider)}" if state.provider else ""
+                yield verdicts.Alert(
+                    kind="warn",
+                    title=f"The address {view.source.name} is paused{provider}",
+                    since=state.set_at,
+                    text=state.reason,
+                    path=sources.url_of(view.source.name),
+                    action="See the address",
+                )
+
+
+def _backlog(facts: AlertFacts) -> Iterator[verdicts.Alert]:
+    """Mail that is due and not tried for as long as operators get a notice of."""
+    ready = [total for total in facts.totals if total.state == queue_views.READY]
+    since = min((total.due_at for total in ready), default=facts.now)
+    if facts.now - since >= watch.QUEUE_DELAY_MINUTES * 60 * times.SECOND:
+        count = sum(total.recipients for total in ready)
+        title = f"{count:,} {'recipient is' if count == 1 else 'recipients are'} due and not tried"
+        yield verdicts.Alert(kind="bad", title=title, since=since, path=queue.PATH, action="See the queue")
