@@ -21,6 +21,17 @@ async def log_in(page: async_api.Page, login: Login) -> None:
     await page.wait_for_url(lambda url: "/login" not in url)
 
 
+async def open_account_menu(page: async_api.Page) -> None:
+    """The menu at the foot of the page, with the profile, the theme, other accounts and the way out."""
+    await page.locator(".current-user > summary").click()
+
+
+async def log_out(page: async_api.Page) -> None:
+    await open_account_menu(page)
+    await page.get_by_role("button", name="Log out").click()
+    await page.wait_for_url(lambda url: "/login" in url)
+
+
 @contextlib.asynccontextmanager
 async def viewing(dev: DevService, context: async_api.BrowserContext, account_id: str) -> AsyncIterator[None]:
     """The user of a browser context, who is an operator, looks at an account; without a page that asks for it."""

@@ -4,7 +4,7 @@ import re
 
 from playwright import async_api
 
-from tests.browser import axe, dev_service
+from tests.browser import axe, dev_service, logins
 
 expect = async_api.expect
 
@@ -73,6 +73,7 @@ async def test_the_keys_are_shown_and_can_be_turned_off(page: async_api.Page) ->
     await expect(page.get_by_role("combobox", name=re.compile("^Find"))).to_be_focused()
     await expect(dialog).to_be_hidden()
     await page.keyboard.press("Escape")
+    await logins.open_account_menu(page)
     await page.get_by_role("button", name="Keyboard shortcuts").click()
     await dialog.get_by_role("checkbox").check()
     await dialog.get_by_role("button", name="Close").click()

@@ -4,9 +4,8 @@ from playwright import async_api
 
 from postroad.services import audit_log
 from postroad.services.people import users
-from tests.browser import axe, dev_service, page_monitor, sent_messages
+from tests.browser import axe, dev_service, page_monitor, questions, sent_messages
 from tests.browser.conftest import Opener
-from tests.browser.test_domains_and_credentials import say_yes
 
 
 async def test_an_operator_looks_at_an_account_and_ends_it(
@@ -14,15 +13,14 @@ async def test_an_operator_looks_at_an_account_and_ends_it(
 ) -> None:
     account, _ = await dev.new_account("Viewed <b>")
     page = await open_page(dev.login)
-    asked = await say_yes(page)
     await page.goto("/operator/accounts")
     await page.get_by_role("searchbox", name="Search").fill(account.id)
     await page.locator("main").get_by_role("button", name="Search").click()
     await page.get_by_role("link", name=account.name).click()
     await page.get_by_role("button", name="View as this account").click()
+    await questions.agree(page, f"View the pages of {account.name}?")
     banner = page.get_by_text(f"You are viewing the account {account.name}.")
     await async_api.expect(banner).to_be_visible()
-    assert asked[0].startswith(f"View the pages of {account.name}?")
     await axe.check(page)
     await page.goto("/domains")
     await async_api.expect(banner).to_be_visible()
@@ -43,11 +41,11 @@ async def test_a_page_that_was_open_before_the_look_is_reloaded_and_never_shows_
     mine, login = await dev.new_account("Own")
     await users.add_operator(dev.ctx, login.email)
     page = await open_page(login)
-    await say_yes(page)
     open_before = await page.context.new_page()
     await open_before.goto("/messages")
     await page.goto(f"/operator/accounts/{looked_at.id}")
     await page.get_by_role("button", name="View as this account").click()
+    await questions.agree(page, f"View the pages of {looked_at.name}?")
     await page.wait_for_url("**/")
     banner = open_before.get_by_text(f"You are viewing the account {looked_at.name}.")
     # Its stream still tells of the operator's own account, unless it was opened again in the meantime.

@@ -70,7 +70,8 @@ async def test_charts_take_the_colours_of_the_theme(open_page: Opener, dev: dev_
     await page.goto("/?period=30d")
     chart = page.locator("figure[data-chart] canvas").first
     light = await chart.evaluate(BAR)
-    await page.get_by_role("button", name="Theme").click()
+    await logins.open_account_menu(page)
+    await page.get_by_role("radio", name="Dark").check()
     await expect(page.locator("figure[data-chart] canvas")).to_have_count(3)
     dark = await page.locator("figure[data-chart] canvas").first.evaluate(BAR)
     assert light != dark

@@ -14,7 +14,7 @@ from playwright import async_api
 from postroad.model.units import times
 from postroad.services.people import users
 from postroad.storage.people import credentials, sessions
-from tests.browser import axe, dev_service, logins, page_monitor
+from tests.browser import axe, dev_service, logins, page_monitor, questions
 from tests.browser.conftest import TIMEOUT_MILLISECONDS
 
 expect = async_api.expect
@@ -27,7 +27,7 @@ async def local(browser: async_api.Browser, dev: dev_service.DevService) -> Asyn
     origin = f"http://localhost:{parse.urlsplit(dev.base_url).port}"
     monitor = page_monitor.PageMonitor(origin)
     # A refused form, and the request that ends when a page is left.
-    monitor.expect(r"^console: Failed to load resource: .* 403 ")
+    monitor.expect(r"^console: Failed to load resource: .* 40[03] ")
     context = await browser.new_context(base_url=origin)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(context.close)
@@ -94,11 +94,6 @@ async def add_passkey(page: async_api.Page, name: str) -> None:
     await expect(page.get_by_role("heading", name="Your recovery codes")).to_be_visible()
 
 
-async def log_out(page: async_api.Page) -> None:
-    await page.get_by_role("button", name="Log out").click()
-    await page.wait_for_url("**/login")
-
-
 async def test_a_passkey_is_added_logs_in_without_a_password_and_is_removed(
     local: async_api.Page, authenticator: Authenticator, dev: dev_service.DevService
 ) -> None:
@@ -108,15 +103,15 @@ async def test_a_passkey_is_added_logs_in_without_a_password_and_is_removed(
     await expect(local.get_by_role("list", name="Your passkeys")).to_contain_text("Not used yet")
     await axe.check(local, rules=axe.ALL_RULES)
     await authenticator.touch(is_touched=False)
-    await log_out(local)
+    await logins.log_out(local)
     await axe.check(local)
     await authenticator.touch(is_touched=True)
     await local.get_by_role("button", name="Log in with a passkey").click()
     await local.wait_for_url(lambda url: "/login" not in url)
     await local.goto(SECURITY)
     await expect(local.get_by_role("list", name="Your passkeys")).to_contain_text("Last used")
-    local.on("dialog", lambda dialog: dialog.accept())
     await local.get_by_role("button", name="Remove the passkey Laptop").click()
+    await questions.agree(local, "Remove the passkey Laptop?")
     await expect(local.get_by_text("Passkey removed: Laptop.")).to_be_visible()
 
 
@@ -127,6 +122,7 @@ async def test_the_browser_offers_a_passkey_with_the_email_field(
     await logins.log_in(local, login)
     await add_passkey(local, "Laptop")
     # The finger on the authenticator chooses what is offered.
+    await logins.open_account_menu(local)
     await local.get_by_role("button", name="Log out").click()
     await expect(local.locator(".current-user")).to_contain_text(login.email)
 
@@ -151,17 +147,17 @@ async def test_a_form_that_needs_a_confirmation_keeps_its_input_and_is_sent_agai
     await local.get_by_label("Name", exact=True).fill("kept")
     button = local.get_by_role("button", name="Create credential")
     await button.click()
-    await expect(local.get_by_role("alert")).to_contain_text("This needs a confirmation, and nothing was changed.")
-    async with local.context.expect_page() as opened:
-        await local.get_by_role("link", name="Confirm that it is you in a new tab").click()
-    elsewhere = await opened.value
-    await expect(elsewhere.get_by_role("heading", name="Confirm that it is you")).to_be_visible()
-    await axe.check(elsewhere)
-    await elsewhere.get_by_label("Password").fill(login.password)
-    await elsewhere.get_by_role("button", name="Confirm").click()
-    await expect(elsewhere.get_by_role("status")).to_contain_text("Confirmed.")
-    await elsewhere.close()
+    proof = local.get_by_role("dialog", name="Confirm it’s you to continue")
+    await expect(proof.get_by_label("Password")).to_be_focused()
+    await axe.check(local)
+    await proof.get_by_label("Password").fill("wrong")
+    await proof.get_by_role("button", name="Confirm").click()
+    await expect(proof.get_by_role("alert")).to_have_text("Password: incorrect")
+    await proof.get_by_role("button", name="Cancel").click()
+    await expect(button).to_be_focused()
     await button.click()
+    await proof.get_by_label("Password").fill(login.password)
+    await proof.get_by_role("button", name="Confirm").click()
     await expect(local.get_by_role("heading", name="kept")).to_be_visible()
 
 

@@ -138,6 +138,7 @@ async def test_an_owner_connects_a_provider_and_people_log_in_and_out_with_it(
         await page.wait_for_url(f"{sso.base_url}/domains")
         await async_api.expect(page.locator(".current-user")).to_contain_text("jo@corp.example")
 
+        await logins.open_account_menu(page)
         await page.get_by_role("button", name="Log out").click()
         await oidc_process.log_out(page)
         await page.wait_for_url(f"{sso.base_url}/login")
@@ -159,6 +160,7 @@ async def test_the_provider_of_the_installation_works_without_scripts(
         await oidc_process.log_in(page, "kim@staff.example")
         await page.wait_for_url(f"{sso.base_url}/")
         await async_api.expect(page.locator(".current-user")).to_contain_text("kim@staff.example")
+        await logins.open_account_menu(page)
         await page.get_by_role("button", name="Log out").click()
         await oidc_process.log_out(page)
         await page.wait_for_url(f"{sso.base_url}/login")

@@ -4,14 +4,13 @@ import re
 
 from playwright import async_api
 
-from tests.browser import axe, dev_service
+from tests.browser import axe, dev_service, questions
 from tests.browser.conftest import Opener
 
 
 async def test_a_webhook_is_set_tried_and_its_log_lives(open_page: Opener, dev: dev_service.DevService) -> None:
     _, login = await dev.new_account()
     page = await open_page(login)
-    page.on("dialog", lambda dialog: dialog.accept())
     await page.goto("/webhook")
     await axe.check(page)
     await page.get_by_role("button", name="Use the built-in endpoint").click()
@@ -30,4 +29,5 @@ async def test_a_webhook_is_set_tried_and_its_log_lives(open_page: Opener, dev: 
     await async_api.expect(log).to_contain_text("succeeded")
     await axe.check(page)
     await page.get_by_role("button", name="Create new secret").click()
+    await questions.agree(page, "Create a new secret?")
     await async_api.expect(page.get_by_text("New secret created")).to_be_visible()

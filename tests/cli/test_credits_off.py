@@ -49,8 +49,10 @@ class Text(html.parser.HTMLParser):
         for name, value in attrs:
             if tag == "a" and name == "href" and (value or "").startswith("/"):
                 self.links.add((value or "").partition("#")[0])
-            if name in {"title", "placeholder", "aria-label", "data-confirm", "alt", "data-label"}:
+            if name in {"title", "placeholder", "aria-label", "alt", "data-label"}:
                 self.words.append(value or "")
+        if ("name", "question") in attrs:
+            self.words.append(dict(attrs)["value"] or "")
 
     def handle_endtag(self, tag: str) -> None:
         self._unseen -= tag in {"script", "style"}

@@ -271,7 +271,14 @@ class TestKeysInTheZoneOfTheOperator:
 
 async def test_a_domain_is_removed(ctx: context.Context, browser: Browser) -> None:
     domain = await add(ctx, browser)
-    assert "data-confirm=" in (await browser.get(f"/domains/{domain.id}")).text
+    assert 'name="question" value="Remove example.com? ' in (await browser.get(f"/domains/{domain.id}")).text
+    # Without scripts the question comes with the form, and has a page of its own.
+    question = {"question": "Remove example.com? Its DKIM key is deleted.", "verb": "Remove example.com"}
+    asked = await browser.post(f"/domains/{domain.id}/remove", question)
+    assert "<h1>Remove example.com?</h1>" in asked.text
+    assert "<p>Its DKIM key is deleted.</p>" in asked.text
+    assert '<button type="submit" class="danger">Remove example.com</button>' in asked.text
+    assert (await domains.find(ctx, browser.account_id, domain.id)).name == "example.com"
     removed = await browser.post(f"/domains/{domain.id}/remove")
     assert browser_client.location_of(removed) == "/domains"
     assert "example.com removed." in (await browser.follow(removed)).text

@@ -2,7 +2,9 @@
 
 import re
 
-from postroad import context
+import pytest
+
+from postroad import context, errors
 from postroad.model.bounces import disposition
 from postroad.services.messages import lookup
 from postroad.services.suppressions import suppression_list as suppressions
@@ -25,11 +27,10 @@ async def ended(ctx: context.Context, browser: Browser, **verdicts: disposition.
 
 
 def fields(text: str, label: str) -> dict[str, str]:
-    """The values of the form with this button, except its token."""
+    """The values of the form with this button, as our scripts send them when the question is answered with yes."""
     form = next(one for one in re.findall(r"<form .*?</form>", text, re.DOTALL) if f">{label}</button>" in one)
     found = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form))
-    del found["csrf_token"]
-    return found
+    return {name: value for name, value in found.items() if name not in {"csrf_token", "question", "verb"}}
 
 
 async def test_a_failed_message_is_resent_once_and_both_pages_link_each_other(
@@ -99,3 +100,23 @@ async def test_a_recipient_is_suppressed_from_its_message(ctx: context.Context, 
     assert (await suppressions.find(ctx, browser.account_id, "bob@example.net")).source == "account"
     unknown = await browser.post(f"/messages/{first}/suppress", {"recipient_id": "rcp_" + "0" * 28})
     assert unknown.status_code == 404
+
+
+async def test_without_scripts_the_question_of_a_form_is_a_page_that_keeps_its_fields(
+    ctx: context.Context, browser: Browser
+) -> None:
+    first = await ended(ctx, browser, bob=disposition.Verdict.BOUNCED)
+    form = fields((await browser.get(f"/messages/{first}")).text, "Suppress")
+    question = {"question": "Suppress bob@example.net? <b>You</b> can undo it.", "verb": "Suppress"}
+    asked = await browser.post(f"/messages/{first}/suppress", form | question)
+    assert asked.status_code == 200
+    assert "<h1>Suppress bob@example.net?</h1>" in asked.text
+    assert "&lt;b&gt;You&lt;/b&gt; can undo it." in asked.text
+    # Nothing was changed yet; the page has the whole form once more, without the question.
+    with pytest.raises(errors.NotFound):
+        await suppressions.find(ctx, browser.account_id, "bob@example.net")
+    main = asked.text.partition("<main")[2].partition("</main>")[0]
+    again = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', main))
+    assert again.keys() == {"csrf_token"} | form.keys()
+    await browser.post(f"/messages/{first}/suppress", {name: again[name] for name in form})
+    assert (await suppressions.find(ctx, browser.account_id, "bob@example.net")).source == "account"

@@ -27,7 +27,7 @@ async def test_the_menu_offers_the_other_accounts_and_switches(
     browser: Browser, stranger: Browser, joined: users.User
 ) -> None:
     page = (await browser.get("/")).text
-    assert f'<option value="{stranger.account_id}">Theirs</option>' in page
+    assert f'name="account_id" value="{stranger.account_id}">Theirs</button>' in page
     before = browser.client.cookies["postroad"]
     done = await browser.post("/switch", {"account_id": stranger.account_id})
     assert (done.status_code, done.headers["location"]) == (303, "/")
@@ -35,7 +35,7 @@ async def test_the_menu_offers_the_other_accounts_and_switches(
     after = (await browser.get("/profile")).text
     assert stranger.account_id in after
     assert "<dd>read only</dd>" in after.lower()
-    assert f'<option value="{browser.account_id}">Mine</option>' in after
+    assert f'name="account_id" value="{browser.account_id}">Mine</button>' in after
     # The token of the account before is worth nothing any more.
     browser.client.cookies.clear()
     stale = await browser.client.get("/profile", headers={"Cookie": f"postroad={before}"})

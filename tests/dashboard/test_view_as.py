@@ -180,7 +180,7 @@ async def test_the_content_of_a_message_is_nowhere_until_it_was_asked_for(
     assert "The whole request" not in addresses["/approvals"].text
     assert "Subject hidden" in addresses["/messages"].text
     assert "Subject hidden" in addresses["/messages/{id}"].text
-    assert 'data-confirm="Show the content of this message?' in addresses["/messages/{id}"].text
+    assert 'value="Show the content of this message?' in addresses["/messages/{id}"].text
     refreshed = await operator.client.get(f"/messages/{message_id}", headers={"X-Refreshed": "page"})
     assert SECRET not in refreshed.text
 

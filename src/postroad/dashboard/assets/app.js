@@ -13,19 +13,33 @@
     setTimeout(() => { button.textContent = before; }, 2000);
   }
 
-  function switchTheme() {
-    const dark = getComputedStyle(document.documentElement).colorScheme === "dark";
-    const chosen = dark ? "light" : "dark";
-    document.documentElement.dataset.theme = chosen;
+  /* Without a choice it is that of the system. */
+  function setTheme(chosen) {
+    if (chosen === "system") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = chosen;
     try { localStorage.setItem("postroad-theme", chosen); } catch { /* not remembered */ }
     document.dispatchEvent(new Event("theme"));
   }
 
+  document.querySelectorAll("[data-theme-choice]").forEach((choice) => {
+    const now = document.documentElement.dataset.theme ?? "system";
+    choice.hidden = false;
+    choice.querySelectorAll("input").forEach((one) => { one.checked = one.value === now; });
+    choice.addEventListener("change", (event) => setTheme(event.target.value));
+  });
+
+  const account = document.querySelector(".current-user");
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !account?.open) return;
+    account.open = false;
+    account.querySelector("summary").focus();
+  });
+
   document.addEventListener("click", (event) => {
+    if (account?.open && !account.contains(event.target)) account.open = false;
     const button = event.target.closest("button");
     if (!button) return;
     if ("copy" in button.dataset) copy(button);
-    if ("themeSwitch" in button.dataset) switchTheme();
   });
 
   /* As the service writes them (dashboard/framework/site.py); the page stays open, so they change. */
@@ -57,7 +71,7 @@
 
   /* Prepares new content: after loading, after a form, after a live update. */
   function prepare(place) {
-    place.querySelectorAll("[data-copy], [data-theme-switch]").forEach((button) => { button.hidden = false; });
+    place.querySelectorAll("[data-copy]").forEach((button) => { button.hidden = false; });
     document.dispatchEvent(new CustomEvent("prepared", { detail: place }));
   }
 

@@ -1,5 +1,6 @@
 /* Forms with data-enhanced are sent without leaving the page. Errors are shown next to the form, with the labels of its
-   fields, and the input stays, even when the session has expired. data-confirm asks for confirmation. */
+   fields, and the input stays, even when the session has expired. A form with a `question` is sent when it is answered with
+   yes; what needs a proof of identity asks for it in a dialog and is sent again. */
 "use strict";
 (function () {
   const UNKNOWN_RESULT = "The change may or may not have been made";
@@ -49,22 +50,84 @@
     return { text: `${shown}: ${rest}`, field: field.checkVisibility() ? field : null };
   }
 
-  /* The response to a form can be a page, with a secret that is shown once: its content replaces ours. */
-  function show(html) {
-    const next = new DOMParser().parseFromString(html, "text/html");
+  const parse = (html) => new DOMParser().parseFromString(html, "text/html");
+
+  /* The content of a page in place of ours. */
+  function replace(next) {
     const main = next.querySelector("main");
     const here = document.querySelector("main");
-    if (!main || !here) return;
+    if (!main || !here) return null;
     here.replaceChildren(...main.childNodes);
     document.title = next.title;
+    document.dispatchEvent(new CustomEvent("replaced", { detail: here }));
     window.postroad.prepare(here);
+    return here;
+  }
+
+  /* The response to a form can be a page, with a secret that is shown once. */
+  function show(html) {
+    const here = replace(parse(html));
+    if (!here) return;
     here.focus();
     window.scrollTo(0, 0);
   }
 
+  /* The notice of a page that is shown again, where it is seen at any scroll position. */
+  function toast(line) {
+    document.querySelector(".toast")?.remove();
+    line.classList.add("toast");
+    line.tabIndex = -1;
+    document.body.append(line);
+    line.focus({ preventScroll: true });
+    line.addEventListener("click", () => line.remove());
+    setTimeout(() => line.remove(), 8000);
+  }
+
+  /* A form that leads back to its own page changes it in place: the reader stays where they are. */
+  async function reload(target) {
+    const answer = await fetch(target, { headers: { "Accept": "text/html" } });
+    if (!answer.ok || answer.redirected) { location.assign(target); return; }
+    const here = replace(parse(await answer.text()));
+    history.replaceState(null, "", target);
+    const line = here?.querySelector("#notices > .notice");
+    if (line) toast(line);
+  }
+
+  /* Resolves with the value of the button that closed the dialog. */
+  const closed = (dialog) => new Promise((resolve) => {
+    dialog.returnValue = "";
+    dialog.addEventListener("close", () => resolve(dialog.returnValue), { once: true });
+    dialog.showModal();
+  });
+
+  const questionOf = (form) => form.elements.namedItem("question")?.value;
+
+  async function agrees(form, button) {
+    const dialog = document.getElementById("question");
+    const [, title, consequence] = /^(.*?\?)\s*(.*)$/s.exec(questionOf(form));
+    dialog.querySelector("h2").textContent = title;
+    dialog.querySelector("p").textContent = consequence;
+    const yes = dialog.querySelector("button[value=yes]");
+    yes.textContent = form.elements.namedItem("verb").value;
+    yes.classList.toggle("danger", Boolean(button?.classList.contains("bad")));
+    return await closed(dialog) === "yes";
+  }
+
+  /* The forms of /confirm in a dialog; whether one of them was accepted. */
+  async function identify() {
+    const dialog = document.getElementById("identity");
+    const answer = await fetch("/confirm", { headers: { "Accept": "text/html", "X-Refreshed": "page" } });
+    const place = dialog.querySelector("[data-proofs]");
+    place.replaceChildren(parse(await answer.text()).querySelector(".proofs"));
+    window.postroad.prepare(place);
+    const isConfirmed = await closed(dialog) === "confirmed";
+    place.replaceChildren();
+    return isConfirmed;
+  }
+
   /* After a new login the forms need the CSRF token of the new session. That of another user is not used. */
   async function renewToken() {
-    const userOf = (page) => page.querySelector(".current-user a")?.textContent;
+    const userOf = (page) => page.querySelector(".current-user summary")?.textContent;
     const answer = await fetch(location.href, { headers: { "Accept": "text/html", "X-Refreshed": "page" } });
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
     const token = next.querySelector("input[name=csrf_token]")?.value;
@@ -74,40 +137,35 @@
   }
 
   /* In another tab, because what was typed stays in this one. */
-  function elsewhere(form, button, before, path, label) {
-    const link = document.createElement("a");
-    Object.assign(link, { href: path, target: "_blank", rel: "noopener", textContent: label });
-    refuse(form, button, before, link, ", then submit this form again. Your input is still here.");
-  }
-
   function askToLogIn(form, button) {
     document.body.dataset.sessionExpired = "";
-    elsewhere(form, button, "Your session has expired, and nothing was changed. ", "/login", "Log in in a new tab");
+    const link = document.createElement("a");
+    Object.assign(link, { href: "/login", target: "_blank", rel: "noopener", textContent: "Log in in a new tab" });
+    refuse(form, button, "Your session has expired, and nothing was changed. ", link, ", then submit this form again. Your input is still here.");
   }
 
-  function askToConfirm(form, button) {
-    elsewhere(form, button, "This needs a confirmation, and nothing was changed. ", "/confirm", "Confirm that it is you in a new tab");
-  }
-
-  /* Returns what to focus: the button, or the invalid field. Null when the page is left. */
-  /* To a place on the page that is open, a browser only scrolls: what has changed is seen after a reload. */
-  function go(target) {
-    const isHere = target.hash && target.pathname === location.pathname && target.search === location.search;
-    location.assign(target);
-    if (isHere) location.reload();
-  }
-
+  /* Returns what to focus: the button, or the invalid field. Null when the page is left or replaced. */
   async function send(form, button) {
     if ("sessionExpired" in document.body.dataset) await renewToken();
-    const body = new URLSearchParams(new FormData(form, button));
+    const body = new URLSearchParams(new FormData(form));
+    /* It is disabled by now. */
+    if (button?.name) body.set(button.name, button.value);
+    ["question", "verb"].forEach((name) => body.delete(name));
     /* The attribute: form.action is the field, in a form that has one with this name. */
     const action = button?.getAttribute("formaction") ?? form.getAttribute("action") ?? location.href;
     const answer = await fetch(action, { method: "POST", body, headers: { "X-Enhanced": "form", "Accept": "text/html" } });
     const where = answer.headers.get("Go-To");
-    if (where) { go(new URL(where, location.href)); return null; }
+    const dialog = form.closest("#identity");
+    if (where && dialog) { dialog.close("confirmed"); return null; }
+    if (where) {
+      const target = new URL(where, location.href);
+      if (target.pathname === location.pathname) await reload(target);
+      else location.assign(target);
+      return null;
+    }
     if (answer.ok) { show(await answer.text()); return { focus: button }; }
     if (answer.status === 401 && !location.pathname.startsWith("/login")) { askToLogIn(form, button); return { focus: button }; }
-    if (answer.headers.get("Confirmation") === "required") { askToConfirm(form, button); return { focus: button }; }
+    if (answer.headers.get("Confirmation") === "required") return await identify() ? send(form, button) : { focus: button };
     const refusal = await answer.json().catch(() => null);
     const { text, field } = withLabel(form, refusal ? refusal.error : `The service responded ${answer.status} without an explanation. ${UNKNOWN_RESULT}.`);
     /* What somebody typed is theirs to correct; a fault of the service is reported, by the id of its request. */
@@ -119,10 +177,10 @@
   document.addEventListener("submit", async (event) => {
     const form = event.target;
     const button = event.submitter;
-    if (form.dataset.confirm && !window.confirm(form.dataset.confirm)) { event.preventDefault(); return; }
     /* A button whose response goes to a frame does not change the page. */
     if (!("enhanced" in form.dataset) || button?.formTarget) return;
     event.preventDefault();
+    if (questionOf(form) && !(await agrees(form, button))) return;
     const buttons = form.querySelectorAll("button");
     buttons.forEach((one) => { one.disabled = true; });
     forget(form);
@@ -137,5 +195,5 @@
 
   window.postroad.notify = (text, kind) => top(notice([text], kind));
   window.postroad.refuse = (form, button, text) => { forget(form); refuse(form, button, sentence(text)); };
-  window.postroad.askToConfirm = (form, button) => { forget(form); askToConfirm(form, button); };
+  window.postroad.identify = identify;
 })();

@@ -168,6 +168,7 @@
   keep(document);
   document.querySelectorAll('[data-live="lines"]').forEach(({ parentElement: box }) => { box.scrollTop = box.scrollHeight; });
   document.querySelectorAll("[data-pause]").forEach((button) => { button.hidden = false; });
+  document.addEventListener("replaced", (event) => keep(event.detail));
   document.addEventListener("prepared", listen);
   document.addEventListener("visibilitychange", () => { if (document.hidden) close(); else listen(); });
   window.addEventListener("pagehide", close);

@@ -66,7 +66,6 @@
     if (!form.dataset.passkey || answers.delete(form)) return;
     event.preventDefault();
     event.stopImmediatePropagation();
-    if (form.dataset.confirm && !window.confirm(form.dataset.confirm)) return;
     const button = event.submitter;
     button.disabled = true;
     try {
@@ -75,8 +74,8 @@
       submit(form, credential, button);
     } catch (problem) {
       button.disabled = false;
-      if (problem.isUnconfirmed) window.postroad.askToConfirm(form, button);
-      else window.postroad.refuse(form, button, explain(problem));
+      if (!problem.isUnconfirmed) window.postroad.refuse(form, button, explain(problem));
+      else if (await window.postroad.identify()) form.requestSubmit(button);
     }
   }, true);
 

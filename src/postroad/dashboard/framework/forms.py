@@ -15,9 +15,15 @@ _SAME_ORIGIN: Final = (b"same-origin", b"none")
 
 
 class Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What every form contains: the CSRF token of the session."""
+    """What every form contains: the CSRF token of the session.
+
+    One with a `question` has not been agreed to: its page asks it, with `verb` on the button (requests.py). Our scripts
+    have asked already, and send neither.
+    """
 
     csrf_token: str | None = None
+    question: str | None = None
+    verb: str | None = None
 
     def __repr__(self) -> str:
         # A form may contain a password.

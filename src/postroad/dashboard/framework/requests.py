@@ -332,9 +332,21 @@ def _authenticated(
         # The console of operators is theirs, whatever they view.
         if viewing is not Viewing.UNCHANGED and permission is not callers.Permission.OPERATE:
             asked = await _as_reader(asked, permission, viewing)
+        if isinstance(request.body, forms.Form) and request.body.question:
+            return _ask(asked)
         return await handler(asked)
 
     return handle
+
+
+def _ask(asked: PageRequest) -> routing.Response:
+    """The question of a form, where no script has asked it; the same form without it follows from the answer."""
+    form: forms.Form = asked.form
+    unasked = msgspec.structs.replace(form, csrf_token=None, question=None, verb=None)
+    fields: list[tuple[str, Any]] = []
+    for name, value in msgspec.to_builtins(unasked).items():
+        fields += [(name, one) for one in (value if isinstance(value, list) else [value]) if one is not None]
+    return asked.page("question.html", question=form.question, verb=form.verb, fields=fields)
 
 
 async def _as_reader(asked: PageRequest, permission: callers.Permission, viewing: Viewing) -> PageRequest:
