@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from postroad.dashboard.framework import site
+from postroad.dashboard.framework import static_files
 
 ASSETS = resources.files("postroad.dashboard").joinpath("assets")
 OUTCOMES = ("delivered", "bounced", "failed", "deferred", "expired", "canceled", "scheduled", "queued", "test")
@@ -37,8 +37,8 @@ def test_the_editor_is_built_from_exact_versions() -> None:
 
 
 def test_stylesheets_name_fonts_by_the_urls_that_serve_them() -> None:
-    loaded = site.load_files()
-    style = loaded.contents[loaded.addresses["base.css"]][0].decode()
+    loaded = static_files.load()
+    style = loaded.contents[loaded.addresses["dashboard.css"]][0].decode()
     urls = re.findall(r'url\("([^"]+)"\)', style)
     assert len(urls) == 4
     for url in urls:

@@ -6,7 +6,7 @@ from urllib import parse
 
 from postroad import context, errors
 from postroad.concurrency import fairness
-from postroad.dashboard.framework import live, requests
+from postroad.dashboard.framework import live, requests, static_files
 from postroad.dashboard.framework import site as sites
 from postroad.dashboard.mail import (
     approvals,
@@ -91,8 +91,7 @@ def error_renderer(
             "request_id": refused.request_id,
             "retry_after": error.retry_after,
         }
-        content = site.pages.render("error.html", values)
-        answer = routing.Response(error.status, content, headers=site.headers, content_type=sites.HTML)
+        answer = site.page(refused.headers, "error.html", values, status=error.status)
         status, fields, body = routing.success(answer, request_id=refused.request_id)
         return status, [*fields, *routing.refusal_fields(error)], body
 
@@ -251,7 +250,7 @@ def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
     received = inbox.routes(site.mail) if site.mail is not None else ()
     paid = CREDIT_ROUTES if site.has_credits else ()
     pages = (*ROUTES, *live.routes(), *received, *paid)
-    return (*(page(site) for page in pages), *sites.file_routes(site.files))
+    return (*(page(site) for page in pages), *static_files.routes(site.files))
 
 
 def build_application(

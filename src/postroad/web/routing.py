@@ -50,6 +50,13 @@ class Headers:
     def all(self, name: bytes) -> list[bytes]:
         return [value for given, value in self._pairs if given == name]
 
+    @property
+    def accepts_gzip(self) -> bool:
+        """Whether the client names gzip, and with another weight than zero (RFC 9110 section 12.5.3)."""
+        choices = b",".join(self.all(b"accept-encoding")).lower().replace(b" ", b"").split(b",")
+        weights = dict(choice.partition(b";")[::2] for choice in choices)
+        return weights.get(b"gzip", b"q=0").rstrip(b".0") != b"q="
+
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """The input of a handler. `body` and `query` are the route's Structs.
@@ -188,6 +195,9 @@ _OTHER: Final = {
     b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
 }
 _WITHOUT_CONTENT: Final = (204, 304)
+# Of a response in gzip, and of all that could be.
+GZIP: Final = ("Content-Encoding", "gzip")
+VARIES_BY_ENCODING: Final = ("Vary", "Accept-Encoding")
 
 # RFC 9110 section 11.6.1: a 401 names the route's authentication schemes.
 BASIC: Final = (b"www-authenticate", b'Basic realm="postroad", charset="UTF-8"')

@@ -76,9 +76,17 @@ async def test_the_word_of_a_form_belongs_to_one_session(ctx: context.Context, o
     mine, other = await contexts.begin_session(ctx, owner), await contexts.begin_session(ctx, owner)
     word = sessions.csrf_token(ctx, mine)
     assert sessions.is_csrf_token(ctx, mine, word)
-    for wrong in ("", word[:-1], word + "0", "ä", sessions.csrf_token(ctx, other)):
+    for wrong in ("", word[:-1], word[:-2], word + "00", word[64:], "0" * 128, "ä", sessions.csrf_token(ctx, other)):
         assert not sessions.is_csrf_token(ctx, mine, wrong)
     assert word not in mine.token
+
+
+async def test_the_word_of_a_form_is_written_differently_each_time(ctx: context.Context, owner: users.User) -> None:
+    session = await contexts.begin_session(ctx, owner)
+    words = {sessions.csrf_token(ctx, session) for _ in range(20)}
+    assert all(sessions.is_csrf_token(ctx, session, word) for word in words)
+    # Neither half of one is in another.
+    assert len({half for word in words for half in (word[:64], word[64:])}) == 40
 
 
 # Sessions and tokens of a person: listed, ended one by one or together, and made with a name.

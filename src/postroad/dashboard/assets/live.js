@@ -51,9 +51,16 @@
 
   const keyOf = (row) => row.querySelector("a")?.getAttribute("href");
 
+  /* What a part says. Its forms write the same CSRF token differently each time. */
+  function withoutTokens(part) {
+    const copy = part.cloneNode(true);
+    copy.querySelectorAll("input[name=csrf_token]").forEach((one) => one.remove());
+    return copy;
+  }
+
   /* Times are left out: how long ago something was changes without news. */
   function contentOf(row) {
-    const copy = row.cloneNode(true);
+    const copy = withoutTokens(row);
     copy.querySelectorAll("time").forEach((one) => one.remove());
     return copy.innerHTML;
   }
@@ -130,7 +137,7 @@
       if (!fresh || busy(part)) return;
       if (part.dataset.live === "rows") merge(part, fresh);
       else if (part.dataset.live === "lines") append(part, fresh);
-      else if (!fresh.isEqualNode(originals.get(part) || part)) replace(part, fresh);
+      else if (!withoutTokens(fresh).isEqualNode(withoutTokens(originals.get(part) || part))) replace(part, fresh);
     });
   }
 

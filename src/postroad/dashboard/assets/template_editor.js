@@ -4,6 +4,8 @@
 (function () {
   const PAUSE = 400;
   const CM = window.CodeMirror;
+  /* Loaded only where there are templates to edit. */
+  if (!CM) return;
 
   const THEME = CM.EditorView.theme({
     "&": { color: "var(--text)", backgroundColor: "var(--surface)", fontSize: "13px", border: "1px solid var(--line-strong)", borderRadius: "7px" },

@@ -145,9 +145,8 @@ class PageRequest(msgspec.Struct, frozen=True):
         notice = None
         if not self.is_refresh:
             notice = cookies.read(self.http.headers, cookies.NOTICE, is_secure=self.site.is_secure)
-        content = self.site.pages.render(name, {**self._common_values(notice), **values})
-        headers = (*self.site.headers, *self._cookies(notice))
-        return routing.Response(status, content, headers=headers, content_type=sites.HTML)
+        shown = {**self._common_values(notice), **values}
+        return self.site.page(self.http.headers, name, shown, status=status, headers=self._cookies(notice))
 
     def redirect(self, path: str, *, notice: str, kind: str = cookies.GOOD, headers: Headers = ()) -> routing.Response:
         """Redirect to a page that shows `notice`; `kind` is one of `cookies.KINDS`."""
@@ -209,9 +208,8 @@ def leave(site: sites.Site, asked: routing.Headers, url: str, *, headers: Header
     """Send the browser to another site. A redirect would not do: our policy keeps forms on this site, also then."""
     if asked.get(SCRIPTED_FORM_HEADER) is not None:
         return redirect(asked, url, headers=headers)
-    content = site.pages.render("leave.html", {"url": url})
     onward = ("Refresh", f"0; url={url}")
-    return routing.Response(200, content, headers=(*site.headers, onward, *headers), content_type=sites.HTML)
+    return site.page(asked, "leave.html", {"url": url}, headers=(onward, *headers))
 
 
 def session_cookie(ctx: context.Context, site: sites.Site, session: sessions.Session) -> tuple[str, str]:

@@ -1,8 +1,9 @@
 """What all pages share: templates and their filters, static files, base URL, security headers. Built at startup."""
 
 import contextvars
-import hashlib
+import gzip
 import re
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -12,84 +13,13 @@ from urllib import parse
 
 import jinja2
 import markupsafe
-import msgspec
 
-from postroad import config, context
-from postroad.concurrency import fairness
-from postroad.dashboard.framework import navigation
+from postroad import config
+from postroad.dashboard.framework import navigation, static_files
 from postroad.model.units import times
 from postroad.services.messages import dev_inbox
 from postroad.services.operations import operator_state as services_operator_state
 from postroad.web import routing
-
-# Static files: styles, scripts and the icon. Third-party files are in `vendor/`.
-#
-# The URL of a file contains a digest of its content, so that browsers can cache it forever.
-
-FOREVER: Final = ("Cache-Control", "public, max-age=31536000, immutable")
-DIGEST_CHARACTERS: Final = 12
-# How a stylesheet names another file: by its path from the folder of all files.
-_REFERENCE: Final = re.compile(rb'url\("([^":]+)"\)')
-FILE_TYPES: Final = {
-    "css": "text/css; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "svg": "image/svg+xml",
-    "woff2": "font/woff2",
-}
-
-
-class Files(msgspec.Struct, frozen=True):
-    """The content of each file by URL, and the URL of each file by name."""
-
-    addresses: Mapping[str, str]
-    contents: Mapping[str, tuple[bytes, str]]
-
-
-def load_files() -> Files:
-    addresses: dict[str, str] = {}
-    contents: dict[str, tuple[bytes, str]] = {}
-    # Stylesheets come last, because they contain the URLs of fonts.
-    found = _found("", resources.files("postroad.dashboard").joinpath("assets"))
-    for name, file in sorted(found, key=lambda asset: (asset[0].endswith(".css"), asset[0])):
-        content, last = file.read_bytes(), file.name
-        if last.endswith(".css"):
-            content = _REFERENCE.sub(lambda match: f'url("{addresses[match[1].decode()]}")'.encode(), content)
-        digest = hashlib.sha256(content).hexdigest()[:DIGEST_CHARACTERS]
-        addresses[name] = f"/assets/{digest}/{last}"
-        contents[addresses[name]] = content, FILE_TYPES[last.rpartition(".")[2]]
-    return Files(addresses, contents)
-
-
-def _found(path: str, folder: abc.Traversable) -> Iterator[tuple[str, abc.Traversable]]:
-    """The files of a folder that are served, by name; licences and manifests are not."""
-    for entry in folder.iterdir():
-        if entry.is_dir():
-            yield from _found(f"{path}{entry.name}/", entry)
-        elif entry.name.rpartition(".")[2] in FILE_TYPES:
-            yield f"{path}{entry.name}", entry
-
-
-def file_routes(files: Files) -> tuple[routing.Route[context.Context], ...]:
-    return tuple(_route(path, content, kind) for path, (content, kind) in files.contents.items())
-
-
-def _route(path: str, content: bytes, kind: str) -> routing.Route[Any]:
-    answer = routing.Response(200, content, headers=(FOREVER,), content_type=kind)
-
-    async def give(_context: object, _request: routing.Request) -> routing.Response:
-        return answer
-
-    return routing.Route(
-        method="GET",
-        path=path,
-        handler=give,
-        summary="A file",
-        tag="Files",
-        permission=None,
-        responses={200: bytes},
-        pace=fairness.Pace.FILES,
-    )
-
 
 # Renders pages: Jinja with autoescape, and the filters that pages share.
 #
@@ -288,6 +218,9 @@ POLICY: Final = (
 )
 HTML: Final = "text/html; charset=utf-8"
 _YEAR_SECONDS: Final = 31_536_000
+# As in Django's defence against BREACH.
+MAX_PADDING_BYTES: Final = 100
+_FILE_NAME_FLAG: Final = b"\x08"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,7 +234,7 @@ class Site:
     """
 
     pages: Pages
-    files: Files
+    files: static_files.StaticFiles
     base_url: str
     scheme: str
     mail: dev_inbox.Inbox | None
@@ -320,6 +253,36 @@ class Site:
             return guards
         return *guards, ("Strict-Transport-Security", f"max-age={_YEAR_SECONDS}")
 
+    def page(
+        self,
+        asked: routing.Headers,
+        name: str,
+        values: Mapping[str, Any],
+        /,
+        *,
+        status: int = 200,
+        headers: tuple[tuple[str, str], ...] = (),
+    ) -> routing.Response:
+        """A rendered page, compressed for whoever asks for that."""
+        content = self.pages.render(name, values)
+        headers = (*self.headers, *headers, routing.VARIES_BY_ENCODING)
+        if asked.accepts_gzip:
+            content, headers = _compressed(content), (*headers, routing.GZIP)
+        return routing.Response(status, content, headers=headers, content_type=HTML)
+
+
+def _compressed(content: bytes) -> bytes:
+    """A page in gzip (RFC 1952), with a name of random length in its header.
+
+    A compressed page is shorter if what somebody put into its URL is also on it: whoever can open pages in the browser
+    of a user and see the lengths could guess what is on them, letter by letter (BREACH). The cookies are `SameSite`, so
+    another site can only open whole windows; the CSRF token is another text each time (services/people/sessions.py);
+    and a length that is random makes each guess take many pages.
+    """
+    packed = gzip.compress(content, mtime=0)
+    padding = b"-" * secrets.randbelow(MAX_PADDING_BYTES + 1)
+    return packed[:3] + _FILE_NAME_FLAG + packed[4:10] + padding + b"\0" + packed[10:]
+
 
 def build(
     settings: config.Settings,
@@ -328,7 +291,7 @@ def build(
     is_stopping: Callable[[], bool],
     operator_state: services_operator_state.OperatorState,
 ) -> Site:
-    loaded = load_files()
+    loaded = static_files.load()
     return Site(
         pages=Pages(loaded.addresses.__getitem__, command=mail.command if mail else "postroad {}".format),
         files=loaded,

@@ -55,26 +55,19 @@ def local_path(path: str | None) -> str:
     return path if path.isascii() else HOME
 
 
-def page(site: sites.Site, name: str, /, **values: object) -> routing.Response:
-    """A page for somebody who is not logged in."""
-    content = site.pages.render(name, {"problem": None, **values})
-    return routing.Response(200, content, headers=site.headers, content_type=sites.HTML)
-
-
 async def show_login(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
     """The login form; a user with a session goes on to the page."""
-    next_path, expired = local_path(request.query.next), request.query.session_expired is True
+    next_path = local_path(request.query.next)
     try:
         await requests.authenticate(site, ctx, request.headers)
     except errors.Unauthorized:
-        return page(
-            site,
-            "login.html",
-            next=next_path,
-            session_expired=expired,
-            has_inbox=site.mail is not None,
-            relying_party=passkeys.relying_party(ctx.settings),
-        )
+        values = {
+            "next": next_path,
+            "session_expired": request.query.session_expired is True,
+            "has_inbox": site.mail is not None,
+            "relying_party": passkeys.relying_party(ctx.settings),
+        }
+        return site.page(request.headers, "login.html", values)
     return requests.redirect(request.headers, next_path)
 
 
@@ -143,7 +136,8 @@ async def switch(request: requests.PageRequest) -> routing.Response:
 async def show_password(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
     token = request.path["token"]
     user = await password_links.find_user(acting_caller(ctx, request), token)
-    return page(site, "password.html", token=token, email=user.email, is_new=user.joined_at is None)
+    values = {"token": token, "email": user.email, "is_new": user.joined_at is None}
+    return site.page(request.headers, "password.html", values)
 
 
 async def choose_password(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -198,14 +192,13 @@ async def show_second_factor(site: sites.Site, ctx: context.Context, request: ro
         return requests.redirect(request.headers, "/login")
     factors = await second_factors.of_login(ctx, pending.login.id)
     next_path = local_path(query.next)
-    return page(
-        site,
-        "second_factor.html",
-        next=next_path,
-        account_id=query.account_id,
-        factors=factors,
-        relying_party=passkeys.relying_party(ctx.settings),
-    )
+    values = {
+        "next": next_path,
+        "account_id": query.account_id,
+        "factors": factors,
+        "relying_party": passkeys.relying_party(ctx.settings),
+    }
+    return site.page(request.headers, "second_factor.html", values)
 
 
 async def check_second_factor(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -272,9 +265,8 @@ class AnswerQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def show_sso(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
-    has_installation = bool(ctx.settings.sso.issuer)
-    next_path = local_path(request.query.next)
-    return page(site, "sso.html", next=next_path, has_installation=has_installation)
+    values = {"next": local_path(request.query.next), "has_installation": bool(ctx.settings.sso.issuer)}
+    return site.page(request.headers, "sso.html", values)
 
 
 async def begin_sso(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -293,7 +285,7 @@ async def finish_sso(site: sites.Site, ctx: context.Context, request: routing.Re
     completed = await sso_flow.complete(acting, _account_id(request.path["connection"]), cookie=given, answer=answer)
     over = cookies.remove(cookies.SSO, is_secure=site.is_secure)
     if completed.attempt.is_test:
-        return _tested(site, completed, over)
+        return _tested(site, request, completed, over)
     found = await sso_flow.enter(acting, completed)
     account_id = completed.attempt.account_id or None
     begun = await logins.finish(
@@ -315,7 +307,9 @@ def _account_id(connection: str) -> str:
     return connection
 
 
-def _tested(site: sites.Site, completed: sso_flow.Completed, over: tuple[str, str]) -> routing.Response:
+def _tested(
+    site: sites.Site, request: routing.Request, completed: sso_flow.Completed, over: tuple[str, str]
+) -> routing.Response:
     plan, person = completed.plan, completed.person
     problem = None
     try:
@@ -323,8 +317,7 @@ def _tested(site: sites.Site, completed: sso_flow.Completed, over: tuple[str, st
     except errors.Forbidden as refusal:
         problem = refusal.message
     values = {"person": person, "problem": problem, "role": sso_flow.role_of(plan, person)}
-    content = site.pages.render("sso_test.html", values)
-    return routing.Response(200, content, headers=(*site.headers, over), content_type=sites.HTML)
+    return site.page(request.headers, "sso_test.html", values, headers=(over,))
 
 
 SSO_ROUTES: Final = (

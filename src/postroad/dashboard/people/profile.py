@@ -6,7 +6,6 @@ from typing import Final
 from postroad import context, errors
 from postroad.dashboard.framework import forms, requests
 from postroad.dashboard.framework import site as sites
-from postroad.dashboard.people import login
 from postroad.mail import notice_kinds
 from postroad.model.people import callers
 from postroad.model.units import times
@@ -141,8 +140,8 @@ async def show_unsubscribe(site: sites.Site, ctx: context.Context, request: rout
     """Ask for a confirmation: mail scanners open every link."""
     token = request.path["token"]
     user, kind = await choices.by_token(ctx, token)
-    title = notice_kinds.KINDS[kind].title
-    return login.page(site, "unsubscribe.html", token=token, email=user.email, title=title, is_done=False)
+    values = {"token": token, "email": user.email, "title": notice_kinds.KINDS[kind].title, "is_done": False}
+    return site.page(request.headers, "unsubscribe.html", values)
 
 
 async def unsubscribe(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -150,8 +149,8 @@ async def unsubscribe(site: sites.Site, ctx: context.Context, request: routing.R
     token = request.path["token"]
     actor = callers.Actor(callers.ActorKind.PERSON, None, request.id, request.client_address)
     user, kind = await choices.unsubscribe(dataclasses.replace(ctx, actor=actor), token)
-    title = notice_kinds.KINDS[kind].title
-    return login.page(site, "unsubscribe.html", token=token, email=user.email, title=title, is_done=True)
+    values = {"token": token, "email": user.email, "title": notice_kinds.KINDS[kind].title, "is_done": True}
+    return site.page(request.headers, "unsubscribe.html", values)
 
 
 NOTICE_ROUTES: Final = (

@@ -1,7 +1,6 @@
 """Sessions of users: a token in the cookie of a browser, or one for the API; begun, listed and ended."""
 
 import dataclasses
-import hashlib
 import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,6 +23,8 @@ MAX_SESSION_DAYS: Final = 14
 TOKEN_SECONDS: Final = 3_600
 # A session is renewed when it has used this part of its time, not with every request.
 RENEWED_PARTS = 8
+# That of SHA-256.
+_CSRF_TOKEN_BYTES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,17 +173,33 @@ async def audit_end(ctx: context.Context, tx: store.Transaction, row: sessions.S
 
 
 def csrf_token(ctx: context.Context, session: Session) -> str:
-    """The CSRF token of a session; nobody else can compute it."""
-    return _csrf_token(ctx.keys.session, session)
+    """The CSRF token of a session, which nobody else can compute.
+
+    It is masked with a random pad, which precedes it: the same token twice, in compressed pages, could be guessed from
+    their lengths (BREACH).
+    """
+    pad = ctx.entropy(_CSRF_TOKEN_BYTES)
+    return (pad + _xor(pad, _csrf_token(ctx.keys.session, session))).hex()
 
 
 def is_csrf_token(ctx: context.Context, session: Session, given: str) -> bool:
+    try:
+        masked = bytes.fromhex(given)
+    except ValueError:
+        return False
+    if len(masked) != 2 * _CSRF_TOKEN_BYTES:
+        return False
+    token = _xor(masked[:_CSRF_TOKEN_BYTES], masked[_CSRF_TOKEN_BYTES:])
     keys = (ctx.keys.session, *(previous.session for previous in ctx.keys.previous))
-    return any(hmac.compare_digest(_csrf_token(key, session).encode(), given.encode()) for key in keys)
+    return any(hmac.compare_digest(_csrf_token(key, session), token) for key in keys)
 
 
-def _csrf_token(key: bytes, session: Session) -> str:
-    return hmac.new(key, b"form " + session.claims.jti.encode(), hashlib.sha256).hexdigest()
+def _csrf_token(key: bytes, session: Session) -> bytes:
+    return hmac.digest(key, b"form " + session.claims.jti.encode(), "sha256")
+
+
+def _xor(pad: bytes, token: bytes) -> bytes:
+    return bytes(one ^ other for one, other in zip(pad, token, strict=True))
 
 
 def _not_found() -> errors.NotFound:
