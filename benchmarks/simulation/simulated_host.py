@@ -156,6 +156,7 @@ class Host(engine.Engine):
                 self.store, self._record, max_items=MAX_BATCH, max_waiting=MAX_WAITING, wait_seconds=WAIT_SECONDS
             ),
             outbox=UNUSED,
+            request_log=UNUSED,
             webhook_client=UNUSED,
             sso_providers=UNUSED,
             dns=UNUSED,

@@ -90,6 +90,13 @@ class QueueLimit(Protocol):
     async def read_disk(self) -> None: ...
 
 
+class RequestLog(Protocol):
+    """Notes requests, which are written later (services/request_log.py)."""
+
+    def note(self, request: callers.FinishedRequest) -> None: ...
+    async def flush(self) -> None: ...
+
+
 class Outbox(Protocol):
     """Writes webhook events in the transaction of what happened (mail/outbox.py)."""
 
@@ -147,6 +154,7 @@ class Context:
     accept_commits: group_commit.Commits[Any, Any]
     outcome_commits: group_commit.GroupCommit[Any, Any]
     outbox: Outbox
+    request_log: RequestLog
     webhook_client: guarded_client.WebhookClient
     sso_providers: SsoProviders
     dns: DomainDns

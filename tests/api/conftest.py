@@ -22,6 +22,7 @@ ON_BOTH: Final = (
     "operator.test_sources",
     "test_health",
     "v1.test_messages",
+    "v1.test_requests",
     "v1.test_tenancy",
     "v1.test_webhook_listeners",
 )

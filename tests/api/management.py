@@ -104,6 +104,7 @@ def serve(
         log=structlog.wrap_logger(
             structlog.ReturnLogger(), wrapper_class=structlog.make_filtering_bound_logger("critical")
         ),
+        note=ctx.request_log.note,
     )
 
 

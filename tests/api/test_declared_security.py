@@ -34,6 +34,7 @@ def test_every_route_of_the_management_belongs_to_a_scope() -> None:
         "domains": {"domains"},
         "event-schemas": {"webhooks"},
         "messages": {"read", "send"},
+        "requests": {"team"},
         "sso": {"None"},
         "statistics": {"statistics"},
         "suppressions": {"suppressions"},

@@ -36,7 +36,7 @@ from postroad.services.webhooks import endpoint_settings, endpoints, listeners
 from postroad.storage.mail import webhooks
 from postroad.storage.operations import certificates, processes
 from postroad.storage.people import users
-from tests import accepted_mail, contexts, reports, webhook_rows
+from tests import accepted_mail, contexts, logged_requests, reports, webhook_rows
 from tests.dashboard import browser_client, sample_account
 from tests.protocol.reports import complaints as complaint_samples
 from tests.services import claimed_mail
@@ -122,6 +122,7 @@ async def furnish(ctx: context.Context, clock: contexts.Clock, inbox: dev_inbox.
         "credential": [one.id for one in await credentials.of_account(ctx, account.id) if one.revoked_at is None],
         "event_type": ["email.bounced", "account.suspended"],
         "connection": [account.id, "installation"],
+        "request": [logged_requests.note(ctx, account.id)],
         "notice": [choices.unsubscribe_url(ctx, owner.id, "credits.low").rpartition("/")[2]],
         **await _operations(ctx, account.id),
         **_received(inbox),

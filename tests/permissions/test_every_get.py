@@ -58,6 +58,7 @@ EXAMPLES: Final = {
     "/v1/operator/jobs/{id}": "job",
     "/v1/operator/providers/{name}": "provider",
     "/v1/operator/sources/{name}": "source",
+    "/v1/requests/{id}": "request",
     "/v1/suppressions/{email}": "suppression",
     "/v1/templates/{alias}": "template",
     "/v1/webhook/deliveries/{id}": "delivery",

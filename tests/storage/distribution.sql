@@ -12,7 +12,7 @@ SELECT create_distributed_table('accounts', 'id');
 SELECT create_distributed_table(name, 'account_id', colocate_with => 'accounts') FROM unnest(ARRAY[
     'api_key_usage', 'async_bounces', 'attempt_conversations', 'attempts', 'audit_log', 'bodies',
     'bounce_guard_days', 'bounce_guard_reports', 'failure_counts', 'hourly_counts', 'idempotency_keys',
-    'ledger', 'message_metadata', 'message_tags', 'messages', 'queue', 'rates', 'recipients', 'resends',
+    'ledger', 'message_metadata', 'message_tags', 'messages', 'queue', 'rates', 'recipients', 'request_log', 'resends',
     'suppressions', 'warmups', 'webhook_attempts', 'webhook_deliveries'
 ]) AS name;
 -- Small tables that belong to accounts: a copy on every node.

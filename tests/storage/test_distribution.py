@@ -24,7 +24,7 @@ HOT: Final = set(
     """
     api_key_usage async_bounces attempt_conversations attempts audit_log bodies bounce_guard_days
     bounce_guard_reports failure_counts hourly_counts idempotency_keys ledger message_metadata message_tags
-    messages queue rates recipients resends suppressions warmups webhook_attempts webhook_deliveries
+    messages queue rates recipients request_log resends suppressions warmups webhook_attempts webhook_deliveries
     """.split()
 )
 # What belongs to accounts and grows with their number: small enough for a copy on every node.
@@ -55,7 +55,7 @@ CROSS_SHARD: Final = words(
             api_keys.budgets idempotency.find rates.find""",
         "is maintenance over all accounts, once an hour or less": """
             audit_log.sweep bounce_guard_days.sweep bounce_guard_days.sweep_reports failure_counts.sweep
-            hourly_counts.sweep idempotency.sweep queue.end_leases rates.sweep retention.bodies_over
+            hourly_counts.sweep idempotency.sweep queue.end_leases rates.sweep request_log.sweep retention.bodies_over
             retention.messages_over retention.test_messages_over webhook_deliveries.sweep""",
         "removes an account by its credentials": """
             account_removal.api_key_usage account_removal.idempotency_keys account_removal.rates""",

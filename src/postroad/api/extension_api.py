@@ -162,6 +162,7 @@ def build_application(
         large_body_slots=large_body_slots,
         threads=ctx.threads,
         delays=delays,
+        note=ctx.request_log.note,
     )
 
 

@@ -18,6 +18,7 @@ from postroad.api.v1 import (
     domains,
     message_checks,
     messages,
+    requests,
     sample_send,
     sso,
     statistics,
@@ -50,6 +51,7 @@ ROUTES: Final[tuple[routing.Route[context.Context], ...]] = (
     *team.ROUTES,
     *sso.ROUTES,
     *audit_log.ROUTES,
+    *requests.ROUTES,
 )
 
 OPERATION_IDS: Final[Mapping[str, str]] = {
@@ -136,6 +138,8 @@ OPERATION_IDS: Final[Mapping[str, str]] = {
     "POST /v1/team/{id}/password-link": "createPasswordLink",
     "POST /v1/team/{id}/recovery-link": "createRecoveryLink",
     "GET /v1/audit-log": "listAuditLogEntries",
+    "GET /v1/requests": "listRequests",
+    "GET /v1/requests/{id}": "getRequest",
     "GET /v1/inbox": "listInboxMessages",
     "GET /v1/inbox/{id}/raw": "getRawInboxMessage",
     "DELETE /v1/inbox": "clearInbox",

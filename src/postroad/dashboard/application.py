@@ -277,4 +277,5 @@ def build_application(
         counted=ctx.metrics,
         threads=ctx.threads,
         delays=delays,
+        note=ctx.request_log.note,
     )

@@ -14,6 +14,7 @@ from postroad.model.delivery import throttle
 from postroad.model.events import event_formats
 from postroad.model.people import callers
 from postroad.network.http import guarded_client
+from postroad.services import request_log
 from postroad.services.domains import domain_dns
 from postroad.services.people import access_cache, passwords, sso_providers
 from postroad.storage.engine import group_commit, open_store
@@ -77,6 +78,7 @@ async def open_context(
     queue_limiter = queue_limit.QueueLimit(database, settings, clock, log)
     client = guarded_client.WebhookClient(settings)
     providers = sso_providers.Providers(settings, client)
+    requests = request_log.RequestLog(database)
     ctx = context.Context(
         settings=settings,
         store=database,
@@ -88,6 +90,7 @@ async def open_context(
         accept_commits=accept,
         outcome_commits=record,
         outbox=outbox,
+        request_log=requests,
         webhook_client=client,
         sso_providers=providers,
         dns=domain_dns.DomainDns(settings),
@@ -104,6 +107,7 @@ async def open_context(
         await accept.close()
         await record.close()
         await cache.close()
+        await requests.close()
         await queue_limiter.close()
         await providers.close()
         await client.close()

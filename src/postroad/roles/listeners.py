@@ -87,6 +87,7 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         large_body_slots=large_body_slots,
         threads=ctx.threads,
         delays=delays,
+        note=ctx.request_log.note,
     )
     pages: http_server.Application = app
     if settings.dashboard.enabled:

@@ -32,6 +32,7 @@ ContextT_contra = TypeVar("ContextT_contra", contravariant=True)
 RenderError = Callable[[errors.PostroadError, routing.RefusedRequest], routing.EncodedResponse | None]
 # RFC 9110 section 9.2.1: safe methods change nothing, so they need no actor.
 _SAFE: Final = frozenset({"GET", "HEAD"})
+_READING: Final = frozenset({callers.Permission.READ, callers.Permission.VIEW, callers.Permission.CONTENT})
 OK: Final = 200
 ACCEPTED: Final = 202
 TOO_MANY: Final = "too many requests at once; wait for the responses to those before"
@@ -84,16 +85,23 @@ class _Endpoint(msgspec.Struct, Generic[routing.ContextT], frozen=True):
     scope: callers.Scope | None
     require: Require
     refuse_unconfirmed: Callable[[routing.ContextT, callers.Caller], None] | None
+    # Whether a success changes something besides accepting a message.
+    is_change: bool
 
 
 class _Exchange(Generic[routing.ContextT]):
     __slots__ = (
         "account_id",
+        "body",
+        "body_size",
         "body_slots",
+        "caller",
         "client_address",
         "endpoint",
+        "error",
         "headers",
         "id",
+        "is_change",
         "is_counted",
         "request",
         "rest",
@@ -109,6 +117,12 @@ class _Exchange(Generic[routing.ContextT]):
         self.started = time.perf_counter()
         self.endpoint: _Endpoint[routing.ContextT] | None = None
         self.account_id: str | None = None
+        self.caller: callers.Caller | None = None
+        # As received; a long one is not kept.
+        self.body = b""
+        self.body_size = 0
+        self.error: errors.PostroadError | None = None
+        self.is_change = False
         # Accepted, or counted in the delays before the work: the response does not wait.
         self.is_counted = False
         # The remaining parts of a streamed response.
@@ -123,7 +137,8 @@ class Application(Generic[routing.ContextT]):
     `bind_actor` returns the context for changes by a user or a key. `render_error` may render an error differently
     from the error object; None means that it declines. `proxies` determine the client address. `large_body_slots`
     bounds the memory of large bodies, and `threads` decode those that could block the event loop. `confirmation` says
-    which routes are sensitive. `delays` are those of responses to a flood.
+    which routes are sensitive. `delays` are those of responses to a flood. `note` gets requests of callers that were
+    refused or failed, and changes by programs.
     """
 
     def __init__(
@@ -144,6 +159,7 @@ class Application(Generic[routing.ContextT]):
         large_body_slots: request_reader.LargeBodySlots | None = None,
         threads: fairness.FairThreads | None = None,
         delays: fairness.ResponseDelays | None = None,
+        note: Callable[[callers.FinishedRequest], None] | None = None,
     ) -> None:
         self._context = context
         self._authenticate = authenticate
@@ -157,6 +173,7 @@ class Application(Generic[routing.ContextT]):
         self._large_body_slots = large_body_slots or request_reader.LargeBodySlots()
         self._threads = threads or fairness.FairThreads(1, name="decode")
         self._delays = delays or fairness.ResponseDelays()
+        self._note = note
         self._table: routing.Table[_Endpoint[routing.ContextT]] = routing.Table()
         for route in routes:
             routing.check(route)
@@ -172,6 +189,7 @@ class Application(Generic[routing.ContextT]):
                 route.key_scope,
                 route.require or require,
                 refuse,
+                not (route.method in _SAFE or route.permission in _READING or route.idempotent or route.is_poll),
             )
             self._table.add(route.method, route.path, target=endpoint)
 
@@ -218,6 +236,8 @@ class Application(Generic[routing.ContextT]):
         if exchange.rest is not None:
             await self._send_rest(exchange, exchange.rest, request)
         self._log_request(exchange, status)
+        if exchange.error is not None or exchange.is_change:
+            self._note_request(exchange, request, status)
 
     async def _send_rest(
         self, exchange: _Exchange[routing.ContextT], rest: routing.Parts, request: http_server.Request
@@ -249,6 +269,7 @@ class Application(Generic[routing.ContextT]):
         if route.permission is not None:
             known = self._authenticate(self._context, headers, client_address=client_address)
             who = known if isinstance(known, callers.Caller) else await known
+            exchange.caller = who
             exchange.account_id = request.account_id = who.account_id
             self._delays.note_account(who.account_id)
         if endpoint.units and not exchange.is_counted:
@@ -260,8 +281,14 @@ class Application(Generic[routing.ContextT]):
         query = endpoint.reader.read_query(request.query) if route.query is not None else None
         key, body = "", None
         if route.body is not None:
-            small = endpoint.reader.read_small(headers, request)
-            key, body = small or await self._read_body(exchange, endpoint, request)
+            # Before the body: it may be refused for its declared length.
+            is_small = endpoint.reader.check_size(headers) <= request_reader.MAX_INLINE_OCTETS
+            raw = request.whole_body() if is_small else None
+            if raw is None:
+                key, body = await self._read_body(exchange, endpoint, request)
+            else:
+                exchange.body = raw
+                key, body = endpoint.reader.read_small(headers, raw)
         handled = routing.Request(
             id=exchange.id,
             headers=headers,
@@ -278,9 +305,11 @@ class Application(Generic[routing.ContextT]):
             context = self._context_of(handled, route)
         answer = await route.handler(context, handled)
         status, fields, content = routing.success(answer, request_id=exchange.id)
+        is_accepted = status == ACCEPTED or answer.is_accepted
         # An accepted message has a rate of its own.
-        if (status == ACCEPTED or answer.is_accepted) and send_request.REPLAYED not in answer.headers:
+        if is_accepted and send_request.REPLAYED not in answer.headers:
             exchange.is_counted = True
+        exchange.is_change = endpoint.is_change and not is_accepted and who is not None and who.user_id is None
         if not isinstance(answer.body, bytes | msgspec.Struct | None):
             # An error before the first part can still be answered.
             content, exchange.rest = await anext(answer.body, b""), answer.body
@@ -301,6 +330,9 @@ class Application(Generic[routing.ContextT]):
             await exchange.body_slots.enter_async_context(self._large_body_slots.receiving(party))
             receive = request_reader.at_minimum_speed(receive)
         raw = await reader.receive(receive)
+        if len(raw) <= request_reader.MAX_INLINE_OCTETS:
+            exchange.body = raw
+        exchange.body_size = len(raw)
         reader.check_type(headers, raw)
         key = reader.idempotency_key(headers) if endpoint.route.idempotent else ""
         if len(raw) > request_reader.LARGE_OCTETS and exchange.body_slots is not None:
@@ -316,6 +348,7 @@ class Application(Generic[routing.ContextT]):
         return self._bind_actor(self._context, who, request_id=request.id, client_address=request.client_address)
 
     def _refusal(self, exchange: _Exchange[routing.ContextT], error: errors.PostroadError) -> routing.EncodedResponse:
+        exchange.error = error
         if self._render_error is not None and exchange.headers is not None and exchange.request is not None:
             request = exchange.request
             refused = routing.RefusedRequest(
@@ -372,6 +405,24 @@ class Application(Generic[routing.ContextT]):
     def _new_id(self) -> str:
         entropy = self._entropy(identifiers.ENTROPY_BYTES)
         return identifiers.make(identifiers.REQUEST, now=self._clock(), entropy=entropy)
+
+    def _note_request(self, exchange: _Exchange[routing.ContextT], request: http_server.Request, status: int) -> None:
+        if self._note is None or exchange.caller is None:
+            return
+        self._note(
+            callers.FinishedRequest(
+                id=exchange.id,
+                caller=exchange.caller,
+                method=request.method,
+                path=request.raw_path,
+                status=status,
+                code="" if exchange.error is None else exchange.error.code,
+                error="" if exchange.error is None else exchange.error.message,
+                client_address=exchange.client_address or "",
+                body_size=exchange.body_size or len(exchange.body),
+                body=exchange.body,
+            )
+        )
 
     def _log_request(self, exchange: _Exchange[routing.ContextT], status: int | None) -> None:
         seconds = time.perf_counter() - exchange.started

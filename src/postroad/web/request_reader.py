@@ -12,7 +12,6 @@ from msgspec import inspect
 from postroad import errors
 from postroad.concurrency import fairness
 from postroad.model.mail import limits
-from postroad.network.http import http_server
 from postroad.protocol.text import http_values, strict_json
 from postroad.web import routing, validation_errors
 
@@ -179,11 +178,8 @@ class Reader:
             raise errors.InvalidIdempotencyKey(msg)
         return key
 
-    def read_small(self, headers: routing.Headers, request: http_server.Request) -> tuple[str, Any] | None:
-        """The key and the body of a request whose body is there, and quick to decode; None for any other."""
-        # Before the body: it may be refused for its declared length.
-        if self.check_size(headers) > MAX_INLINE_OCTETS or (raw := request.whole_body()) is None:
-            return None
+    def read_small(self, headers: routing.Headers, raw: bytes) -> tuple[str, Any]:
+        """The key and the body of a request whose body is quick to decode."""
         if len(raw) > self._route.body_limit:  # without a declared length
             raise self._too_large()
         self.check_type(headers, raw)

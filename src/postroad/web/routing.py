@@ -134,7 +134,8 @@ class Route(Generic[ContextT]):
     route needs an `Idempotency-Key`. A `list` as body is an array, whose items the handler reads. Requests of a probe
     come every few seconds: successful ones are logged at debug level. `pace` and `units` say how requests count where a
     flood is delayed; those of an `idempotent` route are messages, which have a rate of their own, and those of
-    a probe have a pace of their own. `require` replaces the application's own check of a caller.
+    a probe have a pace of their own. A poll changes nothing, whatever its method is. `require` replaces the
+    application's own check of a caller.
     """
 
     method: str
@@ -159,6 +160,7 @@ class Route(Generic[ContextT]):
     path_patterns: Mapping[str, str] = field(default_factory=dict)
     response_headers: Mapping[str, str] = field(default_factory=dict)
     is_probe: bool = False
+    is_poll: bool = False
     scope: callers.Scope | None = None
     pace: fairness.Pace = fairness.Pace.REQUESTS
     units: int = 1

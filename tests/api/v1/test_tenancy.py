@@ -16,6 +16,7 @@ from postroad.api.v1 import (
     audit_log,
     message_checks,
     messages,
+    requests,
     sample_send,
     sso,
     statistics,
@@ -38,7 +39,7 @@ from postroad.services.webhooks import endpoint_settings, endpoints, listeners
 from postroad.storage.mail import suppressions as stored_suppressions
 from postroad.storage.people import accounts as stored_accounts
 from postroad.web import routing
-from tests import accepted_mail, contexts, queue_steps, webhook_rows
+from tests import accepted_mail, contexts, logged_requests, queue_steps, webhook_rows
 from tests.api.management import AccountClients
 
 ROUTES = (
@@ -47,6 +48,7 @@ ROUTES = (
     *v1_credentials.ROUTES,
     *v1_domains.ROUTES,
     *audit_log.ROUTES,
+    *requests.ROUTES,
     *messages.ROUTES,
     *message_checks.ROUTES,
     *statistics.ROUTES,
@@ -95,6 +97,7 @@ FILES: Mapping[Key, tuple[bytes, str]] = {
 }
 # The kind of thing that stands in the path. A PUT makes what does not exist: it has a test of its own below.
 NAMED: Mapping[Key, str] = {
+    ("GET", "/v1/requests/{id}"): "request",
     ("PATCH", "/v1/api-keys/{id}"): "api_key",
     ("DELETE", "/v1/api-keys/{id}"): "api_key",
     ("GET", "/v1/credentials/{id}"): "credential",
@@ -137,6 +140,7 @@ UNKNOWN = {
     "message": "em_" + "0" * 28,
     "ended_message": "em_" + "0" * 28,
     "person": "usr_" + "0" * 28,
+    "request": "req_" + "0" * 28,
     "suppression": "nobody@example.net",
     "template": "nothing-here",
     "webhook": "whk_" + "0" * 28,
@@ -188,6 +192,7 @@ async def create_sample_data(ctx: context.Context, account_id: str, *, domain: s
         "message": message_id,
         "ended_message": ended_id,
         "person": (await users.invite(ctx, account_id, email=f"jo@{domain}", role=callers.Role.DEVELOPER)).user.id,
+        "request": logged_requests.note(ctx, account_id),
         "suppression": await suppress(ctx, account_id, f"furniture@{domain}"),
         "template": "furniture",
         "webhook": endpoint.id,
@@ -240,8 +245,9 @@ def test_every_route_with_a_name_in_its_path_has_a_case() -> None:
     named = {key_of(route) for route in ROUTES if routing.parameters(route.path)}
     assert named - {("PUT", "/v1/templates/{alias}")} == NAMED.keys()
     assert {key_of(route) for route in ROUTES if route.body} == BODIES.keys() | FILES.keys()
-    # No account's audit log is ever empty: its list is tested with it. The log of an endpoint is that of the first.
-    others = {"/v1/statistics", "/v1/audit-log", "/v1/webhooks/{webhook}/deliveries", "/v1/team/{id}"}
+    # No account's audit log is ever empty: its list is tested with it, and that of requests too. The log of an endpoint
+    # is that of the first.
+    others = {"/v1/statistics", "/v1/audit-log", "/v1/requests", "/v1/webhooks/{webhook}/deliveries", "/v1/team/{id}"}
     assert {route.path for route in ROUTES if route.query} - others == LISTS.keys()
 
 

@@ -37,6 +37,9 @@ INSERT INTO domain_checks (account_id, domain_id, purpose, state, detail, found,
 SELECT account_id, id, 'spf', 'ok', '', '', 1 FROM domains;
 INSERT INTO holds (account_id, domain, reason, held_at) SELECT id, 'example.net', 'a test', 1 FROM accounts;
 INSERT INTO api_key_usage (key_id, account_id, day, recipients, credits) SELECT id, account_id, 1, 1, 1 FROM api_keys;
+INSERT INTO request_log (account_id, id, caller_id, method, path, status, code, error, client_address, body_size, body,
+    skipped, created_at)
+SELECT id, 'req_1', '', 'GET', '/', 404, 'not_found', '', '', 0, SECRET, 0, 1 FROM accounts;
 INSERT INTO saved_views SELECT id, 'view_1', 'Bounced', 'status:bounced', 1 FROM accounts;
 INSERT INTO approvals (id, account_id, key_id, identity, idempotency_key, body_hash, is_batch, is_test, body,
     recipients, request_id, state, created_at)

@@ -24,6 +24,7 @@ SCOPES: Final[Mapping[str, callers.Scope | None]] = {
     "inbox": callers.Scope.READ,
     "messages": callers.Scope.READ,
     "operator": callers.Scope.OPERATOR,
+    "requests": callers.Scope.TEAM,
     # It decides who is an owner, which is for people to decide.
     "sso": None,
     "statistics": callers.Scope.STATISTICS,

@@ -135,5 +135,6 @@ ROUTES: Final = (
         body_rules={"examples": [{"acknowledge": ["whd_" + "0" * 28], "wait_seconds": 5}, {}]},
         responses={200: ReceivedEvents},
         errors=(errors.NotFound, errors.RateLimited),
+        is_poll=True,
     ),
 )

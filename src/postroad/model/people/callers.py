@@ -227,6 +227,21 @@ class Caller:
         return self.scheme is not Scheme.TOKEN or Permission.CONTENT in self.permissions
 
 
+class FinishedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request of a caller that was answered. `body` is as it was received, and empty if it was long."""
+
+    id: str
+    caller: Caller
+    method: str
+    path: bytes
+    status: int
+    code: str
+    error: str
+    client_address: str
+    body_size: int
+    body: bytes
+
+
 # Who acts: a signed-in user, an API key, an operator, or the service itself.
 #
 # An operator acts at the command line, where nobody logs in, or at the console, where the user is known.

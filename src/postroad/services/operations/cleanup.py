@@ -14,7 +14,7 @@ from postroad.mail.accept import approval_limit, queue_limit
 from postroad.model.bounces import bounce_guard
 from postroad.model.delivery import retry, throttle
 from postroad.model.units import identifiers, times
-from postroad.services import throttled_batches
+from postroad.services import request_log, throttled_batches
 from postroad.services.accounts import account_registry
 from postroad.services.operations import key_replacement, partitions
 from postroad.services.webhooks import delivery_log
@@ -25,6 +25,7 @@ from postroad.storage.operations import notices, processes, retention, space
 from postroad.storage.people import approvals
 from postroad.storage.people import audit_log as storage_audit_log
 from postroad.storage.people import rates as stored_rates
+from postroad.storage.people import request_log as storage_request_log
 from postroad.storage.people import sessions as stored_sessions
 
 # Retention: how long mail is kept after its final result, and the removal of older mail.
@@ -135,6 +136,7 @@ class SweepResult:
     failure_counts: int = 0
     source_counts: int = 0
     audit_log: int = 0
+    request_log: int = 0
     password_links: int = 0
     pending_logins: int = 0
     mta_sts_policies: int = 0
@@ -193,6 +195,9 @@ async def sweep(ctx: context.Context) -> SweepResult:
         ),
         audit_log=await _in_batches(
             ctx, lambda tx: storage_audit_log.sweep(tx, before=now - ctx.settings.dashboard.audit_log_days * times.DAY)
+        ),
+        request_log=await _in_batches(
+            ctx, lambda tx: storage_request_log.sweep(tx, before=now - request_log.LOG_DAYS * times.DAY)
         ),
         password_links=await _in_batches(ctx, lambda tx: stored_sessions.sweep_links(tx, now=now)),
         pending_logins=await _in_batches(ctx, lambda tx: stored_sessions.sweep_pending(tx, now=now)),

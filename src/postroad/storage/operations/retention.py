@@ -113,6 +113,7 @@ ACCOUNT_TABLES: Final = (
     "failure_counts",
     "holds",
     "ledger",
+    "request_log",
     "audit_log",
 )
 

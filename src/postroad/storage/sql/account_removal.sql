@@ -191,6 +191,10 @@ DELETE FROM holds WHERE (account_id, domain) IN (SELECT account_id, domain FROM 
 -- Delete rows of ledger.
 DELETE FROM ledger WHERE (account_id, id) IN (SELECT account_id, id FROM ledger WHERE account_id = $1 LIMIT $2);
 
+-- name: request_log
+-- Delete rows of request_log.
+DELETE FROM request_log WHERE (account_id, id) IN (SELECT account_id, id FROM request_log WHERE account_id = $1 LIMIT $2);
+
 -- name: audit_log
 -- Delete rows of audit_log.
 DELETE FROM audit_log WHERE (account_id, id) IN (SELECT account_id, id FROM audit_log WHERE account_id = $1 LIMIT $2);

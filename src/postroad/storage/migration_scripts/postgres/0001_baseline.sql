@@ -344,6 +344,26 @@ CREATE TABLE audit_log (
 );
 CREATE INDEX audit_log_over ON audit_log (created_at);
 
+-- Refused and failed requests of an account, and changes by its keys, of the last days. `body` is what may be shown of the
+-- body, and `skipped` counts those after this one that are not here because too many came at once.
+CREATE TABLE request_log (
+    account_id TEXT COLLATE "C" NOT NULL,
+    id TEXT COLLATE "C" NOT NULL,
+    caller_id TEXT COLLATE "C" NOT NULL,
+    method TEXT COLLATE "C" NOT NULL,
+    path TEXT COLLATE "C" NOT NULL,
+    status BIGINT NOT NULL,
+    code TEXT COLLATE "C" NOT NULL,
+    error TEXT COLLATE "C" NOT NULL,
+    client_address TEXT COLLATE "C" NOT NULL,
+    body_size BIGINT NOT NULL,
+    body BYTEA NOT NULL,
+    skipped BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (account_id, id)
+);
+CREATE INDEX request_log_over ON request_log (created_at);
+
 -- Searches that an account has given a name, for the page of messages.
 CREATE TABLE saved_views (
     account_id TEXT COLLATE "C" NOT NULL,

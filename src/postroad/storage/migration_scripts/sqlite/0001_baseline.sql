@@ -347,6 +347,26 @@ CREATE TABLE audit_log (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX audit_log_over ON audit_log (created_at);
 
+-- Refused and failed requests of an account, and changes by its keys, of the last days. `body` is what may be shown of the
+-- body, and `skipped` counts those after this one that are not here because too many came at once.
+CREATE TABLE request_log (
+    account_id TEXT NOT NULL,
+    id TEXT NOT NULL,
+    caller_id TEXT NOT NULL,
+    method TEXT NOT NULL,
+    path TEXT NOT NULL,
+    status INTEGER NOT NULL,
+    code TEXT NOT NULL,
+    error TEXT NOT NULL,
+    client_address TEXT NOT NULL,
+    body_size INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    skipped INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (account_id, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX request_log_over ON request_log (created_at);
+
 -- Searches that an account has given a name, for the page of messages.
 CREATE TABLE saved_views (
     account_id TEXT NOT NULL,
