@@ -45,7 +45,7 @@
       extensions: [
         CM.lineNumbers(), CM.lintGutter(), CM.history(), CM.drawSelection(), CM.highlightActiveLine(),
         CM.indentOnInput(), CM.syntaxHighlighting(CM.classHighlighter), CM.EditorView.lineWrapping, TAGS, THEME,
-        ...(area.name === "html" ? [CM.html({ autoCloseTags: false })] : []),
+        ...(area.name === "html" ? [CM.html] : []),
         CM.keymap.of([...CM.defaultKeymap, ...CM.historyKeymap, ...CM.lintKeymap]),
         CM.EditorState.readOnly.of(area.readOnly),
         CM.EditorView.contentAttributes.of({ "aria-label": label, "aria-describedby": `problem-${area.name}`, spellcheck: "false" }),
