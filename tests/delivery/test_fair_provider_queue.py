@@ -9,6 +9,8 @@ from postroad.delivery import attempter, permits, provider_queue
 from tests import smtp_peers
 from tests.delivery import bulk_queue, parts
 
+NEVER = 3600.0
+
 
 async def jobs_of(made: parts.Parts, account: str, count: int, port: int) -> list[attempter.Job]:
     """Prepared jobs of an account; its name is in their addresses."""
@@ -189,4 +191,50 @@ async def test_an_account_alone_gets_all_of_few_connections(url: str, connection
         one.adaptive_rate.allowed_connections = connections  # as at a new host
         parts.give(one, await jobs_of(made, "first", 4, peer.port))
         await parts.until(lambda: len(peer.transactions) == connections)
+        await parts.cut(one)
+
+
+async def test_a_host_that_answers_gets_the_mail_of_an_account_over_one_connection(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provider_queue, "PATIENCE_SECONDS", NEVER)
+    monkeypatch.setattr(provider_queue, "MAX_PATIENCE_SECONDS", NEVER)
+    async with parts.opened(url) as made, smtp_peers.serving() as peer:
+        one = made.new_provider_queue(connections=10)
+        parts.give(one, await jobs_of(made, "first", 10, peer.port))
+        await parts.until(lambda: len(peer.transactions) == 10)
+        assert peer.connections == 1
+        await end(one)
+
+
+async def test_more_mail_than_one_connection_may_hold_gets_another(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider_queue, "PATIENCE_SECONDS", NEVER)
+    monkeypatch.setattr(provider_queue, "MAX_PATIENCE_SECONDS", NEVER)
+    async with parts.opened(url) as made, smtp_peers.serving() as peer:
+        one = made.new_provider_queue(connections=10)
+        parts.give(one, await jobs_of(made, "first", 1 + provider_queue.JOBS_PER_CONNECTION, peer.port))
+        await parts.until(lambda: len(peer.transactions) == 1 + provider_queue.JOBS_PER_CONNECTION)
+        assert peer.connections == 2
+        await end(one)
+
+
+async def test_another_account_does_not_wait_for_the_connection_of_the_first(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provider_queue, "PATIENCE_SECONDS", NEVER)
+    monkeypatch.setattr(provider_queue, "MAX_PATIENCE_SECONDS", NEVER)
+    async with parts.opened(url) as made, smtp_peers.serving({"MAIL": smtp_peers.SILENCE}) as peer:
+        one = made.new_provider_queue(connections=10)
+        parts.give(one, await jobs_of(made, "first", 2, peer.port))
+        await peer.wait_for("MAIL")
+        parts.give(one, await jobs_of(made, "second", 2, peer.port))
+        await parts.until(lambda: peer.connections == 2)
+        await parts.cut(one)
+
+
+async def test_a_transaction_that_hangs_holds_up_no_other_mail_of_its_account(url: str) -> None:
+    async with parts.opened(url) as made, smtp_peers.serving({"MAIL": smtp_peers.SILENCE}) as peer:
+        one = made.new_provider_queue(connections=10)
+        parts.give(one, await jobs_of(made, "first", 2, peer.port))
+        await parts.until(lambda: peer.connections == 2)
         await parts.cut(one)

@@ -2,8 +2,9 @@
 
 Each connection has a worker. It takes job after job, waits a little for the next one, and closes; it also closes when
 its connection has reached its message limit, the connection limit has shrunk, or no account with a job has a share of
-the connections left. Accounts take turns, and urgent jobs go first (`model/delivery/fair_shares.py`). A provider queue
-takes only as many jobs as it can soon send; the rest waits in the database.
+the connections left. Accounts take turns, and urgent jobs go first (`model/delivery/fair_shares.py`). As long as a host
+answers, an account with few jobs gets one connection for them. A provider queue takes only as many jobs as it can soon
+send; the rest waits in the database.
 """
 
 import asyncio
@@ -56,6 +57,11 @@ JOBS_PER_CONNECTION: Final = 16
 URGENT_JOBS_PER_CONNECTION: Final = 2
 # A slow provider queue holds only what it can send in this time, so that new mail is not far behind.
 LOOKAHEAD_SECONDS: Final = 2
+# How long jobs wait while nothing is delivered here, before another connection is opened, which costs as much CPU time
+# as a few messages. With each attempt under way in the process its own turns take longer, and its rate depends less on
+# what is sent to one host at a time.
+PATIENCE_SECONDS: Final = 0.01
+MAX_PATIENCE_SECONDS: Final = 1.0
 # Long enough for the next message of a steady stream; servers count idle connections against their senders.
 IDLE_SECONDS: Final = 5.0
 
@@ -158,6 +164,8 @@ class ProviderQueue:
         self._connections = 0  # of which they are shares
         self._is_responsive = False
         self._is_stopping = False
+        self._patience: asyncio.TimerHandle | None = None
+        self._has_waited = False  # until no job waits
         # Large jobs wait for a place in a task of their own, not in a worker, and are queued when they have one.
         self._large_tasks: set[asyncio.Task[None]] = set()
         self._waiting: dict[delivery_attempter.Job, asyncio.Task[None]] = {}
@@ -293,13 +301,45 @@ class ProviderQueue:
         account_id = next((party for party in parties() if party not in self._asking and self._has_share(party)), None)
         if account_id is None and len(self._workers) < allowed:
             account_id = next(filter(self._has_share, parties()), None)
-        if account_id is None:
+        if account_id is None or self._is_patient(account_id):
             return False
         self._asking[account_id] += 1
         worker = asyncio.get_running_loop().create_task(self._work(account_id))
         self._workers.add(worker)
         worker.add_done_callback(self._worker_ended)
         return True
+
+    def _is_patient(self, account_id: str) -> bool:
+        """Whether jobs of an account that has a connection here, or asks for one, wait for it a little."""
+        has_one = account_id in self._asking or self._shares.held(fair_shares.Party(account_id))
+        if not has_one or self._has_waited or self._jobs.has_urgent(account_id):
+            return False
+        if self._jobs.count > JOBS_PER_CONNECTION * len(self._workers):
+            return False
+        if self._patience is None:
+            self._start_patience()
+        return True
+
+    def _start_patience(self) -> None:
+        seconds = min(PATIENCE_SECONDS * max(1, len(self._services.permits.working)), MAX_PATIENCE_SECONDS)
+        self._patience = asyncio.get_running_loop().call_later(
+            seconds, self._end_patience, self.adaptive_rate.successes
+        )
+
+    def _end_patience(self, successes: int) -> None:
+        self._patience = None
+        is_moving = self.adaptive_rate.successes != successes
+        # While connections are contended, another one would only wait for its permit.
+        self._has_waited = not (is_moving or not self._slots or self._services.permits.semaphore.is_contended)
+        while self._spawn_worker():
+            pass
+
+    def _reset_patience(self) -> None:
+        """No job waits."""
+        self._has_waited = False
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
 
     def _worker_ended(self, worker: asyncio.Task[None]) -> None:
         """Start another worker for jobs that arrived while this one was closing."""
@@ -387,6 +427,7 @@ class ProviderQueue:
             return None
         if self._jobs.count:
             return self._take_job(worker.permit)
+        self._reset_patience()
         if connection is None or not connection.is_usable or self._is_stopping or worker.permit.is_wanted:
             return None
         loop = asyncio.get_running_loop()

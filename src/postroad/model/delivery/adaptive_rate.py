@@ -1,9 +1,9 @@
 """The sending rate of one provider queue: within its limits, adapted to what the provider accepts.
 
-Connections grow from two, one more for each success, and halve when connecting fails, so that a dead destination ties
-up little. Messages start at an even rate (GCRA, as in `throttle`, but with fractions of a message per second). A
-provider that asks to slow down gets a pause, then half of the previous rate; every ten seconds of success restore a
-tenth of the limits. Times are seconds of a monotonic clock.
+Allowed connections grow from two, one more for each success, and halve when connecting fails, so that a dead
+destination ties up little. Messages start at an even rate (GCRA, as in `throttle`, but with fractions of a message per
+second). A provider that asks to slow down gets a pause, then half of the previous rate; every ten seconds of success
+restore a tenth of the limits. Times are seconds of a monotonic clock.
 """
 
 from typing import Final, Protocol
@@ -52,10 +52,12 @@ class AdaptiveRate:
         "_slow_downs",
         "allowed_connections",
         "limits",
+        "successes",
     )
 
     def __init__(self, limits: Limits) -> None:
         self.allowed_connections = FIRST_CONNECTIONS  # may be open or opening
+        self.successes = 0
         self._next_at = 0.0  # when the next message is due at the even rate
         self._paused_until = self._settling_until = self._recover_at = 0.0
         self._slow_downs = 0
@@ -96,6 +98,7 @@ class AdaptiveRate:
 
     def succeeded(self, now: float) -> None:
         """The receiving server accepted a message."""
+        self.successes += 1
         if self.allowed_connections < self._ceiling:
             self.allowed_connections += 1
         if self._share < FULL_SHARE and now >= self._recover_at:
