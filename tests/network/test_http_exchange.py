@@ -90,6 +90,7 @@ class Running:
 
     async def end(self) -> None:
         async with asyncio.timeout(raw_http.TIMEOUT_SECONDS):
+            await asyncio.sleep(0)  # it begins then
             while self.shared.in_flight:
                 assert self.shared.changed is not None
                 await self.shared.changed.wait()

@@ -12,15 +12,14 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, Protocol
 
 from postroad import errors
-from postroad.concurrency import eager_tasks
 from postroad.network import listener
 from postroad.network.http import http_messages
 from postroad.network.http.http_messages import Framing
 from postroad.network.tls import server_tls
 
 # One request and its response. The connection creates an exchange when a request has arrived, or its head, and starts
-# it when earlier responses have been written. The application begins at once, and is a task only from its first wait
-# on. Once started, only the exchange writes to the transport, until it calls `responded`.
+# it when earlier responses have been written: as a task, which is in flight from its first step on. Once started, only
+# the exchange writes to the transport, until it calls `responded`.
 #
 #     waiting --start--> in flight --the last part of the response--> responded
 #     waiting or in flight --disconnect--> gone: `receive` raises Disconnected, the response is dropped
@@ -166,8 +165,7 @@ class Exchange:
     # Called by the connection.
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._shared.in_flight.add(self)
-        self._task = eager_tasks.start(self._run(), loop)
+        self._task = loop.create_task(self._run())
 
     def feed(self, part: bytes) -> None:
         self._parts.append(part)
@@ -246,6 +244,7 @@ class Exchange:
 
     async def _run(self) -> None:
         shared = self._shared
+        shared.in_flight.add(self)
         try:
             if self._connection.unwritable is not None:
                 # Responses to somebody who does not read would pile up.
@@ -357,8 +356,6 @@ class HttpProtocol(asyncio.Protocol):
         self._drained = 0
         # Exists while the client does not read; set when it has read, or is gone.
         self.unwritable: asyncio.Event | None = None
-        # What has arrived and is not started yet.
-        self._arrived: Exchange | None = None
         self._opened = 0.0
         self._deadline = math.inf
         self._paused_at: float | None = None
@@ -418,9 +415,6 @@ class HttpProtocol(asyncio.Protocol):
         else:
             if reader.stage == "head" and reader.began_at != began_at:
                 self._deadline = reader.began_at + self._limits.head_seconds
-        if self._arrived is not None:
-            arrived, self._arrived = self._arrived, None
-            arrived.start(self._loop)
         if reader.stage != "between" or self._waiting or self._paused_at is not None:
             self._update_flow()
 
@@ -433,7 +427,8 @@ class HttpProtocol(asyncio.Protocol):
         self._drained = 0
         self._newest = exchange
         if self._active is None:
-            self._active = self._arrived = exchange
+            self._active = exchange
+            exchange.start(self._loop)
         else:
             self._waiting.append(exchange)
             self._reader.is_full = len(self._waiting) >= self._limits.pipelined_requests
