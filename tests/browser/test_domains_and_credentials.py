@@ -59,7 +59,7 @@ async def test_a_domain_is_added_and_a_second_one_of_the_name_is_refused_where_t
     page = await open_page(login)
     await add_domain(page)
     await page.wait_for_url("**/domains/dom_*")
-    await async_api.expect(page.locator("article.record")).to_have_count(5)
+    await async_api.expect(page.locator("table.records tbody tr")).to_have_count(5)
     await axe.check(page)
     await add_domain(page)
     await async_api.expect(page.get_by_role("alert")).to_contain_text("is already registered by this account")

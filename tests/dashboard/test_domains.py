@@ -1,5 +1,6 @@
 """The pages of sender domains: the list, the records with what DNS says of them, the calendar of the warm-up."""
 
+import re
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -303,8 +304,8 @@ async def test_what_was_found_is_shown_if_there_are_words_for_it(ctx: context.Co
         async with ctx.store.transaction() as tx:
             await stored_checks.put_checks(tx, [check])
         pages_seen.append((await browser.get(f"/domains/{domain.id}")).text)
-    assert [page.count("<dt>Result</dt>") for page in pages_seen] == [0, 1]
-    assert "Key found." in pages_seen[1]
+    assert [page.count("Key found.") for page in pages_seen] == [0, 1]
+    assert '<span class="status status-ok">ok</span></td>' in pages_seen[0]
 
 
 async def test_where_no_verification_is_required_the_page_says_so(ctx: context.Context, browser: Browser) -> None:
@@ -314,3 +315,20 @@ async def test_where_no_verification_is_required_the_page_says_so(ctx: context.C
     lax = msgspec.structs.replace(ctx.settings.domains, require_verified=False)
     msgspec.structs.force_setattr(ctx.settings, "domains", lax)
     assert said in (await browser.get(f"/domains/{domain.id}")).text
+
+
+async def test_the_records_can_be_taken_along_as_a_zone_file_or_a_mail(ctx: context.Context, browser: Browser) -> None:
+    domain = await add(ctx, browser)
+    saved = await browser.get(f"/domains/{domain.id}/zone")
+    assert saved.headers["content-disposition"] == 'attachment; filename="example.com.zone"'
+    lines = saved.text.splitlines()
+    assert lines[0] == "; Records of example.com"
+    key = next(line for line in lines if "._domainkey.example.com. IN TXT ( " in line and "k=rsa" in line)
+    # An RSA key is longer than one string of a record may be.
+    assert len(re.findall(r'"[^"]{1,255}"', key)) == 2
+    assert 'bounces.example.com. IN TXT ( "v=spf1 include:spf.example.net ~all" )' in lines
+    assert "bounces.example.com. IN MX 10 mail.example.net." in lines
+    assert '_dmarc.example.com. IN TXT ( "v=DMARC1; p=none; rua=mailto:postmaster@example.com" )' in lines
+    page = (await browser.get(f"/domains/{domain.id}")).text
+    assert 'href="mailto:?subject=DNS%20records%20for%20example.com&amp;body=Please%20add' in page
+    assert "<strong>bounces</strong><span" in page

@@ -17,58 +17,39 @@ from postroad.web import routing
 
 
 class RecordGuide(msgspec.Struct, frozen=True):
-    """What a record is for, and what happens without it (docs/domains.md)."""
+    """The name of a record for people, and why it is needed (docs/domains.md)."""
 
     title: str
-    description: str
-    if_missing: str
+    why: str
 
 
 RECORD_GUIDES: Final = {
     domain_records.RecordPurpose.DKIM: RecordGuide(
-        "DKIM",
-        "Lets receiving servers verify the signature of your mail, and verifies that the domain is yours.",
-        "The domain is not verified, and its signatures are invalid.",
+        "DKIM", "Signs your mail and proves that the domain is yours. Without it, you cannot send."
     ),
     domain_records.RecordPurpose.SPF: RecordGuide(
-        "SPF",
-        "Authorizes this service to send with this subdomain as the return path of your mail.",
-        "Much of your mail goes to spam or is rejected.",
+        "SPF", "Lets this service send for you. Without it, much of your mail goes to spam."
     ),
     domain_records.RecordPurpose.RETURN_PATH: RecordGuide(
-        "Return path",
-        "Routes asynchronous bounces to this service. As a subdomain, it does not affect the mailboxes of your domain.",
-        "Asynchronous bounces are lost, and receiving servers check the SPF record of your domain itself.",
+        "Return path", "Brings late bounces back here. As a subdomain, it leaves the mailboxes of your domain alone."
     ),
     domain_records.RecordPurpose.DMARC: RecordGuide(
-        "DMARC",
-        "Tells receiving servers what to do with mail that fails authentication.",
-        "Large mailbox providers trust your mail less.",
+        "DMARC", "Says what to do with forged mail. Without it, large mailbox providers trust your mail less."
     ),
     domain_records.RecordPurpose.DKIM_NEXT: RecordGuide(
-        "DKIM, next key",
-        "The new key, which signs as soon as this record is found. Keep the current record as well.",
-        "The current key keeps signing.",
+        "DKIM, next key", "Signs as soon as this record is found. Keep the current record as well."
     ),
     domain_records.RecordPurpose.DKIM_ED25519: RecordGuide(
-        "DKIM with Ed25519",
-        "Adds a second, shorter signature to your mail, for receiving servers that support it.",
-        "Your mail has the RSA signature alone, which all receiving servers support.",
+        "DKIM with Ed25519", "Adds a second, shorter signature for servers that support it. You can leave it out."
     ),
     domain_records.RecordPurpose.DKIM_ED25519_NEXT: RecordGuide(
-        "DKIM with Ed25519, next key",
-        "The key of the second signature, for use with the new key.",
-        "Mail signed with the new key has the RSA signature alone.",
+        "DKIM with Ed25519, next key", "The second signature of the new key. You can leave it out."
     ),
     domain_records.RecordPurpose.DKIM_OLD: RecordGuide(
-        "DKIM, old key",
-        "Receiving servers use it to verify mail that was signed before the key was replaced.",
-        "Mail that is still in flight fails verification.",
+        "DKIM, old key", "Verifies mail that was signed before the key was replaced and is still on its way."
     ),
     domain_records.RecordPurpose.DKIM_ED25519_OLD: RecordGuide(
-        "DKIM with Ed25519, old key",
-        "Receiving servers use it to verify mail that was signed before the key was replaced.",
-        "Mail that is still in flight has the RSA signature alone.",
+        "DKIM with Ed25519, old key", "Verifies the second signature of mail that is still on its way."
     ),
 }
 
@@ -143,6 +124,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         verification_status=verification_status(domain),
         can_send_unverified=not request.ctx.settings.domains.require_verified,
         records=records,
+        zone_text=zone_file(domain, records),
         record_guides=RECORD_GUIDES,
         correct=count_correct(records),
         last_checked_at=max(checked_times, default=None),
@@ -156,6 +138,22 @@ async def show(request: requests.PageRequest) -> routing.Response:
         overlap_days=domain_keys.OVERLAP_DAYS,
         is_warmup_enabled=request.ctx.settings.warmup.enabled,
     )
+
+
+def zone_file(domain: stored.Domain, records: list[domain_checks.RecordStatus]) -> str:
+    """The records that the account publishes, as lines of a zone file."""
+    own = [shown for shown in records if not shown.record.managed and not shown.record.needed_until]
+    lines = [
+        domain_records.zone_line(shown.record, shown.value) if shown.value else f"; {shown.record.name}: not configured"
+        for shown in own
+    ]
+    return "\n".join([f"; Records of {domain.name}", *lines, ""])
+
+
+async def save_zone_file(request: requests.PageRequest) -> routing.Response:
+    domain = await domains.find(request.ctx, request.account_id, request.path["id"])
+    zone = zone_file(domain, await domain_checks.records(request.ctx, domain))
+    return routing.attachment(f"{domain.name}.zone", zone.encode(), content_type="text/plain; charset=utf-8")
 
 
 async def check(request: requests.PageRequest) -> routing.Response:
@@ -195,6 +193,7 @@ ROUTES: Final = (
     requests.get("/domains", index, query=lists.Query),
     requests.post("/domains", create, form=NewDomain),
     requests.get("/domains/{id}", show),
+    requests.get("/domains/{id}/zone", save_zone_file),
     requests.post("/domains/{id}/check", check),
     requests.post("/domains/{id}/rotate-key", rotate_key),
     requests.post("/domains/{id}/remove", remove),

@@ -134,6 +134,13 @@ def records(domain: str, *, keys: Sequence[Record], service: Service) -> tuple[R
     return tuple(sorted(made, key=lambda record: _ORDER[record.purpose]))
 
 
+def zone_line(record: Record, value: str) -> str:
+    """The record with this value as a line of a zone file (RFC 1035 section 5.1)."""
+    if record.type == tag_lists.TYPE:
+        return tag_lists.zone_line(record.name, value)
+    return f"{record.name}. IN {record.type} {value.removesuffix('.')}."
+
+
 def recommended_value(record: Record, finding: Finding, service: Service) -> str | None:
     """The value to publish. A domain may have only one SPF record, so ours is merged into an existing one."""
     if record.purpose is not RecordPurpose.SPF or record.value is None or not finding.found:
