@@ -22,6 +22,10 @@ DESCRIBED: Final = """(fields) => fields.map((field) => ({
   usable: field.checkVisibility({ visibilityProperty: true }) && !field.disabled && !field.readOnly
     && !["checkbox", "radio", "file"].includes(field.type),
 }))"""
+UNFOLDED: Final = """() => {
+  document.querySelectorAll("details").forEach((one) => { one.open = true; });
+  document.querySelectorAll("[role=tabpanel]").forEach((one) => { one.hidden = false; });
+}"""
 VALUE: Final = "(field) => field.isContentEditable ? field.innerText : field.value"
 # The same document with the same field, and nothing in front of it.
 UNDISTURBED: Final = """(field) => {
@@ -33,7 +37,7 @@ UNDISTURBED: Final = """(field) => {
 
 async def type_into_all(tab: async_api.Page, where: str) -> list[tuple[str, str]]:
     """Click each field of the page and type; returns type and name of all that were typed into."""
-    await tab.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    await tab.evaluate(UNFOLDED)
     found = tab.locator(FIELDS)
     described: list[dict[str, Any]] = await found.evaluate_all(DESCRIBED)
     handles = await found.element_handles()

@@ -39,13 +39,25 @@ async def test_an_empty_list_teaches(browser: Browser, reader: Browser) -> None:
 async def test_a_new_template_is_saved_and_its_editor_opens(ctx: context.Context, browser: Browser) -> None:
     assert "Welcome, {{name}}" in (await browser.get("/template/new")).text
     saved = await browser.post("/templates", {"alias": "greeting", **GREETING})
-    assert browser_client.notice_of(saved) == "Template greeting saved."
+    assert browser_client.notice_of(saved) == "Draft of greeting saved. Publish it to send it."
     assert browser_client.location_of(saved) == "/templates/greeting"
+    with pytest.raises(errors.NotFound):
+        await templates.find(ctx, browser.account_id, "greeting")
     opened = await browser.follow(saved)
+    assert "not published yet" in opened.text
     assert 'value="Hello {{name}}"' in opened.text
     assert "&lt;p&gt;Dear &lt;b&gt;{{name}}&lt;/b&gt;&lt;/p&gt;" in opened.text
+    assert "Draft</span>" in (await browser.get("/templates")).text
+    await browser.post("/templates/greeting/publish", GREETING)
     stored = await templates.find(ctx, browser.account_id, "greeting")
     assert {"subject": stored.subject, "text": stored.text, "html": stored.html} == GREETING
+
+
+async def test_a_new_template_can_be_published_at_once(ctx: context.Context, browser: Browser) -> None:
+    saved = await browser.post("/template/publish", {"alias": "greeting", **GREETING})
+    assert browser_client.notice_of(saved) == "Template greeting published."
+    assert (await templates.find(ctx, browser.account_id, "greeting")).version == 1
+    assert (await browser.post("/template/publish", {"alias": "greeting", **GREETING})).status_code == 409
 
 
 async def test_a_template_that_is_there_is_not_replaced_by_a_new_one(ctx: context.Context, browser: Browser) -> None:
@@ -130,7 +142,8 @@ async def test_a_loop_and_a_layout_are_shown_in_the_preview(ctx: context.Context
     unknown = await browser.post("/template/preview", {**rows, "layout": "none"})
     assert "which does not exist" in unknown.text
     await browser.post("/templates", {"alias": "rows", **rows})
-    assert 'value="base"' in (await browser.get("/templates/rows")).text
+    await browser.post("/templates/rows/publish", rows)
+    assert '<option value="base" selected>base</option>' in (await browser.get("/templates/rows")).text
     refused = await browser.post("/templates/base/remove")
     assert (refused.status_code, "template &#39;rows&#39; uses" in refused.text) == (409, True)
 
@@ -151,8 +164,29 @@ async def test_mistakes_have_their_place(browser: Browser) -> None:
                 "column": 3,
                 "message": "'{{#a}}' in line 2 is not closed, expected {{/a}}",
             },
-        ]
+        ],
+        "values": None,
     }
+
+
+async def test_test_values_are_those_of_the_content_and_its_layout(ctx: context.Context, browser: Browser) -> None:
+    await put(ctx, browser, "base", text=None, html="{{> content}}<p>{{company_name}}</p>")
+    draft = {
+        **GREETING,
+        "html": "{{#items}}{{price}}{{/items}}",
+        "layout": "base",
+        "values": '{"name": "Grace", "x": 1}',
+    }
+    assert (await browser.post("/template/check", draft)).json() == {
+        "problems": [],
+        "values": {"name": "Grace", "items": [{"price": "€42.00"}], "company_name": "Corner Shop"},
+    }
+    assert "€42.00<p>Corner Shop</p>" in (await browser.post("/template/preview", draft)).text
+    for impossible in ({"values": "{"}, {"layout": "none"}):
+        assert (await browser.post("/template/check", {**draft, **impossible})).json() == {
+            "problems": [],
+            "values": None,
+        }
 
 
 async def test_a_template_is_duplicated(ctx: context.Context, browser: Browser) -> None:
@@ -173,7 +207,7 @@ async def test_the_editor_says_how_to_send_with_it(ctx: context.Context, browser
     await put(ctx, browser, subject="{{order_number}}")
     text = (await browser.get("/templates/greeting")).text
     assert "&#34;template&#34;: &#34;greeting&#34;" in text
-    assert "&#34;order_number&#34;: &#34;order number&#34;" in text
+    assert "&#34;order_number&#34;: &#34;10042&#34;" in text
 
 
 async def test_the_frame_shows_the_saved_template_with_made_up_values(ctx: context.Context, browser: Browser) -> None:
@@ -185,10 +219,10 @@ async def test_the_frame_shows_the_saved_template_with_made_up_values(ctx: conte
         dict(previews.DOCUMENT_HEADERS).items()
         <= {name.title().replace("Dns", "DNS"): value for name, value in answer.headers.items()}.items()
     )
-    assert "<strong>Order order number</strong>" in answer.text
-    assert "<p>order number</p>" in answer.text
+    assert "<strong>Order 10042</strong>" in answer.text
+    assert "<p>10042</p>" in answer.text
     assert "script" not in answer.text
-    assert "Dear name" in (await browser.get("/templates/greeting/preview", part="text")).text
+    assert "Dear Ada" in (await browser.get("/templates/greeting/preview", part="text")).text
 
 
 async def test_the_frame_shows_a_draft_with_its_values(browser: Browser) -> None:
@@ -229,7 +263,6 @@ async def test_the_frame_says_which_body_is_not_there(browser: Browser) -> None:
 @pytest.mark.parametrize(
     "fields, sentence",
     [
-        ({"values": ""}, "variables: &#39;name&#39; is missing"),
         ({"values": "[1]"}, "values: must be a JSON object of strings, numbers, booleans, lists"),
         ({"values": "{"}, "values: "),
         ({"subject": ""}, "subject: has 0 characters; 1 to 500"),
@@ -269,8 +302,8 @@ async def test_a_test_that_cannot_be_sent_says_why(ctx: context.Context, browser
     await put(ctx, browser)
     assert "no domain to send from yet" in (await browser.get("/templates/greeting")).text
     fields = {**GREETING, "values": "{}", "sender": "hello@mine.example"}
-    missing = await browser.post("/templates/greeting/test", fields)
-    assert (missing.status_code, "&#39;name&#39; is missing" in missing.text) == (400, True)
+    broken = await browser.post("/templates/greeting/test", {**fields, "text": "{{"})
+    assert (broken.status_code, "is not a placeholder" in broken.text) == (400, True)
     foreign = await browser.post("/templates/greeting/test", {**fields, "values": ADA})
     assert foreign.status_code == errors.Forbidden.status
     assert not (await messages.page(ctx, browser.account_id, messages.Filters(), limit=1, cursor=None)).messages

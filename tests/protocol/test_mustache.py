@@ -1,8 +1,6 @@
 """Templates with sections follow the specification of Mustache, whose own tests run here, and are bounded."""
 
-import contextlib
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -145,14 +143,6 @@ def test_a_long_indentation_of_many_lines_ends_before_it_is_made() -> None:
         render(" " * 200_000 + "{{> a}}", {}, {"a": "x\n" * 100_000})
 
 
-def test_sample_values_of_many_sections_take_linear_time() -> None:
-    """With the square it was twenty seconds."""
-    template = mustache.parse("".join(f"{{{{^a{number}}}}}{{{{/a{number}}}}}" for number in range(14_000)))
-    begun = time.process_time()
-    assert len(mustache.sample(template)) == 14_000
-    assert time.process_time() - begun < 3
-
-
 def test_the_names_outside_of_sections_and_the_parts_are_listed() -> None:
     template = mustache.parse("{{b}}{{#a}}{{c}}{{> foot}}{{/a}}{{{d}}}{{^b}}{{e}}{{/b}}{{> head}}{{> foot}}")
     assert template.names == ("b", "a", "d")
@@ -160,32 +150,12 @@ def test_the_names_outside_of_sections_and_the_parts_are_listed() -> None:
     assert mustache.parts_of(mustache.parse("{{a}}")) == ()
 
 
-@pytest.mark.parametrize(
-    "source, sample",
-    [
-        ("{{order_no}}", {"order_no": "order no"}),
-        ("{{#a}}{{b}}{{/a}}{{^a}}{{c}}{{/a}}", {"a": [{"b": "b"}], "c": "c"}),
-        ("{{#tags}}{{.}}{{/tags}}", {"tags": ["tags"]}),
-        ("{{#a}}yes{{/a}}{{^b}}no{{/b}}", {"a": True, "b": False}),
-        ("{{#name}}Hi {{name}}{{/name}}", {"name": "name"}),
-        ("{{#a}}{{#b}}{{c}}{{/b}}{{/a}}", {"a": [{"b": [{"c": "c"}]}]}),
-    ],
-)
-def test_sample_values_show_every_section(source: str, sample: dict[str, object]) -> None:
-    template = mustache.parse(source)
-    assert mustache.sample(template) == sample
-    assert template.render(sample, escape_html=True)
-
-
 @hypothesis.given(st.text("{}#^/&>!. ab\n", max_size=40))
 def test_any_source_is_a_template_or_refused_with_a_place(source: str) -> None:
-    place, template = None, None
+    place = None
     try:
-        template = mustache.parse(source)
+        mustache.parse(source)
     except placeholders.SyntaxProblem as problem:
         place = problem.line, problem.column
     if place is not None:
         assert source.split("\n")[place[0] - 1][place[1] - 1 :].startswith("{")
-    if template is not None and not mustache.parts_of(template):
-        with contextlib.suppress(placeholders.TemplateError):
-            template.render(mustache.sample(template), escape_html=True)

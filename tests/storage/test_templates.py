@@ -22,11 +22,34 @@ async def test_a_template_is_made_and_then_replaced_in_place(tx: Transaction) ->
 async def test_pages_follow_the_alias(tx: Transaction) -> None:
     for alias in ("c", "a", "b_", "b-"):
         await templates.put(tx, template(f"tpl_{alias}", alias, html="<p>" if alias == "a" else None))
-    assert [one.alias for one in await templates.summaries(tx, "acc_1", after="", limit=3)] == ["a", "b-", "b_"]
-    assert [one.alias for one in await templates.summaries(tx, "acc_1", after="b_", limit=3)] == ["c"]
-    assert await templates.summaries(tx, "acc_2", after="", limit=3) == []
-    first = await templates.summaries(tx, "acc_1", after="", limit=2)
+
+    async def page(account_id: str, after: str, limit: int) -> list[templates.Summary]:
+        return await templates.summaries(tx, account_id, after=after, limit=limit, is_published=True)
+
+    assert [one.alias for one in await page("acc_1", "", 3)] == ["a", "b-", "b_"]
+    assert [one.alias for one in await page("acc_1", "b_", 3)] == ["c"]
+    assert await page("acc_2", "", 3) == []
+    first = await page("acc_1", "", 2)
     assert [(one.alias, one.has_text, one.has_html) for one in first] == [("a", True, True), ("b-", True, False)]
+
+
+async def test_what_was_never_published_is_listed_if_asked_for(tx: Transaction) -> None:
+    await templates.put(tx, template("tpl_1", "draft", text=None))
+    await templates.put(tx, template("tpl_2", "sent"))
+    for is_published, aliases in ((True, ["sent"]), (False, ["draft", "sent"])):
+        found = await templates.summaries(tx, "acc_1", after="", limit=3, is_published=is_published)
+        assert [one.alias for one in found] == aliases
+
+
+async def test_layouts_are_what_has_a_place_for_content(tx: Transaction) -> None:
+    bodies = {"a": "x {{> content}}", "b": "{{>content }} y", "c": "{{> footer}} content", "d": None}
+    for alias, text in bodies.items():
+        await templates.put(
+            tx, template(f"tpl_{alias}", alias, text=text, html="{{>  content}}" if alias == "d" else None)
+        )
+    assert await templates.layouts(tx, "acc_1", limit=9) == ["a", "b", "d"]
+    assert await templates.layouts(tx, "acc_1", limit=1) == ["a"]
+    assert await templates.layouts(tx, "acc_2", limit=9) == []
 
 
 async def test_a_removed_template_is_gone(tx: Transaction) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 from postroad.protocol.dns import mta_sts, spf_record, tag_lists
 from postroad.protocol.mime import file_names, header_fields
 from postroad.protocol.mime import part_walker as mime_parameters
-from postroad.protocol.text import http_values, mustache, placeholders
+from postroad.protocol.text import http_values, mustache, placeholders, sample_values
 from tests.fuzz import target
 
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f]")
@@ -61,7 +61,7 @@ def _check_sections(text: str) -> None:
         _check_error_text(str(refusal))
         return
     with contextlib.suppress(placeholders.TemplateError):
-        template.render(mustache.sample(template), escape_html=True)
+        template.render(sample_values.sample((template,), today="1 May 2026", year="2026"), escape_html=True)
 
 
 def _check_error_text(refusal: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from postroad import context, errors
+from postroad.mail.accept import submit
 from postroad.model.mail import limits
 from postroad.model.people import callers
 from postroad.services import usage_limits
@@ -124,6 +125,47 @@ async def test_a_copy_is_saved_once_and_the_quota_is_named(
     assert len(saves) == 4
 
 
+async def test_a_new_template_is_a_draft_until_it_is_published(
+    ctx: context.Context, account: stored_accounts.Account
+) -> None:
+    await template_drafts.save(ctx, account.id, "welcome", Content("One", "x", None), is_new=True)
+    with pytest.raises(errors.Conflict, match="the template 'welcome' already exists"):
+        await template_drafts.save(ctx, account.id, "welcome", Content("Two", "x", None), is_new=True)
+    await template_drafts.save(ctx, account.id, "welcome", Content("Two", "x", None))
+    for attempt in (
+        templates.find(ctx, account.id, "welcome"),
+        templates.preview(ctx, account.id, "welcome", {}),
+        template_drafts.duplicate(ctx, account.id, "welcome"),
+    ):
+        with pytest.raises(errors.NotFound):
+            await attempt
+    with pytest.raises(errors.InvalidRequest, match=r"^template: 'welcome' is a draft; publish it first$"):
+        await submit.find_template(ctx, account.id, "welcome")
+    with pytest.raises(errors.InvalidRequest, match="uses the template 'welcome', which is not published"):
+        await templates.put(ctx, account.id, "other", subject="x", text="{{> welcome}}", html=None)
+    assert await templates.summaries(ctx, account.id, "", 9) == []
+    (row,) = await templates.summaries(ctx, account.id, "", 9, is_published=False)
+    assert (row.alias, row.subject, row.has_text) == ("welcome", "Two", False)
+    published = await templates.put(ctx, account.id, "welcome", subject="Three", text="y", html=None)
+    assert (published.version, (await submit.find_template(ctx, account.id, "welcome")).text) == (3, "y")
+    assert [one.alias for one in await templates.summaries(ctx, account.id, "", 9)] == ["welcome"]
+
+
+async def test_of_a_draft_that_was_never_published_only_the_latest_versions_are_kept(
+    ctx: context.Context, account_id: str
+) -> None:
+    for number in range(22):
+        await template_drafts.save(ctx, account_id, "new", Content(f"Draft {number}", "x", None))
+    assert [one.number for one in await template_drafts.history(ctx, account_id, "new")] == [*range(22, 2, -1)]
+
+
+async def test_a_removed_draft_is_gone(ctx: context.Context, account_id: str) -> None:
+    await template_drafts.save(ctx, account_id, "new", Content("Draft", "x", None))
+    await templates.remove(ctx, account_id, "new")
+    with pytest.raises(errors.NotFound):
+        await template_drafts.history(ctx, account_id, "new")
+
+
 async def test_versions_of_another_account_do_not_exist(ctx: context.Context, account: stored_accounts.Account) -> None:
     await saved(ctx, account)
     other = await accounts.create(ctx, "Other")
@@ -132,7 +174,6 @@ async def test_versions_of_another_account_do_not_exist(ctx: context.Context, ac
         template_drafts.find(ctx, other.id, "welcome", 1),
         template_drafts.restore(ctx, other.id, "welcome", 1),
         template_drafts.duplicate(ctx, other.id, "welcome"),
-        template_drafts.save(ctx, other.id, "welcome", Content("One", "x", None)),
     ):
         with pytest.raises(errors.NotFound):
             await attempt

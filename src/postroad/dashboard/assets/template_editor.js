@@ -2,7 +2,6 @@
    root, where its styles need no permission of the page's policy. Mistakes are marked in their line, and said below. */
 "use strict";
 (function () {
-  const PAUSE = 400;
   const CM = window.CodeMirror;
   /* Loaded only where there are templates to edit. */
   if (!CM) return;
@@ -11,9 +10,9 @@
     "&": { color: "var(--text)", backgroundColor: "var(--surface)", fontSize: "13px", border: "1px solid var(--line-strong)", borderRadius: "7px" },
     "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "1px" },
     ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.5", maxHeight: "32rem", overflow: "auto" },
-    ".cm-content": { caretColor: "var(--text)", minHeight: "8rem" },
+    ".cm-content": { caretColor: "var(--text)", minHeight: "14rem" },
     ".cm-cursor": { borderLeftColor: "var(--text)" },
-    ".cm-gutters": { backgroundColor: "var(--raised)", color: "var(--muted)", borderRight: "1px solid var(--line)" },
+    ".cm-gutters": { borderRadius: "7px 0 0 7px", backgroundColor: "var(--raised)", color: "var(--muted)", borderRight: "1px solid var(--line)" },
     ".cm-activeLine": { backgroundColor: "transparent" },
     "&.cm-focused .cm-activeLine": { backgroundColor: "var(--accent-soft)" },
     "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": { backgroundColor: "var(--wait-soft)" },
@@ -65,47 +64,27 @@
     problem.className = "hint problem";
     problem.setAttribute("role", "status");
     host.after(problem);
-    return { area, view, problem };
+    area.addEventListener("checked", (event) => mark(view, problem, event.detail.filter((one) => one.field === area.name)));
   }
 
-  function mark(editor, found) {
-    const mine = found.filter((one) => one.field === editor.area.name);
-    const diagnostics = mine.map((one) => {
-      const line = editor.view.state.doc.line(Math.min(one.line, editor.view.state.doc.lines));
+  function mark(view, problem, found) {
+    const diagnostics = found.map((one) => {
+      const line = view.state.doc.line(Math.min(one.line, view.state.doc.lines));
       const from = Math.min(line.from + one.column - 1, line.to);
       return { from, to: line.to, severity: "error", message: one.message };
     });
-    editor.view.dispatch(CM.setDiagnostics(editor.view.state, diagnostics));
-    editor.problem.textContent = mine.map((one) => one.message).join(" ");
+    view.dispatch(CM.setDiagnostics(view.state, diagnostics));
+    problem.textContent = found.map((one) => one.message).join(" ");
   }
 
   function start(place) {
     const form = place.querySelector("form[data-template]");
     if (!form || form.dataset.edited) return;
     form.dataset.edited = "true";
-    const editors = [...form.querySelectorAll("textarea[data-source]")].map(open);
-    let waiting = null;
-    let asked = 0;
+    form.querySelectorAll("textarea[data-source]").forEach(open);
     let changed = false;
 
-    async function check() {
-      asked += 1;
-      const number = asked;
-      try {
-        const answer = await fetch("/template/check", { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { "Accept": "application/json" } });
-        if (!answer.ok || number !== asked) return;
-        const { problems } = await answer.json();
-        editors.forEach((editor) => mark(editor, problems));
-      } catch { /* the next change asks again */ }
-    }
-
-    form.addEventListener("input", (event) => {
-      if (event.target.name === "scheme" || event.target.name === "to") return;
-      changed = true;
-      if (!("source" in event.target.dataset) || !form.hasAttribute("data-enhanced")) return;
-      clearTimeout(waiting);
-      waiting = setTimeout(check, PAUSE);
-    });
+    form.addEventListener("input", (event) => { changed ||= !["scheme", "width", "to"].includes(event.target.name); });
     /* What is saved leaves nothing to lose; a preview or a test saves nothing. */
     form.addEventListener("submit", (event) => {
       const action = event.submitter?.getAttribute("formaction") || "";

@@ -48,6 +48,7 @@ SCRIPTS: Final = (
     "message.js",
     "suppressions.js",
     "charts.js",
+    "tabs.js",
     "template_editor.js",
     "template.js",
 )

@@ -149,7 +149,7 @@ async def _domains(request: requests.PageRequest, text: str) -> list[Result]:
 async def _templates(request: requests.PageRequest, text: str) -> list[Result]:
     if not request.may(requests.CONTENT):
         return []
-    known = await templates.summaries(request.ctx, request.account_id, "", EXAMINED)
+    known = await templates.summaries(request.ctx, request.account_id, "", EXAMINED, is_published=False)
     found = (
         summary for summary in known if text.lower() in summary.alias.lower() or text.lower() in summary.subject.lower()
     )

@@ -15,7 +15,7 @@ from postroad.mail.accept import rendering, validation
 from postroad.model.mail import limits, statuses
 from postroad.model.people import callers
 from postroad.model.units import identifiers
-from postroad.protocol.text import mustache, placeholders, strict_json
+from postroad.protocol.text import mustache, placeholders, sample_values, strict_json
 from postroad.services import usage_limits
 from postroad.services.messages import previews, sample_send
 from postroad.services.templates import template_drafts, templates
@@ -33,6 +33,8 @@ VALUES_CHARACTERS: Final = 128 * 1024
 PREVIEWS: Final = usage_limits.WorkLimit("previews", per_account=4, per_process=8, retry_seconds=1)
 # The longest list of senders to choose from.
 MAX_SENDERS: Final = 20
+# And of layouts; nobody has more than a few.
+MAX_LAYOUTS: Final = 100
 # In the example, for an account without a domain.
 SENDER: Final = "hello@example.com"
 RECIPIENT: Final = "ada@example.net"
@@ -65,6 +67,7 @@ class Draft(forms.Form, frozen=True, kw_only=True):
     values: str | None = None
     part: Part | None = None
     scheme: previews_pages.Scheme | None = None
+    width: previews_pages.Width | None = None
     sender: str | None = None
     to: str | None = None
     layout: str | None = None
@@ -85,22 +88,30 @@ async def index(request: requests.PageRequest) -> routing.Response:
     query: lists.Query = request.query
     # PostgreSQL cannot store NUL, and no alias has one.
     after = (query.after or "").replace("\0", "")
-    found = await templates.summaries(request.ctx, request.account_id, after, ROWS + 1)
+    found = await templates.summaries(request.ctx, request.account_id, after, ROWS + 1, is_published=False)
     rows, next_cursor = identifiers.page(found, limit=ROWS, key="alias")
     return request.page("templates.html", rows=rows, next_cursor=next_cursor, is_first=not after)
 
 
 async def new(request: requests.PageRequest) -> routing.Response:
-    draft = Draft(subject=SUBJECT, text=TEXT, html=HTML, values=json.dumps({"name": "name"}, indent=2))
+    draft = Draft(subject=SUBJECT, text=TEXT, html=HTML)
     return request.page("template.html", **await _editor(request, draft, saved=None))
 
 
 async def create(request: requests.PageRequest) -> routing.Response:
-    """Create a template; an existing one is not replaced."""
+    """Save the draft of a new template; an existing one is not replaced."""
+    draft: Draft = request.form
+    alias = draft.alias or ""
+    await template_drafts.save(request.ctx, request.account_id, alias, draft.content(), is_new=True)
+    return _saved(request, alias)
+
+
+async def create_published(request: requests.PageRequest) -> routing.Response:
+    """The same, and send it from now on."""
     draft: Draft = request.form
     alias = draft.alias or ""
     await templates.save(request.ctx, request.account_id, alias, draft.content(), is_new=True)
-    return request.redirect(f"{PATH}/{alias}", notice=f"Template {alias} saved.")
+    return _published(request, alias)
 
 
 async def show(request: requests.PageRequest) -> routing.Response:
@@ -112,16 +123,22 @@ async def show(request: requests.PageRequest) -> routing.Response:
 async def save(request: requests.PageRequest) -> routing.Response:
     alias, draft = (await _found(request)).alias, request.form
     await template_drafts.save(request.ctx, request.account_id, alias, draft.content())
-    return request.redirect(
-        f"{PATH}/{alias}", notice=f"Draft of {alias} saved. Mail does not use it until you publish it."
-    )
+    return _saved(request, alias)
 
 
 async def publish(request: requests.PageRequest) -> routing.Response:
     """Save what is in the editor, and send it from now on."""
-    saved, draft = await _found(request), request.form
-    await templates.save(request.ctx, request.account_id, saved.alias, draft.content())
-    return request.redirect(f"{PATH}/{saved.alias}", notice=f"Template {saved.alias} published.")
+    alias, draft = (await _found(request)).alias, request.form
+    await templates.save(request.ctx, request.account_id, alias, draft.content())
+    return _published(request, alias)
+
+
+def _saved(request: requests.PageRequest, alias: str) -> routing.Response:
+    return request.redirect(f"{PATH}/{alias}", notice=f"Draft of {alias} saved. Publish it to send it.")
+
+
+def _published(request: requests.PageRequest, alias: str) -> routing.Response:
+    return request.redirect(f"{PATH}/{alias}", notice=f"Template {alias} published.")
 
 
 async def duplicate(request: requests.PageRequest) -> routing.Response:
@@ -161,12 +178,14 @@ async def show_draft(request: requests.PageRequest) -> routing.Response:
 
 
 async def check(request: requests.PageRequest) -> routing.Response:
-    """The mistakes in the editor's content, each with its field and place."""
+    """The mistakes in the editor's content, each with its field and place; without any, its test values."""
     draft: Draft = request.form
     sources = {"subject": draft.subject or "", "text": draft.text or "", "html": draft.html or ""}
     with usage_limits.acquire(request.ctx, PREVIEWS, request.account_id):
         found = await request.ctx.threads.run(request.account_id, functools.partial(_problems, sources))
-    return routing.Response(200, msgspec.json.encode({"problems": found}), content_type="application/json")
+        values = None if found else await _values(request, draft)
+    answer = msgspec.json.encode({"problems": found, "values": values})
+    return routing.Response(200, answer, content_type="application/json")
 
 
 def _problems(sources: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -206,11 +225,31 @@ async def _shown(request: requests.PageRequest, draft: Draft, part: Part | None)
 
 async def _rendered(request: requests.PageRequest, draft: Draft, *, content: str | None) -> rendering.Rendered:
     """The draft with its test values, in a thread: it may have many placeholders, or loop over lists."""
-    variables = _variables(draft.values)
-    validation.check_variables("values", variables)
     template = await templates.prepare(request.ctx, request.account_id, draft.content())
+    variables = await _filled(request, draft, template)
     work = functools.partial(rendering.render, template, variables, content=content)
     return await request.ctx.threads.run(request.account_id, work)
+
+
+async def _filled(request: requests.PageRequest, draft: Draft, template: stored.Template) -> dict[str, Any]:
+    """The test values of a draft, and samples of those that it lacks."""
+    given = _variables(draft.values)
+    validation.check_variables("values", given)
+    now = request.ctx.clock()
+
+    def fill() -> dict[str, Any]:
+        return sample_values.fill(given, templates.sample(template, now=now))
+
+    return await request.ctx.threads.run(request.account_id, fill)
+
+
+async def _values(request: requests.PageRequest, draft: Draft) -> dict[str, Any] | None:
+    """The same, unless the draft cannot be shown."""
+    try:
+        template = await templates.prepare(request.ctx, request.account_id, draft.content())
+        return await _filled(request, draft, template)
+    except errors.PostroadError:
+        return None
 
 
 async def _editor(request: requests.PageRequest, draft: Draft, *, saved: stored.Template | None) -> dict[str, Any]:
@@ -219,34 +258,38 @@ async def _editor(request: requests.PageRequest, draft: Draft, *, saved: stored.
         await sample_send.senders(request.ctx, request.account_id, limit=MAX_SENDERS) if may_send and saved else []
     )
     example = ""
-    if saved:
-        work = functools.partial(_example, saved, sender=senders[0] if senders else SENDER)
+    if saved and saved.is_published:
+        sender, now = senders[0] if senders else SENDER, request.ctx.clock()
+        work = functools.partial(_example, saved, sender=sender, now=now)
         example = await request.ctx.threads.run(request.account_id, work)
+    if (values := await _values(request, draft)) is not None:
+        draft = msgspec.structs.replace(draft, values=json.dumps(values, indent=2, ensure_ascii=False))
     latest = await template_drafts.latest(request.ctx, saved) if saved else None
     shown = {"draft": draft, "saved": saved, "latest": latest, "is_draft": template_drafts.is_draft(latest)}
-    return {**shown, "senders": senders, "example": example, "sent": None}
+    return {**shown, "senders": senders, "example": example, "layouts": await _layouts(request, draft), "sent": None}
+
+
+async def _layouts(request: requests.PageRequest, draft: Draft) -> list[tuple[str, str]]:
+    """The layouts to choose from, and the one that was chosen."""
+    found = await templates.layouts(request.ctx, request.account_id, MAX_LAYOUTS)
+    return [("", "None"), *((alias, alias) for alias in sorted({*found, *filter(None, [draft.layout])}))]
 
 
 async def _found(request: requests.PageRequest) -> stored.Template:
-    return await templates.find(request.ctx, request.account_id, request.path["alias"])
+    return await templates.find_any(request.ctx, request.account_id, request.path["alias"])
 
 
 async def _latest(request: requests.PageRequest, saved: stored.Template) -> Draft:
-    """What was saved last, with its test values or made-up ones."""
+    """What was saved last, with its test values; an operator who views the account sees samples."""
     latest = await template_drafts.latest(request.ctx, saved)
     content = templates.content_of(latest if latest and template_drafts.is_draft(latest) else saved)
-    template = templates.with_content(saved, content, uses=None)
-    # An operator who views the account sees made-up ones.
     values = latest.sample if latest is not None and request.view is None else None
-    if not values:
-        sample = await request.ctx.threads.run(request.account_id, functools.partial(templates.sample, template))
-        values = json.dumps(sample, indent=2, ensure_ascii=False)
     return Draft(subject=content.subject, text=content.text, html=content.html, layout=content.layout, values=values)
 
 
-def _example(saved: stored.Template, *, sender: str) -> str:
+def _example(saved: stored.Template, *, sender: str, now: int) -> str:
     message = {"from": sender, "to": RECIPIENT, "template": saved.alias}
-    variables = dict(itertools.islice(templates.sample(saved).items(), limits.VARIABLES))
+    variables = dict(itertools.islice(templates.sample(saved, now=now).items(), limits.VARIABLES))
     return json.dumps({**message, "variables": variables} if variables else message, indent=2)
 
 
@@ -266,6 +309,7 @@ def _variables(text: str | None) -> dict[str, statuses.TemplateValue]:
 ROUTES: Final = (
     requests.get(PATH, index, query=lists.Query),
     requests.post(PATH, create, form=Draft, body_limit=FORM_BYTES),
+    requests.post("/template/publish", create_published, form=Draft, body_limit=FORM_BYTES),
     requests.get("/template/new", new, permission=callers.Permission.CHANGE),
     requests.post("/template/check", check, form=Draft, body_limit=FORM_BYTES),
     requests.post("/template/preview", show_draft, form=Draft, permission=requests.CONTENT, body_limit=FORM_BYTES),

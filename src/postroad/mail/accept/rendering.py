@@ -158,10 +158,9 @@ async def load_parts(tx: store.Transaction, template: templates.Template) -> tem
         if alias in found:
             continue
         used = await templates.by_alias(tx, template.account_id, alias)
-        if used is None:
-            raise errors.InvalidRequest(
-                f"template: {template.alias!r} uses the template {alias!r}, which does not exist"
-            )
+        if used is None or not used.is_published:
+            reason = "does not exist" if used is None else "is not published"
+            raise errors.InvalidRequest(f"template: {template.alias!r} uses the template {alias!r}, which {reason}")
         if alias == template.alias or len(found) == MAX_USED:
             raise errors.InvalidRequest(
                 f"template: {template.alias!r} uses itself, or more than {MAX_USED} other templates"

@@ -226,6 +226,8 @@ async def find_template(ctx: context.Context, account_id: str, alias: str) -> st
         template = await stored_templates.by_alias(tx, account_id, alias)
         if template is None:
             raise errors.InvalidRequest(f"template: {alias!r} does not exist in this account")
+        if not template.is_published:
+            raise errors.InvalidRequest(f"template: {alias!r} is a draft; publish it first")
         return await rendering.load_parts(tx, template)
 
 

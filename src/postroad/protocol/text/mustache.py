@@ -33,7 +33,6 @@ _REST_OF_LINE: Final = re.compile(r"[ \t]*(?:\r?\n|\Z)")
 _LINE_START: Final = re.compile(r"^(?=[^\r\n])", re.MULTILINE)
 # So many characters of a part are parsed in the time of a step.
 _PARSED_CHARACTERS: Final = 16
-_SEPARATORS: Final = re.compile(r"[_.-]+")
 _OTHER_LANGUAGE: Final = re.compile(r"\{\{[#^/] *(?:if|each|unless|with)\b")
 
 
@@ -104,39 +103,6 @@ def parse(source: str) -> AnyTemplate:
 def parts_of(template: AnyTemplate) -> tuple[str, ...]:
     """The parts that a template names, each once."""
     return template.parts if isinstance(template, Template) else ()
-
-
-def sample(template: AnyTemplate) -> dict[str, object]:
-    """Values with which every section is shown: the name itself as words, and lists of one item."""
-    if isinstance(template, placeholders.Template):
-        return {name: _words(name) for name in template.names}
-    return _sample(template.nodes)
-
-
-def _sample(nodes: tuple[Node, ...]) -> dict[str, object]:
-    members: dict[str, object] = {}
-    for node in nodes:
-        if isinstance(node, Variable):
-            members.setdefault(node.name, _words(node.name))
-        elif isinstance(node, Section) and node.is_inverted:
-            for name, value in {**_sample(node.nodes), node.name: False}.items():
-                members.setdefault(name, value)
-        elif isinstance(node, Section):
-            members[node.name] = _sample_of_section(node)
-    return members
-
-
-def _sample_of_section(node: Section) -> object:
-    inner = _sample(node.nodes)
-    if not inner:
-        return True
-    if inner.keys() == {node.name}:
-        return inner[node.name]
-    return [_words(node.name) if "." in inner else inner]
-
-
-def _words(name: str) -> str:
-    return _SEPARATORS.sub(" ", name).strip() or name
 
 
 def _walk(nodes: tuple[Node, ...]) -> Iterator[Node]:

@@ -12,13 +12,12 @@ from typing import Final
 import msgspec
 
 from postroad import context, errors
-from postroad.mail.accept import rendering
+from postroad.mail.accept import rendering, validation
 from postroad.model.mail import limits
 from postroad.model.people import grants
 from postroad.services import audit_log
 from postroad.services.templates import templates
 from postroad.storage.mail import templates as stored
-from postroad.storage.people import accounts
 
 COPY_SUFFIX: Final = "-copy"
 # Of a copy after the first: the number and its hyphen. No account has a million templates.
@@ -46,17 +45,19 @@ def is_draft(version: stored.Version | None) -> bool:
     return version is not None and version.published_at is None
 
 
-async def save(ctx: context.Context, account_id: str, alias: str, content: templates.Content) -> stored.Version:
-    """Save a draft. Nothing that is sent changes."""
+async def save(
+    ctx: context.Context, account_id: str, alias: str, content: templates.Content, *, is_new: bool = False
+) -> stored.Version:
+    """Save a draft, also of a template that is not there yet. Nothing that is sent changes."""
+    validation.check_alias("alias", alias)
     grants.check_template(ctx.actor)
     uses = (await templates.prepare(ctx, account_id, content, alias=alias)).uses
     async with ctx.store.transaction() as tx:
-        await accounts.lock(tx, [account_id])
-        template = await stored.by_alias(tx, account_id, alias)
-        if template is None:
-            raise templates.not_found()
+        template = await templates.lock(ctx, tx, account_id, alias, is_new=is_new)
         await rendering.load_parts(tx, templates.with_content(template, content, uses=uses))
         number = await templates.record_version(ctx, tx, template, content, is_published=False)
+        if not template.is_published:
+            await stored.put(tx, dataclasses.replace(template, subject=content.subject, updated_at=ctx.clock()))
         await audit_log.write(ctx, tx, account_id, "template.draft_saved", alias)
         saved = await stored.version(tx, template, number)
     if saved is None:
@@ -83,13 +84,13 @@ async def duplicate(ctx: context.Context, account_id: str, alias: str) -> stored
 
 
 async def history(ctx: context.Context, account_id: str, alias: str) -> list[stored.VersionSummary]:
-    template = await templates.find(ctx, account_id, alias)
+    template = await templates.find_any(ctx, account_id, alias)
     async with ctx.store.reading() as tx:
         return await stored.versions(tx, template.id, limit=templates.MAX_VERSIONS + 1)
 
 
 async def find(ctx: context.Context, account_id: str, alias: str, number: int) -> stored.Version:
-    template = await templates.find(ctx, account_id, alias)
+    template = await templates.find_any(ctx, account_id, alias)
     async with ctx.store.reading() as tx:
         version = await stored.version(tx, template, number)
     if version is None:

@@ -13,8 +13,8 @@ from postroad import context, errors
 from postroad.mail.accept import rendering, validation
 from postroad.model.mail import statuses
 from postroad.model.people import grants
-from postroad.model.units import identifiers
-from postroad.protocol.text import mustache, placeholders
+from postroad.model.units import identifiers, times
+from postroad.protocol.text import mustache, placeholders, sample_values
 from postroad.services import audit_log, usage_limits
 from postroad.storage.engine import store
 from postroad.storage.mail import templates
@@ -65,7 +65,7 @@ async def record_version(
     number = 1 if latest is None else latest.number + 1
     is_published = is_published or content_of(template) == replace(content, sample=None)
     await _add_version(ctx, tx, template, content, number=number, is_published=is_published)
-    published = number if is_published else template.version or 1
+    published = number if is_published else 1 if template.version is None else template.version
     await templates.forget_versions(tx, template.id, until=number - _kept_version(content), published=published)
     return number
 
@@ -136,14 +136,13 @@ async def names(ctx: context.Context, template: templates.Template) -> list[str]
     return await _run(ctx, template, find)
 
 
-def sample(template: templates.Template) -> dict[str, Any]:
+def sample(template: templates.Template, *, now: int) -> dict[str, Any]:
     """Sample values for a template and what it uses: with them every section is shown."""
     bodies = [body or "" for part in (template, *template.used) for body in (part.text, part.html)]
-    sources = (template.subject, *bodies)
-    merged: dict[str, Any] = {}
-    for source in sources:
-        merged = mustache.sample(mustache.parse(source)) | merged
-    return merged
+    today = times.local(now, times.UTC)
+    return sample_values.sample(
+        map(mustache.parse, (template.subject, *bodies)), today=f"{today.day} {today:%B %Y}", year=f"{today:%Y}"
+    )
 
 
 async def put(
@@ -167,24 +166,30 @@ async def save(
     validation.check_alias("alias", alias)
     grants.check_template(ctx.actor)
     uses = (await prepare(ctx, account_id, content, alias=alias)).uses
-    now = ctx.clock()
-    empty = templates.Template(ctx.new_id(identifiers.TEMPLATE, now=now), account_id, alias, "", None, None, now, now)
     async with ctx.store.transaction() as tx:
-        await accounts.lock(tx, [account_id])
-        existing = await templates.by_alias(tx, account_id, alias)
-        if existing is None:
-            await usage_limits.check_quota(ctx, tx, account_id, "templates")
-        elif is_new:
-            raise errors.Conflict(
-                f"alias: the template '{alias}' already exists; choose another alias, or edit that one"
-            )
-        template = with_content(existing or empty, content, uses=uses)
+        before = await lock(ctx, tx, account_id, alias, is_new=is_new)
+        template = with_content(before, content, uses=uses)
         await rendering.load_parts(tx, template)
-        before = existing or dataclasses.replace(empty, version=0)
         number = await record_version(ctx, tx, before, content, is_published=True)
-        saved = await templates.put(tx, dataclasses.replace(template, version=number, updated_at=now))
+        saved = await templates.put(tx, dataclasses.replace(template, version=number, updated_at=ctx.clock()))
         await audit_log.write(ctx, tx, account_id, "template.saved", alias)
     return saved
+
+
+async def lock(
+    ctx: context.Context, tx: store.Transaction, account_id: str, alias: str, *, is_new: bool
+) -> templates.Template:
+    """The template to save, which others wait for; one that is not there yet is without content."""
+    await accounts.lock(tx, [account_id])
+    existing = await templates.by_alias(tx, account_id, alias)
+    if existing is None:
+        await usage_limits.check_quota(ctx, tx, account_id, "templates")
+        now = ctx.clock()
+        template_id = ctx.new_id(identifiers.TEMPLATE, now=now)
+        return templates.Template(template_id, account_id, alias, "", None, None, now, now, version=0)
+    if is_new:
+        raise errors.Conflict(f"alias: the template '{alias}' already exists; choose another alias, or edit that one")
+    return existing
 
 
 async def prepare(ctx: context.Context, account_id: str, content: Content, *, alias: str = "") -> templates.Template:
@@ -217,12 +222,27 @@ def with_content(template: templates.Template, content: Content, *, uses: str | 
 
 
 async def find(ctx: context.Context, account_id: str, alias: str) -> templates.Template:
+    """A template that can be sent."""
+    template = await find_any(ctx, account_id, alias)
+    if not template.is_published:
+        raise not_found()
+    return template
+
+
+async def find_any(ctx: context.Context, account_id: str, alias: str) -> templates.Template:
+    """A template, published or not."""
     _refuse_impossible(alias)
     async with ctx.store.reading() as tx:
         template = await templates.by_alias(tx, account_id, alias)
     if template is None:
         raise not_found()
     return template
+
+
+async def layouts(ctx: context.Context, account_id: str, limit: int) -> list[str]:
+    """The aliases of the templates that others can name as their layout."""
+    async with ctx.store.scanning(account_id) as tx:
+        return await templates.layouts(tx, account_id, limit=limit)
 
 
 async def find_with_parts(ctx: context.Context, account_id: str, alias: str) -> templates.Template:
@@ -232,10 +252,12 @@ async def find_with_parts(ctx: context.Context, account_id: str, alias: str) -> 
         return await rendering.load_parts(tx, template)
 
 
-async def summaries(ctx: context.Context, account_id: str, after: str, limit: int) -> list[templates.Summary]:
+async def summaries(
+    ctx: context.Context, account_id: str, after: str, limit: int, *, is_published: bool = True
+) -> list[templates.Summary]:
     """A page of templates by alias, without bodies, which can be large; the first page is after an empty text."""
     async with ctx.store.scanning(account_id) as tx:
-        return await templates.summaries(tx, account_id, after=after, limit=limit)
+        return await templates.summaries(tx, account_id, after=after, limit=limit, is_published=is_published)
 
 
 async def remove(ctx: context.Context, account_id: str, alias: str) -> None:

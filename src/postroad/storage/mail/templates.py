@@ -19,13 +19,18 @@ class Template:
     html: str | None
     created_at: int
     updated_at: int
-    # The number of the published version; a template from before there were versions has none.
+    # The number of the published version, 0 if none was published; a template from before there were versions has none.
     version: int | None = None
     layout: str | None = None
     # The aliases of layout and parts, each between spaces.
     uses: str | None = None
     # The templates of `uses`, and those that they use: not a column, but read with `mail/accept/rendering.py`.
     used: "tuple[Template, ...]" = ()
+
+    @property
+    def is_published(self) -> bool:
+        """Whether it can be sent. Until then it has no body, and the subject of its draft."""
+        return self.text is not None or self.html is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +84,19 @@ async def put(tx: store.Transaction, template: Template) -> Template:
 async def by_alias(tx: store.Transaction, account_id: str, alias: str) -> Template | None: ...
 
 
-async def summaries(tx: store.Transaction, account_id: str, *, after: str, limit: int) -> list[Summary]:
-    """An account's templates by alias, without their bodies."""
-    rows = await tx.fetch("templates.summaries", account_id, after, limit)
+async def summaries(
+    tx: store.Transaction, account_id: str, *, after: str, limit: int, is_published: bool
+) -> list[Summary]:
+    """An account's templates by alias, without their bodies; those without a published version only if asked for."""
+    rows = await tx.fetch("templates.summaries", account_id, after, limit, is_published)
     return [
         Summary(template_id, alias, subject, bool(has_text), bool(has_html), created_at, updated_at)
         for template_id, alias, subject, has_text, has_html, created_at, updated_at in rows
     ]
+
+
+async def layouts(tx: store.Transaction, account_id: str, *, limit: int) -> list[str]:
+    return [str(alias) for (alias,) in await tx.fetch("templates.layouts", account_id, limit)]
 
 
 async def aliases(tx: store.Transaction, account_id: str, *, beginning: str) -> set[str]:

@@ -13,9 +13,16 @@ SELECT id, account_id, alias, subject, text, html, created_at, updated_at, versi
 FROM templates WHERE account_id = $1 AND alias = $2;
 
 -- name: summaries
--- The templates of an account by alias, after a cursor, without bodies, which can be large.
+-- The templates of an account by alias, after a cursor, without bodies, which can be large; all or what is published.
 SELECT id, alias, subject, text IS NOT NULL, html IS NOT NULL, created_at, updated_at
-FROM templates WHERE account_id = $1 AND alias > $2 ORDER BY alias LIMIT $3;
+FROM templates WHERE account_id = $1 AND alias > $2 AND (text IS NOT NULL OR html IS NOT NULL OR NOT $4)
+ORDER BY alias LIMIT $3;
+
+-- name: layouts
+-- The aliases of layouts: what has a place for content.
+SELECT alias FROM templates WHERE account_id = $1
+    AND (REPLACE(html, ' ', '') LIKE '%{{>content}}%' OR REPLACE(text, ' ', '') LIKE '%{{>content}}%')
+ORDER BY alias LIMIT $2;
 
 -- name: aliases
 -- The aliases of an account like a pattern.
