@@ -32,25 +32,45 @@ BAR = """canvas => {
 async def test_all_charts_are_drawn(page: async_api.Page) -> None:
     await page.goto("/?period=30d")
     charts = page.locator("figure[data-chart] canvas")
-    await expect(charts).to_have_count(3)
+    await expect(charts).to_have_count(2)
     for chart in await charts.all():
         assert await chart.evaluate(INK) > 1_000
 
 
 async def test_pointing_at_a_bar_shows_what_is_in_it(page: async_api.Page) -> None:
     await page.goto("/?period=30d")
-    figure = page.locator("figure[data-chart]").nth(1)
-    value = figure.locator(".key-delivered b")
-    total = await value.inner_text()
+    figure = page.locator("figure[data-chart]").first
+    tip = figure.locator(".chart-tip")
+    await expect(tip).to_be_hidden()
     await figure.scroll_into_view_if_needed()
     await figure.locator(".u-over").hover()
-    await expect(figure.locator(".legend-time")).to_have_text(re.compile(r"\w{3}, \w{3} \d+"))
-    shown = await value.inner_text()
-    cells = await figure.locator("tbody td:nth-child(2)").all_text_contents()
-    assert shown in cells
+    await expect(tip.locator(".chart-tip-title")).to_have_text(re.compile(r"\w{3}, \w{3} \d+"))
+    row = figure.locator("tbody tr").nth(15)
+    assert await tip.locator("b").all_text_contents() == (await row.locator("td").all_text_contents())[1:]
+    names = await tip.locator("span").all_text_contents()
+    assert names == ["Delivered", "Bounced", "Failed", "Delivery rate"]
     await page.locator("h1").hover()
-    await expect(figure.locator(".legend-time")).to_have_text("last 30 days")
-    await expect(value).to_have_text(total)
+    await expect(tip).to_be_hidden()
+
+
+async def test_the_arrow_keys_move_over_the_bars_and_enter_opens_one(page: async_api.Page) -> None:
+    await page.goto("/?period=30d")
+    figure = page.locator("figure[data-chart]").first
+    chart, tip = figure.get_by_role("slider", name="Results"), figure.locator(".chart-tip")
+    rows = figure.locator("tbody tr")
+    await chart.focus()
+    for key, at in (("Home", 0), ("ArrowRight", 1), ("End", 29), ("ArrowRight", 29), ("ArrowLeft", 28)):
+        await chart.press(key)
+        await expect(chart).to_have_attribute("aria-valuenow", str(at))
+        assert await tip.locator("b").first.text_content() == await rows.nth(at).locator("td").nth(1).text_content()
+    assert ", Delivered " in str(await chart.get_attribute("aria-valuetext"))
+    await chart.press("Escape")
+    await expect(tip).to_be_hidden()
+    await chart.press("ArrowLeft")
+    await expect(tip).to_be_visible()
+    link = await rows.nth(29).locator("a").first.get_attribute("href")
+    await chart.press("Enter")
+    await expect(page).to_have_url(re.compile(re.escape(str(link))))
 
 
 async def test_the_table_behind_a_chart_has_its_sums(page: async_api.Page) -> None:
@@ -62,7 +82,7 @@ async def test_the_table_behind_a_chart_has_its_sums(page: async_api.Page) -> No
     assert len(cells) == 30
     total = sum(int(cell.replace(",", "")) for cell in cells)
     assert total > 0
-    await expect(figure.locator(".legend b")).to_have_text(f"{total:,}")
+    await expect(figure.locator(".legend b").first).to_have_text(f"{total:,}")
 
 
 async def test_charts_take_the_colours_of_the_theme(open_page: Opener, dev: dev_service.DevService) -> None:
@@ -72,7 +92,7 @@ async def test_charts_take_the_colours_of_the_theme(open_page: Opener, dev: dev_
     light = await chart.evaluate(BAR)
     await logins.open_account_menu(page)
     await page.get_by_role("radio", name="Dark").check()
-    await expect(page.locator("figure[data-chart] canvas")).to_have_count(3)
+    await expect(page.locator("figure[data-chart] canvas")).to_have_count(2)
     dark = await page.locator("figure[data-chart] canvas").first.evaluate(BAR)
     assert light != dark
 
@@ -89,11 +109,12 @@ async def test_charts_follow_the_width_of_the_window(page: async_api.Page) -> No
 
 async def test_a_tile_and_a_bar_lead_to_the_messages_that_they_count(page: async_api.Page) -> None:
     await page.goto("/?period=30d")
-    tile = page.locator(".tile", has=page.get_by_role("link", name="Messages", exact=True))
-    counted = int((await tile.locator(".figure").inner_text()).replace(",", ""))
+    delivered = page.locator(".tile", has=page.get_by_role("link", name="Delivered", exact=True))
     figure = page.locator("figure[data-chart]").first
     per_day = [int(cell.replace(",", "")) for cell in await figure.locator("tbody td:nth-child(2)").all_text_contents()]
-    assert sum(per_day) == counted
+    await expect(delivered).to_contain_text(f"{sum(per_day):,} of ")
+    tile = page.locator(".tile", has=page.get_by_role("link", name="Messages", exact=True))
+    counted = int((await tile.locator(".figure").inner_text()).replace(",", ""))
     await tile.click()
     await expect(page.get_by_role("searchbox")).to_have_value(re.compile(r"^after:\d{4}-\d{2}-\d{2}T\d{2}:\d{2}Z$"))
     await expect(page.locator("#count")).to_have_text(f"{counted:,} messages")
@@ -113,6 +134,6 @@ async def test_without_scripts_everything_is_there_but_the_drawings(
         await page.goto("/?period=30d")
         await expect(page.locator("figure canvas")).to_have_count(0)
         await page.get_by_text("Show as table").first.click()
-        await expect(page.get_by_role("region", name="Messages accepted as a table")).to_be_visible()
+        await expect(page.get_by_role("region", name="Results as a table")).to_be_visible()
     finally:
         await context.close()

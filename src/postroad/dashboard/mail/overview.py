@@ -153,11 +153,11 @@ class ChartSeries(msgspec.Struct, frozen=True):
 
 
 class Chart(msgspec.Struct, frozen=True):
-    """Series over the buckets of a range; only what adds up is in one chart. `note` says what is counted."""
+    """Series over the buckets of a range; only what adds up is in one chart. `rates` are drawn as a line, if given."""
 
     name: str
     series: tuple[ChartSeries, ...]
-    note: str = ""
+    rates: Sequence[verdicts.Results] = ()
 
 
 class Meter(msgspec.Struct, frozen=True):
@@ -298,7 +298,7 @@ def _growth(now: int, before: int) -> tuple[str, str]:
     """The change in percent, without a tone: more mail is neither good nor bad."""
     if not before or now == before:
         return "", ""
-    return f"{100 * (now - before) / before:+,.0f}%".replace("-", "\N{MINUS SIGN}"), ""
+    return f"{_arrow(now - before)} {100 * abs(now - before) / before:,.0f}%", ""
 
 
 def _rate(name: str, path: str, now: statistics.Counts, before: statistics.Counts) -> Tile:
@@ -313,7 +313,11 @@ def _rate(name: str, path: str, now: statistics.Counts, before: statistics.Count
     if not points:
         return Tile(label, figure, detail, path)
     tone = "good" if (points > 0) == (name == "delivered") else "bad"
-    return Tile(label, figure, detail, path, f"{points:+.1f} points".replace("-", "\N{MINUS SIGN}"), tone)
+    return Tile(label, figure, detail, path, f"{_arrow(points)} {abs(points):.1f}%", tone)
+
+
+def _arrow(change: float) -> str:
+    return "\N{UPWARDS ARROW}" if change > 0 else "\N{DOWNWARDS ARROW}"
 
 
 def _final_count(totals: statistics.Counts) -> int:
@@ -327,22 +331,18 @@ def _share(totals: statistics.Counts, name: str) -> float | None:
 
 
 def _charts(series: statistics.Series) -> list[Chart]:
+    ended = [sum(counts) for counts in zip(series.delivered, series.bounced, series.failed, strict=True)]
     return [
-        Chart("Messages accepted", (ChartSeries("Messages", "accent", series.messages),)),
         Chart(
-            "Final outcomes",
+            "Results",
             (
                 ChartSeries("Delivered", "delivered", series.delivered, TERMS["delivered"]),
                 ChartSeries("Bounced", "bounced", series.bounced, TERMS["bounced"]),
                 ChartSeries("Failed", "failed", series.failed, TERMS["failed"]),
             ),
-            "Recipients, by the time their message was accepted.",
+            list(map(verdicts.Results, series.delivered, ended)),
         ),
-        Chart(
-            "Deferrals",
-            (ChartSeries("Deferred attempts", "deferred", series.deferred, TERMS["deferred"]),),
-            "Attempts that were or will be retried. The links list their messages.",
-        ),
+        Chart("Delayed", (ChartSeries("Delayed attempts", "deferred", series.deferred, TERMS["deferred"]),)),
     ]
 
 
