@@ -10,6 +10,7 @@ HOSTILE = "<img src=x onerror=alert(1)> & 'shop'"
 
 async def make_credential(page: async_api.Page, name: str) -> None:
     await page.goto("/credentials")
+    await page.get_by_role("button", name="New credential").click()
     await page.get_by_label("Name").fill(name)
     await page.get_by_role("button", name="Create credential").click()
     await async_api.expect(page.get_by_text("it is not shown again")).to_be_visible()

@@ -143,7 +143,7 @@ async def test_a_form_that_needs_a_confirmation_keeps_its_input_and_is_sent_agai
     _, login = await dev.new_account()
     await logins.log_in(local, login)
     await forget_proofs(local, dev, login)
-    await local.goto("/credentials")
+    await local.goto("/credentials#new-credential")
     await local.get_by_label("Name", exact=True).fill("kept")
     button = local.get_by_role("button", name="Create credential")
     await button.click()

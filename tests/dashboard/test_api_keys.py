@@ -2,8 +2,11 @@
 
 import html
 
+import pytest
+
 from postroad import context
 from postroad.model.people import callers
+from postroad.services.domains import domain_registry as domains
 from postroad.services.people import api_keys, authentication, credentials, users
 from postroad.storage.people import credentials as stored
 from tests import contexts
@@ -33,7 +36,7 @@ async def test_the_first_key_needs_no_credential(ctx: context.Context, browser: 
     (credential,) = await credentials.of_account(ctx, browser.account_id)
     (key,) = await api_keys.of_account(ctx, browser.account_id)
     assert key.credential_id == credential.id
-    label = '<label for="field-credential_id">SMTP credential</label>'
+    label = '<label for="field-credential_id">Rate-limit group</label>'
     assert label not in (await browser.get("/keys")).text
     await credentials.create(ctx, browser.account_id, "second")
     assert label in (await browser.get("/keys")).text
@@ -49,7 +52,7 @@ async def test_a_key_that_does_not_send_is_shown_with_a_request_that_it_may_make
         ("statistics", "/v1/statistics"),
         ("team", "/v1/api-keys"),
     ):
-        made = html.unescape((await browser.post("/keys", {"name": scope, "scopes": [scope]})).text)
+        made = html.unescape((await browser.post("/keys", {"name": scope, "access": "custom", "scopes": [scope]})).text)
         secret = copied(made, after="<dt>API key</dt>")
         assert f"curl {browser_client.BASE_URL}{path} -H 'Authorization: Bearer {secret}'" in made
         assert "/emails" not in made.partition("<main")[2]
@@ -57,7 +60,7 @@ async def test_a_key_that_does_not_send_is_shown_with_a_request_that_it_may_make
 
 async def test_a_new_key_says_what_its_snippet_waits_for(browser: Browser) -> None:
     limits = {"domains": "later.example", "templates": "later", "approval_above": "0"}
-    made = html.unescape((await browser.post("/keys", {"name": "shop", "scopes": ["send"], **limits})).text)
+    made = html.unescape((await browser.post("/keys", {"name": "shop", **limits})).text)
     assert "hello@later.example" in made
     for said in (
         "Your account cannot send from later.example yet.",
@@ -96,11 +99,34 @@ async def test_a_key_may_be_for_test_mode(ctx: context.Context, browser: Browser
 
 async def test_a_key_has_the_scopes_that_are_ticked(ctx: context.Context, browser: Browser) -> None:
     await credentials.create(ctx, browser.account_id, "first")
-    made = await browser.post("/keys", {"name": "reports", "scopes": ["read", "send"]})
+    made = await browser.post("/keys", {"name": "reports", "access": "custom", "scopes": ["read", "send"]})
     assert "<dt>Scopes</dt><dd>send, read</dd>" in made.text
     (key,) = await api_keys.of_account(ctx, browser.account_id)
     assert key.scopes == "send read"
     assert "scopes send, read<" in (await browser.get("/keys")).text
+
+
+@pytest.mark.parametrize("access, scopes", [("sending", "send"), ("read", "read"), ("full", "*")])
+async def test_a_preset_chooses_the_scopes_whatever_is_ticked(
+    ctx: context.Context, browser: Browser, access: str, scopes: str
+) -> None:
+    await users.add_operator(ctx, (await users.of_account(ctx, browser.account_id))[0].email)
+    for ticked, expected in (("team", scopes), ("operator", f"{scopes} operator")):
+        made = await browser.post("/keys", {"name": ticked, "access": access, "scopes": ["domains", ticked]})
+        assert made.status_code == 201
+        keys = {key.name: key.scopes for key in await api_keys.of_account(ctx, browser.account_id)}
+        assert keys[ticked] == expected
+
+
+async def test_the_sender_domains_to_choose_from_are_those_of_the_account(
+    ctx: context.Context, browser: Browser, stranger: Browser
+) -> None:
+    assert 'name="domains"' not in (await browser.get("/keys")).text
+    await domains.add(ctx, browser.account_id, "mine.example", verified=True)
+    await domains.add(ctx, stranger.account_id, "theirs.example", verified=True)
+    page = (await browser.get("/keys")).text
+    assert '<input type="checkbox" name="domains" value="mine.example">' in page
+    assert "theirs.example" not in page
 
 
 async def test_a_key_has_the_limits_of_the_form_and_shows_their_use(
@@ -109,8 +135,7 @@ async def test_a_key_has_the_limits_of_the_form_and_shows_their_use(
     await credentials.create(ctx, browser.account_id, "first")
     fields = {
         "name": "agency",
-        "scopes": "send",
-        "domains": "example.com, News.Example.com",
+        "domains": ["example.com", "News.Example.com"],
         "networks": "192.0.2.0/24\r\n2001:db8::1",
         "templates": "welcome",
         "recipients_per_day": "1000",
@@ -159,7 +184,7 @@ async def test_an_expired_key_is_shown_as_such(ctx: context.Context, browser: Br
 async def test_the_form_has_every_scope(ctx: context.Context, browser: Browser) -> None:
     await credentials.create(ctx, browser.account_id, "first")
     page = (await browser.get("/keys")).text
-    for scope in (*callers.SCOPES, "*"):
+    for scope in callers.SCOPES:
         assert f'name="scopes" value="{scope}"' in page
     # Nobody but an operator can give this one.
     assert 'value="operator"' not in page
@@ -177,7 +202,8 @@ async def test_bad_input_is_refused_and_makes_nothing(
         ({"name": ""}, 400),
         ({"name": "n" * 101}, 400),
         ({"name": "shop", "may_read": "true"}, 400),
-        ({"name": "shop", "scopes": "change"}, 400),
+        ({"name": "shop", "access": "custom", "scopes": "change"}, 400),
+        ({"name": "shop", "access": "custom"}, 400),
         ({"name": "shop", "domains": "not/a/domain"}, 400),
         ({"name": "shop", "networks": "192.0.2.1/24"}, 400),
         ({"name": "shop", "templates": "A"}, 400),

@@ -1,6 +1,6 @@
 /* Forms with data-enhanced are sent without leaving the page. Errors are shown next to the form, with the labels of its
    fields, and the input stays, even when the session has expired. A form with a `question` is sent when it is answered with
-   yes; what needs a proof of identity asks for it in a dialog and is sent again. */
+   yes; what needs a proof of identity asks for it in a dialog and is sent again. A form in a dialog is modal. */
 "use strict";
 (function () {
   const UNKNOWN_RESULT = "The change may or may not have been made";
@@ -192,6 +192,24 @@
     /* A disabled button loses the focus: restore it for keyboard users. */
     if (form.isConnected) next.focus?.focus({ preventScroll: true });
   });
+
+  document.addEventListener("click", (event) => {
+    const dialog = event.target.closest("button[popovertarget]")?.popoverTargetElement;
+    if (!dialog) return;
+    event.preventDefault();
+    if (dialog.open) dialog.close();
+    else dialog.showModal();
+  });
+
+  /* /keys#new-key opens the form, once. */
+  function openNamed() {
+    const dialog = document.getElementById(location.hash.slice(1));
+    if (!dialog?.matches(".dialog-form") || dialog.open) return;
+    history.replaceState(null, "", location.pathname + location.search);
+    dialog.showModal();
+  }
+  window.addEventListener("hashchange", openNamed);
+  openNamed();
 
   window.postroad.notify = (text, kind) => top(notice([text], kind));
   window.postroad.refuse = (form, button, text) => { forget(form); refuse(form, button, sentence(text)); };

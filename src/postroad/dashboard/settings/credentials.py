@@ -2,12 +2,13 @@
 
 import re
 import zoneinfo
-from typing import Final
+from typing import Final, Literal
 
 from postroad.dashboard.framework import forms, lists, requests, snippets
 from postroad.model.mail import statuses
 from postroad.model.people import callers
 from postroad.model.units import identifiers
+from postroad.services.domains import domain_registry
 from postroad.services.people import api_keys, credentials
 from postroad.web import routing
 
@@ -30,17 +31,20 @@ GIVERS: Final = {
     "*": callers.Permission.MANAGE,
     "operator": callers.Permission.OPERATE,
 }
+# What most keys are for, and the scope that permits it.
+PRESETS: Final = {"sending": "send", "read": "read", "full": "*"}
 _BETWEEN: Final = re.compile(r"[\s,]+")
 
 
 class NewKey(forms.Form, frozen=True, kw_only=True):
-    """A key to create; without a credential it belongs to the account's first, and without scopes it may send."""
+    """A key to create; without a credential it belongs to the account's first."""
 
     name: str
     credential_id: str | None = None
     mode: statuses.Mode | None = None
-    scopes: tuple[str, ...] | None = None
-    domains: str | None = None
+    access: Literal["sending", "read", "full", "custom"] = "sending"
+    scopes: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()
     networks: str | None = None
     templates: str | None = None
     recipients_per_day: int | None = None
@@ -48,10 +52,17 @@ class NewKey(forms.Form, frozen=True, kw_only=True):
     approval_above: int | None = None
     expires_on: str | None = None
 
+    @property
+    def chosen_scopes(self) -> frozenset[str]:
+        """Those of the preset, or what is ticked. No preset has `operator`: it is ticked beside one."""
+        ticked = frozenset(self.scopes)
+        preset = PRESETS.get(self.access)
+        return ticked if preset is None else frozenset({preset}) | (ticked & {callers.Scope.OPERATOR})
+
     def limits(self, zone: zoneinfo.ZoneInfo) -> callers.KeyLimits:
         """The limits of the key; it expires at the end of the day, in this zone."""
         return callers.KeyLimits(
-            domains=_words(self.domains),
+            domains=self.domains,
             networks=_words(self.networks),
             templates=_words(self.templates),
             recipients_per_day=self.recipients_per_day,
@@ -71,6 +82,8 @@ async def show_keys(request: requests.PageRequest) -> routing.Response:
         made=None,
         snippet_context=where,
         snippets=snippets.over_http(where),
+        domains=await domain_registry.of_account(request.ctx, request.account_id, limit=api_keys.MAX_LIMIT_NAMES),
+        presets=PRESETS,
         scopes={scope: text for scope, text in SCOPES.items() if scope not in GIVERS or request.may(GIVERS[scope])},
         usage={key.id: callers.usage_on_day(key.usage, now=request.ctx.clock()) for key in listed.rows if key.usage},
         credentials={credential.id: credential for credential in known},
@@ -86,7 +99,7 @@ async def create_key(request: requests.PageRequest) -> routing.Response:
         request.account_id,
         credential_id=form.credential_id,
         name=form.name,
-        scopes=frozenset(form.scopes or ("send",)),
+        scopes=form.chosen_scopes,
         mode=form.mode or statuses.Mode.LIVE,
         limits=form.limits(request.zone),
     )
