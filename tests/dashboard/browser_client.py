@@ -173,7 +173,12 @@ def site(prepared: sites.Site, settings: config.Settings, switch: Switch, mail: 
     """The dashboard as `postroad dev` has it: with the inbox."""
     state = operator_state.OperatorState(operator_jobs.Jobs(quiet_log()))
     return dataclasses.replace(
-        prepared, base_url=settings.http.base_url, mail=mail, is_stopping=switch, operator_state=state
+        prepared,
+        base_url=settings.http.base_url,
+        mail=mail,
+        is_stopping=switch,
+        operator_state=state,
+        fingerprints=sites.FingerprintCache(),
     )
 
 

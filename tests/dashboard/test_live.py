@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ import pytest_asyncio
 
 from postroad import config, context
 from postroad.dashboard.framework import cookies, live
+from postroad.dashboard.framework import site as sites
 from postroad.model.bounces import disposition
 from postroad.network.http import http_server
 from postroad.roles import composition
@@ -55,6 +57,7 @@ class Stream:
 async def listener(served: Served, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[http_server.HttpListener]:
     """The dashboard, listening; its streams look often."""
     monkeypatch.setattr(live, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(sites, "MAX_FINGERPRINT_SECONDS", 0.02)
     listening = http_server.HttpListener(served, refuse=served.refuse, sweep_seconds=0.02)
     await listening.start("127.0.0.1", 0)
     yield listening
@@ -71,13 +74,19 @@ async def visiting(listener: http_server.HttpListener, session: sessions.Session
 
 @contextlib.asynccontextmanager
 async def streaming(listener: http_server.HttpListener, browser: Browser) -> AsyncIterator[Stream]:
-    """A stream that has begun."""
+    """The stream of a page that has just been opened."""
     assert browser.session is not None
-    async with visiting(listener, browser.session) as client, client.stream("GET", "/live") as response:
-        assert response.status_code == 200
-        stream = Stream(response, response.aiter_lines())
-        assert await stream.next() == "retry: 3000"
-        yield stream
+    async with visiting(listener, browser.session) as client:
+        since = fingerprint_of(await client.get("/"))
+        async with client.stream("GET", "/live", params={"since": since}) as response:
+            assert response.status_code == 200
+            yield Stream(response, response.aiter_lines())
+
+
+def fingerprint_of(page: httpx.Response) -> str:
+    """What the page says that it shows."""
+    (fingerprint,) = re.findall(r'<body [^>]*data-fingerprint="(\w+)"', page.text)
+    return str(fingerprint)
 
 
 async def is_free(ctx: context.Context) -> None:
@@ -94,6 +103,22 @@ async def test_a_stream_begins_at_once_and_says_what_it_is(
         assert stream.response.headers["content-type"] == "text/event-stream"
         assert stream.response.headers["cache-control"] == "no-store"
         await stream.comment()
+
+
+async def test_a_page_that_is_out_of_date_hears_so_at_once(
+    ctx: context.Context, listener: http_server.HttpListener, browser: Browser
+) -> None:
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    assert browser.session is not None
+    async with visiting(listener, browser.session) as client:
+        before = fingerprint_of(await client.get("/messages"))
+        await accepted_mail.accept(ctx, browser.account_id)
+        for query in ({"since": before}, {}):
+            async with client.stream("GET", "/live", params=query) as response:
+                stream = Stream(response, response.aiter_lines())
+                assert await stream.next() == "event: changed"
+                assert await stream.next() == "data:"
+                await stream.comment()
 
 
 async def test_it_says_when_mail_was_accepted_and_when_a_result_came(
@@ -208,12 +233,12 @@ async def test_streams_of_an_account_share_a_look(ctx: context.Context, monkeypa
         return bytes([looks])
 
     monkeypatch.setattr(statistics, "change_fingerprint", pulse)
-    monkeypatch.setattr(live, "POLL_SECONDS", TIMEOUT)
-    monkeypatch.setattr(live, "MAX_ACCOUNTS", 2)
-    pulses = live.FingerprintCache()
-    assert [await pulses.of(ctx, "a"), await pulses.of(ctx, "a"), await pulses.of(ctx, "b")] == [b"\1", b"\1", b"\2"]
+    monkeypatch.setattr(sites, "MAX_FINGERPRINT_SECONDS", TIMEOUT)
+    monkeypatch.setattr(sites, "MAX_ACCOUNTS", 2)
+    pulses = sites.FingerprintCache()
+    assert [await pulses.of(ctx, "a"), await pulses.of(ctx, "a"), await pulses.of(ctx, "b")] == ["01", "01", "02"]
     # One account more than are cached: all are dropped, and read again.
-    assert [await pulses.of(ctx, "c"), await pulses.of(ctx, "c"), await pulses.of(ctx, "a")] == [b"\3", b"\3", b"\4"]
+    assert [await pulses.of(ctx, "c"), await pulses.of(ctx, "c"), await pulses.of(ctx, "a")] == ["03", "03", "04"]
 
 
 async def test_a_page_that_brings_itself_up_to_date_takes_no_notice_from_the_next_one(

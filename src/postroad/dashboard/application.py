@@ -206,8 +206,9 @@ OPERATOR_ROUTES: Final = (
     *operators.ROUTES,
     *operator_audit_log.ROUTES,
 )
-# The routes of all other pages. The live updates and the inbox of the simulator have a state of their own.
+# The routes of all other pages. The inbox of the simulator has a state of its own.
 ROUTES: Final = (
+    *live.ROUTES,
     *login.ROUTES,
     *login.SECOND_FACTOR_ROUTES,
     *login.SSO_ROUTES,
@@ -249,7 +250,7 @@ def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
     """Every route of the dashboard; the inbox only in development, credits only where mail costs them."""
     received = inbox.routes(site.mail) if site.mail is not None else ()
     paid = CREDIT_ROUTES if site.has_credits else ()
-    pages = (*ROUTES, *live.routes(), *received, *paid)
+    pages = (*ROUTES, *received, *paid)
     return (*(page(site) for page in pages), *static_files.routes(site.files))
 
 

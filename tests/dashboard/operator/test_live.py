@@ -74,7 +74,7 @@ async def test_a_stream_ends_with_the_role_and_that_of_a_look_after_its_hour(
         http.headers["Cookie"] += f"; {cookies.VIEW_AS}={operator.client.cookies[cookies.VIEW_AS]}"
         async with http.stream("GET", path) as response:
             lines = response.aiter_lines()
-            assert await anext(lines) == "retry: 3000"
+            assert await anext(lines) == "event: changed"
             if end == "role":
                 await users.remove_operator(ctx, operator.user.id)
             else:

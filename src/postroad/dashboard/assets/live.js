@@ -5,8 +5,8 @@
 (function () {
   const address = document.body.dataset.live;
   const parts = (place) => place.querySelectorAll("[data-live][id]");
-  /* Browsers do not reconnect after an error response; we do. */
-  const RECONNECT_DELAY = 15000;
+  const RECONNECT_DELAY = 3000;
+  const REFUSED_DELAY = 15000;
   const MIN_WAIT = 300;
   const MAX_WAIT = 10000;
   /* More than the service sends at once (services/messages/message_history.py). */
@@ -14,6 +14,8 @@
   const FETCH_TIMEOUT = 30000;
   const CAN_HAVE_FOCUS = "a[href], button, summary, [tabindex]";
   const originals = new WeakMap();
+  /* What the page shows: the stream tells of what is newer. */
+  let shown = document.body.dataset.fingerprint;
   let source = null;
   let waiting = null;
   let asking = false;
@@ -132,6 +134,7 @@
     const next = new DOMParser().parseFromString(text, "text/html");
     /* An operator has begun or ended to view an account, in another tab: never mix the two. */
     if (next.body.dataset.account !== document.body.dataset.account) { location.reload(); return; }
+    shown = next.body.dataset.fingerprint;
     parts(document).forEach((part) => {
       const fresh = next.getElementById(part.id);
       if (!fresh || busy(part)) return;
@@ -162,12 +165,13 @@
 
   function listen() {
     if (document.hidden || source || !parts(document).length) return;
-    source = new EventSource(address);
-    /* Changes before the stream opened were not reported. */
-    source.addEventListener("open", changed);
+    source = new EventSource(`${address}?${new URLSearchParams({ since: shown })}`);
     source.addEventListener("changed", changed);
+    /* The browser would reconnect by itself, and say what was shown at first. */
     source.addEventListener("error", () => {
-      if (source && source.readyState === EventSource.CLOSED) { close(); setTimeout(listen, RECONNECT_DELAY); }
+      if (!source) return;
+      setTimeout(listen, source.readyState === EventSource.CLOSED ? REFUSED_DELAY : RECONNECT_DELAY);
+      close();
     });
   }
 

@@ -66,6 +66,8 @@ class PageRequest(msgspec.Struct, frozen=True):
     view: view_as.ViewAs | None = None
     # The names of the accounts that the person can enter, by id.
     accounts: Mapping[str, str] = msgspec.field(default_factory=dict)
+    # Of a live page: what its stream compares (live.py).
+    fingerprint: str = ""
 
     @property
     def account_id(self) -> str:
@@ -180,6 +182,7 @@ class PageRequest(msgspec.Struct, frozen=True):
             "now": self.ctx.clock(),
             "base_url": self.base_url,
             "version": build_version.current(),
+            "fingerprint": self.fingerprint,
         }
 
     def _cookies(self, notice: str | None) -> Headers:
@@ -250,16 +253,35 @@ def get(
     permission: callers.Permission = VIEW,
     viewing: Viewing = Viewing.SHOWN,
     is_enrolment: bool = False,
+    is_live: bool = False,
     **options: Any,
 ) -> SiteRoute:
     """The route of a page. `options` are those of `_route`.
 
-    Whoever has to set up a second factor first can use only routes with `is_enrolment`.
+    Whoever has to set up a second factor first can use only routes with `is_enrolment`. A page with parts that change
+    while it is open `is_live`.
     """
     checks = functools.partial(
-        _authenticated, handler=handler, permission=permission, viewing=viewing, is_enrolment=is_enrolment
+        _authenticated,
+        handler=_live(handler) if is_live else handler,
+        permission=permission,
+        viewing=viewing,
+        is_enrolment=is_enrolment,
     )
     return lambda site: _route("GET", path, checks(site), permission=permission, **options)
+
+
+def _live(handler: Handler) -> Handler:
+    async def handle(asked: PageRequest) -> routing.Response:
+        # Read before the page, so that the page cannot show anything older.
+        return await handler(msgspec.structs.replace(asked, fingerprint=await fingerprint(asked)))
+
+    return handle
+
+
+async def fingerprint(asked: PageRequest) -> str:
+    """What changes when the account does."""
+    return await asked.site.fingerprints.of(asked.ctx, asked.account_id)
 
 
 def post(

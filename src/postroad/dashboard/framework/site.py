@@ -4,8 +4,9 @@ import contextvars
 import gzip
 import re
 import secrets
+import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from importlib.resources import abc
 from typing import Any, Final
@@ -14,9 +15,10 @@ from urllib import parse
 import jinja2
 import markupsafe
 
-from postroad import config
+from postroad import config, context
 from postroad.dashboard.framework import navigation, static_files
 from postroad.model.units import times
+from postroad.services.accounts import statistics
 from postroad.services.messages import dev_inbox
 from postroad.services.operations import operator_state as services_operator_state
 from postroad.web import routing
@@ -210,6 +212,29 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
 }
 
 
+# Cached fingerprints. None is kept for longer than a second, so all may go when there are too many.
+MAX_ACCOUNTS: Final = 1_000
+MAX_FINGERPRINT_SECONDS: Final = 1.0
+
+
+class FingerprintCache:
+    """What tells open pages that their account has changed; they share one read."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[float, str]] = {}
+
+    async def of(self, ctx: context.Context, account_id: str) -> str:
+        """The fingerprint, at most a second old."""
+        seen = self._seen.get(account_id)
+        if seen is not None and time.monotonic() - seen[0] < MAX_FINGERPRINT_SECONDS:
+            return seen[1]
+        fingerprint = (await statistics.change_fingerprint(ctx, account_id)).hex()
+        if len(self._seen) >= MAX_ACCOUNTS:
+            self._seen.clear()
+        self._seen[account_id] = time.monotonic(), fingerprint
+        return fingerprint
+
+
 # Scripts, styles, images, fonts and requests of this origin only; no other site may frame a page (CSP level 3).
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
@@ -241,6 +266,7 @@ class Site:
     has_credits: bool
     is_stopping: Callable[[], bool]
     operator_state: services_operator_state.OperatorState
+    fingerprints: FingerprintCache = field(default_factory=FingerprintCache)
 
     @property
     def is_secure(self) -> bool:

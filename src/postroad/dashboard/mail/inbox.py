@@ -70,7 +70,9 @@ def routes(mail: dev_inbox.Inbox) -> tuple[requests.SiteRoute, ...]:
         return mail.find(request.path["id"]).content
 
     return (
-        requests.get(PATH, index, query=Query, permission=requests.CONTENT, viewing=requests.Viewing.REFUSED),
+        requests.get(
+            PATH, index, query=Query, permission=requests.CONTENT, viewing=requests.Viewing.REFUSED, is_live=True
+        ),
         requests.post(f"{PATH}/clear", clear),
         requests.get(
             f"{PATH}/{{id}}",

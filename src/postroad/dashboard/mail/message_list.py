@@ -277,7 +277,7 @@ async def export_file(request: requests.PageRequest) -> routing.Response:
 
 
 ROUTES: Final = (
-    requests.get(navigation.MESSAGES, index, query=Query),
+    requests.get(navigation.MESSAGES, index, query=Query, is_live=True),
     requests.get(EXPORT_PATH, export_file, query=SearchQuery, viewing=requests.Viewing.REFUSED),
 )
 
@@ -405,4 +405,4 @@ async def show_tail(request: requests.PageRequest) -> routing.Response:
     )
 
 
-TAIL_ROUTES: Final = (requests.get("/tail", show_tail, query=SearchQuery),)
+TAIL_ROUTES: Final = (requests.get("/tail", show_tail, query=SearchQuery, is_live=True),)

@@ -195,7 +195,7 @@ async def _shown(request: requests.PageRequest, message_id: str, query: Query) -
     return msgspec.structs.replace(page, search=query.search or "")
 
 
-ROUTES: Final = (requests.get("/messages/{id}", show, query=Query),)
+ROUTES: Final = (requests.get("/messages/{id}", show, query=Query, is_live=True),)
 
 
 # What can be done with a message on its page: retry, cancel, reschedule and resend it, and suppress a recipient.

@@ -361,7 +361,7 @@ def _meters(guard: accounts.Sending) -> Sequence[Meter]:
     )
 
 
-ROUTES: Final = (requests.get("/", show, query=Query),)
+ROUTES: Final = (requests.get("/", show, query=Query, is_live=True),)
 
 
 NOBODY: Final = "No provider"
@@ -455,4 +455,4 @@ def _action(
             return FailureAction(FAILURES_READ, shown.messages(*terms))
 
 
-FAILURE_ROUTES: Final = (requests.get("/failures", show_failures, query=RangeQuery),)
+FAILURE_ROUTES: Final = (requests.get("/failures", show_failures, query=RangeQuery, is_live=True),)

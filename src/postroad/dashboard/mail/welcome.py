@@ -174,7 +174,7 @@ async def _is_connected(request: requests.PageRequest) -> bool:
 
 
 ROUTES: Final = (
-    requests.get("/welcome", show),
+    requests.get("/welcome", show, is_live=True),
     requests.post("/welcome/test", send, form=TestForm, permission=callers.Permission.SEND),
     requests.post("/welcome/webhook", save_webhook, form=WebhookForm),
 )

@@ -36,7 +36,8 @@ def post(
 def _as_operator(handler: requests.Handler) -> requests.Handler:
     async def handle(request: requests.PageRequest) -> routing.Response:
         ctx = context.as_operator(request.ctx)
-        return await handler(msgspec.structs.replace(request, ctx=ctx, sections=navigation.OPERATOR_SECTIONS))
+        sections, fingerprint = navigation.OPERATOR_SECTIONS, await _tick(request)
+        return await handler(msgspec.structs.replace(request, ctx=ctx, sections=sections, fingerprint=fingerprint))
 
     return handle
 
@@ -49,13 +50,13 @@ def _as_operator(handler: requests.Handler) -> requests.Handler:
 REFRESH_SECONDS: Final = 5
 
 
-async def _tick(request: requests.PageRequest) -> bytes:
+async def _tick(request: requests.PageRequest) -> str:
     del request
-    return str(time.monotonic() // REFRESH_SECONDS).encode()
+    return str(time.monotonic() // REFRESH_SECONDS)
 
 
 async def show_live(request: requests.PageRequest) -> routing.Response:
     return live.stream(request, _tick)
 
 
-LIVE_ROUTES: Final = (get("/operator/live", show_live),)
+LIVE_ROUTES: Final = (get("/operator/live", show_live, query=live.Query),)

@@ -49,6 +49,6 @@ async def export_file(request: requests.PageRequest) -> routing.Response:
 
 
 ROUTES: Final = (
-    requests.get("/credits", index, query=lists.NewestQuery),
+    requests.get("/credits", index, query=lists.NewestQuery, is_live=True),
     requests.get("/credits/ledger.csv", export_file, viewing=requests.Viewing.REFUSED),
 )

@@ -114,9 +114,9 @@ async def replay_delivery(request: requests.PageRequest) -> routing.Response:
 
 
 DELIVERY_ROUTES: Final = (
-    requests.get("/webhook/deliveries/{id}", show_delivery),
+    requests.get("/webhook/deliveries/{id}", show_delivery, is_live=True),
     requests.post("/webhook/deliveries/{id}/replay", replay_delivery),
-    requests.get("/webhooks/{webhook}/deliveries/{id}", show_delivery),
+    requests.get("/webhooks/{webhook}/deliveries/{id}", show_delivery, is_live=True),
     requests.post("/webhooks/{webhook}/deliveries/{id}/replay", replay_delivery),
 )
 
@@ -369,7 +369,7 @@ async def _log(request: requests.PageRequest, query: Query) -> dict[str, Any]:
 
 
 ROUTES: Final = (
-    requests.get(PATH, show, query=Query),
+    requests.get(PATH, show, query=Query, is_live=True),
     requests.post(PATH, save, form=Endpoint),
     requests.post(f"{PATH}/rotate", rotate, form=Rotation),
     requests.post(f"{PATH}/ping", ping),
@@ -377,7 +377,7 @@ ROUTES: Final = (
     requests.post(f"{PATH}/replay", replay_failed, form=Replay),
     requests.get(LIST_PATH, index),
     requests.post(LIST_PATH, create, form=Endpoint),
-    requests.get(ENDPOINT_PATH, show, query=Query),
+    requests.get(ENDPOINT_PATH, show, query=Query, is_live=True),
     requests.post(ENDPOINT_PATH, save, form=Endpoint),
     requests.post(f"{ENDPOINT_PATH}/rotate", rotate, form=Rotation),
     requests.post(f"{ENDPOINT_PATH}/ping", ping),
