@@ -13,7 +13,7 @@ import asyncio
 import collections
 import dataclasses
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -127,6 +127,9 @@ class RouteChooser:
         self._only = providers.choose_route(rules[:1], account_id="", sender_domain="") if is_for_all else None
         # Source addresses take turns, so with them each scheduled queue has a choice of its own.
         self._is_by_domain = self._only is not None and not sources.are_configured
+        self._is_direct = self._is_by_domain and self._only == providers.choose_route(
+            (), account_id="", sender_domain=""
+        )
         self._router = router
         self._hosts = known
         self._sources = sources
@@ -143,6 +146,9 @@ class RouteChooser:
         """The choice for a scheduled queue; None while what it depends on is looked up, and always for test mail."""
         if queue.simulation_of(queue_key) is not None:
             return None
+        if self._is_direct:
+            known = self._known(queue.domain_of(queue_key), queue.account_of(queue_key))
+            return None if known is None else Choice(known, is_blocked=self._is_blocked(known))
         domain, account_id, sender_domain, tag = queue.parts_of(queue_key)
         rule = self._only or providers.choose_route(
             self._rules, account_id=account_id, sender_domain=sender_domain, tag=tag
@@ -176,7 +182,7 @@ class RouteChooser:
             if route is None:
                 continue
             if isinstance(route, routing.Route):
-                choice = Choice(route, is_blocked=self._hosts.blocked_until(route) is not None)
+                choice = Choice(route, is_blocked=self._is_blocked(route))
                 if not choice.is_blocked:
                     rest = found[place + 1 :]
                     return Choice(route, fallbacks=self._fallbacks(rest, pool)) if rest else choice
@@ -186,6 +192,9 @@ class RouteChooser:
                     return choice
             first = first or choice
         return first
+
+    def _is_blocked(self, route: routing.Route | routing.NoRoute) -> bool:
+        return isinstance(route, routing.Route) and self._hosts.blocked_until(route) is not None
 
     def _fallbacks(
         self, found: Sequence[routing.Route | routing.NoRoute | None], pool: str
@@ -334,15 +343,7 @@ class Dispatcher:
         plan = Plan()
         by_provider_queue: dict[provider_queue.ProviderQueue, dict[str, routing.Route]] = collections.defaultdict(dict)
         ending: list[tuple[str, int]] = []
-        simulated = [queue_key for queue_key in queue_keys if queue.simulation_of(queue_key) is not None]
-        by_basis: dict[str, list[str]] = {}
-        for queue_key in queue_keys:
-            by_basis.setdefault(self._route_chooser.basis(queue_key), []).append(queue_key)
-        for alike in by_basis.values():
-            # The first that may ask: an account that has too many lookups leaves the domain to the next one.
-            choice = next((choice for queue_key in alike if (choice := self._route_chooser.choose(queue_key))), None)
-            if choice is None:
-                continue
+        for alike, choice in self._choices(queue_keys):
             route = choice.route
             if isinstance(route, routing.NoRoute):
                 ending += [(queue_key, queue.ANY_TIME) for queue_key in alike]
@@ -363,8 +364,23 @@ class Dispatcher:
         # Last, because most of these find nothing.
         for queue_key, queued_before in ending:
             self._want(plan, queue.ClaimRequest(queue_key, most, queued_before), fair_shares.ALPHA)
-        plan.wanted += self._simulated_delivery.claim_requests(simulated) if simulated else []
+        # Asked first without a call: few installations have any.
+        candidates = [key for key in queue_keys if key.startswith(queue.SIMULATOR_DOMAIN)]
+        if simulated := [key for key in candidates if queue.simulation_of(key) is not None]:
+            plan.wanted += self._simulated_delivery.claim_requests(simulated)
         return plan
+
+    def _choices(self, queue_keys: Sequence[str]) -> Iterator[tuple[list[str], Choice]]:
+        """The choices that are known, and for which scheduled queues each is."""
+        by_basis: dict[str, list[str]] = {}
+        for queue_key in queue_keys:
+            by_basis.setdefault(self._route_chooser.basis(queue_key), []).append(queue_key)
+        for alike in by_basis.values():
+            # The first that may ask: an account that has too many lookups leaves the domain to the next one.
+            for queue_key in alike:
+                if (choice := self._route_chooser.choose(queue_key)) is not None:
+                    yield alike, choice
+                    break
 
     def _plan_urgent(self, plan: Plan, queue_keys: Sequence[str]) -> None:
         """How many urgent ones of each scheduled queue, beside what its provider queue has of others."""

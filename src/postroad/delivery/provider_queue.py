@@ -60,7 +60,7 @@ LOOKAHEAD_SECONDS: Final = 2
 # How long jobs wait while nothing is delivered here, before another connection is opened, which costs as much CPU time
 # as a few messages. With each attempt under way in the process its own turns take longer, and its rate depends less on
 # what is sent to one host at a time.
-PATIENCE_SECONDS: Final = 0.01
+PATIENCE_SECONDS: Final = 0.05
 MAX_PATIENCE_SECONDS: Final = 1.0
 # Long enough for the next message of a steady stream; servers count idle connections against their senders.
 IDLE_SECONDS: Final = 5.0
