@@ -1,6 +1,7 @@
 """The page of one message: what became of it for each recipient, why, and trying again."""
 
 import asyncio
+import re
 
 import msgspec
 import pytest
@@ -9,7 +10,7 @@ from postroad import context
 from postroad.model.bounces import disposition
 from postroad.services.messages import lookup as messages
 from postroad.services.messages import queue_inspection
-from postroad.services.webhooks import endpoints
+from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints
 from postroad.storage.mail import attempts, webhooks
 from postroad.storage.mail import messages as recipients
 from postroad.storage.operations import retention
@@ -220,7 +221,6 @@ async def test_everything_that_others_said_is_only_text(ctx: context.Context, br
 
 async def test_the_webhook_deliveries_of_a_message_are_linked(ctx: context.Context, browser: Browser) -> None:
     message_id = await deferred(ctx, browser)
-    assert "No webhook deliveries." in (await browser.get(f"/messages/{message_id}")).text
     await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
     failed = webhooks.State.FAILED
     delivery = await webhook_rows.put_ended(ctx, browser.account_id, failed, message_id=message_id)
@@ -228,6 +228,64 @@ async def test_the_webhook_deliveries_of_a_message_are_linked(ctx: context.Conte
     assert f'href="/webhook/deliveries/{delivery.id}"' in text
     assert "Webhook failed: email.delivered" in text
     assert "Last response: 500. It will not be retried." in text
+
+
+async def test_why_there_is_no_webhook_delivery_is_said(
+    ctx: context.Context, browser: Browser, clock: contexts.Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message_id, (claimed,) = await claimed_mail.accepted(ctx, browser.account_id, "ada@example.net", tags=("order",))
+
+    async def reason() -> str:
+        text = (await browser.get(f"/messages/{message_id}")).text
+        return text.partition("No webhook deliveries. ")[2].partition(" <a")[0]
+
+    async def change(**changes: object) -> None:
+        webhook = await endpoints.find(ctx, browser.account_id)
+        assert webhook is not None
+        await endpoints.change(ctx, browser.account_id, webhook.id, endpoint_settings.Changes(**changes))  # type: ignore[arg-type]
+
+    assert await reason() == "You have no webhook yet."
+    await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
+    assert await reason() == "Your webhook at 127.0.0.2 is told when there is a result."
+    await change(enabled=False)
+    await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, disposition.Verdict.DELIVERED)])
+    assert await reason() == "Your webhook at 127.0.0.2 is disabled."
+    await change(enabled=True)
+    assert await reason() == "Your webhook at 127.0.0.2 was created or changed after this message."
+    await change(events=["email.bounced"])
+    assert await reason() == "Your webhook at 127.0.0.2 does not subscribe to email.delivered."
+    await change(sender_domains=["other.example"])
+    assert await reason() == "Your webhook at 127.0.0.2 only takes mail from other.example."
+    await change(tags=["a", "b"])
+    assert await reason() == "Your webhook at 127.0.0.2 only takes mail tagged a or b."
+    await change(mode="test")
+    assert await reason() == "Your webhook at 127.0.0.2 only takes test mail."
+    monkeypatch.setattr(delivery_log, "LOG_SECONDS", 60)
+    clock.pass_seconds(61)
+    assert await reason() == "Webhook deliveries are kept for 7 days, and this message is older."
+
+
+async def test_the_card_on_top_says_why_and_what_to_do(ctx: context.Context, browser: Browser) -> None:
+    names = ("ada@example.net", "bob@example.net", "cee@example.net", "dan@example.net")
+    message_id, claimed = await claimed_mail.accepted(ctx, browser.account_id, *names)
+    reasons = ("unknown_address", "unknown_address", "not_authenticated", None)
+    for one, reason in zip(claimed, reasons, strict=True):
+        verdict = disposition.Verdict.BOUNCED if reason else disposition.Verdict.DELIVERED
+        response = f"because <b>{reason}"
+        outcome = claimed_mail.outcome(
+            ctx, one, verdict, recipient_count=4, code=550, response=response, reason=reason or "delivered"
+        )
+        await ctx.outcome_commits.submit([outcome])
+    text = (await browser.get(f"/messages/{message_id}")).text
+    card = text.partition('<section class="verdict outcome"')[2].partition("</section>")[0]
+    titles = re.findall(r'<p class="verdict-([a-z]+)"><strong>([^<]*)</strong>', card)
+    assert sorted(titles) == [("bad", "Not authenticated"), ("bad", "Unknown address"), ("good", "Delivered")]
+    assert "Check the spelling. If it is right, remove it from your list." in card
+    assert '<a href="/domains">Check the domain</a>' in card
+    assert "550 because &lt;b&gt;unknown_address" in card
+    assert re.search(r'<div class="small">[a-z]{3}@example.net, [a-z]{3}@example.net</div>', card)
+    assert "Resend to 3 failed" in card
+    assert "Content checks: <a href=" in card
 
 
 async def test_a_body_that_is_not_kept_any_more_is_said_to_be_gone(ctx: context.Context, browser: Browser) -> None:

@@ -36,6 +36,9 @@ async def test_a_recipient_has_its_messages_newest_first_with_results_and_counts
     assert "o&#39;neil/x@example.net" in text
     assert text.index(f'href="/messages/{second}">Two &lt;i&gt;') < text.index(f'href="/messages/{first}">One')
     assert "550 bounced &lt;b&gt;x&lt;/b&gt;" in text
+    card = text.partition('<section class="verdict outcome"')[2].partition("</section>")[0]
+    assert f'href="/messages/{second}"' in card
+    assert "Unrecognized reason. Read the receiving server&#39;s reply." in card
     assert "of 2 messages" in text
     assert "Three" not in text
     shown = await message_history.of_address(ctx, browser.account_id, ADDRESS.upper())
@@ -71,7 +74,7 @@ async def test_an_address_is_suppressed_and_removed_with_one_click(
     answer = await browser.post(f"{PATH}/suppress")
     assert browser_client.location_of(answer) == PATH
     text = (await browser.follow(answer)).text
-    assert "Added by your team" in text
+    assert "Suppressed: added by your team" in text
     assert f'href="{PATH}"' in (await browser.get("/suppressions")).text
     removed = await browser.post(f"{PATH}/remove")
     assert "is no longer suppressed." in (await browser.follow(removed)).text
@@ -83,7 +86,7 @@ async def test_who_complained_is_removed_only_when_that_is_confirmed(ctx: contex
     await suppressions.add(ctx, browser.account_id, "eve@example.net", reason="spam", source=source)
     page = "/recipients/eve%40example.net"
     text = (await browser.get(page)).text
-    assert "Spam complaint" in text
+    assert "Suppressed: spam complaint" in text
     assert "has not sent to this address" in text
     assert (await browser.post(f"{page}/remove")).status_code == 409
     assert (await browser.post(f"{page}/remove", {"confirmed": "yes"})).status_code == 303

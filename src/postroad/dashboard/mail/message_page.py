@@ -3,17 +3,21 @@
 import base64
 import contextlib
 import functools
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
 from postroad import context, errors
 from postroad.dashboard.framework import forms, literals, navigation, requests, site, snippets
-from postroad.dashboard.mail import message_list, previews, timelines
+from postroad.dashboard.mail import message_list, previews, recipient_views, timelines
+from postroad.mail import outbox
 from postroad.model.bounces import disposition
+from postroad.model.events import events
 from postroad.model.mail import send_request, statuses
 from postroad.model.search import search_query
 from postroad.model.units import identifiers
+from postroad.protocol.mime import address
 from postroad.services.accounts import view_as
 from postroad.services.messages import content_checks, lookup, queue_changes, queue_inspection
 from postroad.services.messages import previews as messages_previews
@@ -21,9 +25,7 @@ from postroad.services.messages import resend as messages_resend
 from postroad.services.queue import wait_reasons
 from postroad.services.suppressions import suppression_list as suppressions
 from postroad.services.webhooks import delivery_log, endpoints
-from postroad.storage.mail import attempts as stored_attempts
-from postroad.storage.mail import messages as stored_messages
-from postroad.storage.mail import queue_views
+from postroad.storage.mail import webhooks as stored_webhooks
 from postroad.web import routing
 
 # A message has at most 50 recipients with one or two events each; the webhook log has the rest.
@@ -35,42 +37,6 @@ BILLING_LABELS: Final = {
     statuses.BillingStatus.SETTLED: "spent",
     statuses.BillingStatus.RELEASED: "refunded",
 }
-
-
-class RecipientView(msgspec.Struct, frozen=True):
-    """One recipient: its queue entry while it has one, its attempts, and its asynchronous bounces."""
-
-    recipient: stored_messages.Recipient
-    queue_entry: queue_inspection.QueueEntry | None
-    attempts: list[stored_attempts.Attempt]
-    async_bounces: list[stored_attempts.AsyncBounce]
-    is_suppressed: bool
-
-    @property
-    def is_final(self) -> bool:
-        """Whether it has its result, and can be sent the message again."""
-        return self.recipient.status in statuses.FINAL
-
-    @property
-    def is_waiting(self) -> bool:
-        return self.queue_entry is not None and self.queue_entry.waiting.state == queue_views.WAITING
-
-    @property
-    def is_untried(self) -> bool:
-        """Whether it can be canceled: no attempt has begun."""
-        waiting = self.queue_entry.waiting if self.queue_entry else None
-        return waiting is not None and waiting.worker is None and not waiting.attempt_count and not waiting.lost_leases
-
-    @property
-    def rank(self) -> int:
-        """Sort order: failures first, then queued, then delivered."""
-        if self.async_bounces or self.recipient.status in statuses.FAILURES:
-            return 0
-        return 2 if self.recipient.status in statuses.FINAL else 1
-
-    @property
-    def explanation(self) -> str:
-        return disposition.explain(self.attempts[-1].reason) if self.attempts else ""
 
 
 class Resend(msgspec.Struct, frozen=True):
@@ -92,27 +58,22 @@ async def show(request: requests.PageRequest) -> routing.Response:
     found = await lookup.details(ctx, account_id, message_id)
     if request.hides(message_id):
         found = lookup.details_without_content(found)
-    queue_entries = await queue_inspection.entries_of_message(ctx, account_id, message_id)
+    views = await recipient_views.read(ctx, account_id, found)
     deliveries = await delivery_log.of_message(ctx, account_id, message_id, limit=MAX_DELIVERIES)
-    first_webhook = await endpoints.find(ctx, account_id)
-    suppressed = await suppressions.listed(ctx, account_id, [recipient.email for recipient in found.recipients])
-    recipient_views = [
-        _recipient_view(found, recipient, queue_entries.get(recipient.id), is_suppressed=recipient.email in suppressed)
-        for recipient in found.recipients
-    ]
-    recipient_views.sort(key=lambda view: view.rank)
+    webhooks = await endpoints.of_account(ctx, account_id)
     shown = await _shown(request, message_id, query)
     has_content = shown is not None or (request.is_refresh and not request.hides(message_id))
-    can_retry = sum(view.is_waiting for view in recipient_views)
-    can_cancel = sum(view.is_untried for view in recipient_views)
-    is_movable = found.message.send_at is not None and can_cancel == len(recipient_views)
+    can_retry = sum(view.is_waiting for view in views)
+    can_cancel = sum(view.is_untried for view in views)
+    is_movable = found.message.send_at is not None and can_cancel == len(views)
     return request.page(
         "message.html",
-        first_webhook_id=first_webhook.id if first_webhook else None,
+        first_webhook_id=next((webhook.id for webhook in webhooks if webhook.is_first), None),
         found=found,
         message=found.message,
         beside=await _neighbours(request, message_id, query),
-        recipient_views=recipient_views,
+        recipient_views=views,
+        outcomes=recipient_views.outcomes(views),
         can_retry=can_retry,
         can_cancel=can_cancel,
         # As the field of the form takes it.
@@ -120,10 +81,11 @@ async def show(request: requests.PageRequest) -> routing.Response:
         is_movable=is_movable,
         # As in the list.
         shown_status=(await message_list.read_rows(ctx, account_id, [found.message]))[0].badge,
-        are_expanded=len(recipient_views) <= MAX_EXPANDED_RECIPIENTS,
+        are_expanded=len(views) <= MAX_EXPANDED_RECIPIENTS,
         are_waiting_expanded=can_retry <= MAX_EXPANDED_RECIPIENTS,
-        timeline=timelines.build(found, [entry.waiting for entry in queue_entries.values()], deliveries),
+        timeline=timelines.build(found, [view.queue_entry.waiting for view in views if view.queue_entry], deliveries),
         deliveries=deliveries,
+        no_deliveries_reason="" if deliveries else _no_deliveries_reason(found, webhooks, now=ctx.clock()),
         received=request.site.mail.of_message(ctx.keys, message_id) if request.site.mail and request.has_inbox else [],
         names={recipient.id: recipient.email for recipient in found.recipients},
         # A page of a final message would otherwise reload with every other result of the account. By the recipients as
@@ -134,7 +96,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         # The same for whoever presses a button of this page twice.
         form_key=request.http.id,
         has_content=has_content,
-        resend=_resend(recipient_views, has_content=has_content),
+        resend=_resend(views, has_content=has_content),
         source=timelines.source_label(found),
         billing_labels=BILLING_LABELS,
         faults=disposition.FAULT_LABELS,
@@ -143,27 +105,42 @@ async def show(request: requests.PageRequest) -> routing.Response:
     )
 
 
-def _recipient_view(
-    found: lookup.Details,
-    recipient: stored_messages.Recipient,
-    queue_entry: queue_inspection.QueueEntry | None,
-    *,
-    is_suppressed: bool,
-) -> RecipientView:
-    return RecipientView(
-        recipient,
-        queue_entry,
-        [attempt for attempt in found.attempts if attempt.recipient_id == recipient.id],
-        [async_bounce for async_bounce in found.async_bounces if async_bounce.recipient_id == recipient.id],
-        is_suppressed,
-    )
+def _no_deliveries_reason(found: lookup.Details, webhooks: Sequence[stored_webhooks.Webhook], *, now: int) -> str:
+    """Why no webhook delivery is listed: of several webhooks, by the one that came closest to one."""
+    ended_at = found.message.ended_at
+    if ended_at is not None and ended_at < delivery_log.log_start(now):
+        return "Webhook deliveries are kept for 7 days, and this message is older."
+    return max((_why_none(webhook, found) for webhook in webhooks), default=(0, "You have no webhook yet."))[1]
 
 
-def _resend(recipient_views: list[RecipientView], *, has_content: bool) -> Resend | None:
+def _why_none(webhook: stored_webhooks.Webhook, found: lookup.Details) -> tuple[int, str]:
+    """Why a webhook got no event of a message, and how far the message came with it."""
+    name = f"Your webhook at {endpoints.host(webhook.url)}"
+    if not webhook.enabled:
+        return 1, f"{name} is disabled."
+    domain = address.parse(found.message.sender).domain
+    is_test = bool(found.message.is_test)
+    match outbox.excluding_filter(webhook, is_test=is_test, sender_domain=domain, tags=found.receipt.tags):
+        case outbox.Filter.MODE:
+            return 2, f"{name} only takes {'live' if is_test else 'test'} mail."
+        case outbox.Filter.TAGS:
+            return 3, f"{name} only takes mail tagged {' or '.join(webhook.tags.splitlines())}."
+        case outbox.Filter.SENDER_DOMAINS:
+            return 4, f"{name} only takes mail from {' or '.join(webhook.sender_domains.splitlines())}."
+    ends = {recipient.status for recipient in found.recipients} & set(statuses.FINAL)
+    kinds = sorted(events.OF_STATUS[statuses.RecipientStatus(status)] for status in ends)
+    if not kinds:
+        return 7, f"{name} is told when there is a result."
+    if set(kinds).isdisjoint(webhook.events.split()):
+        return 5, f"{name} does not subscribe to {' or '.join(kinds)}."
+    return 6, f"{name} was created or changed after this message."
+
+
+def _resend(views: list[recipient_views.RecipientView], *, has_content: bool) -> Resend | None:
     """What can be sent again; None without the content, and while there is nobody to send it to."""
-    open_to = [view for view in recipient_views if not view.is_suppressed]
+    open_to = [view for view in views if not view.is_suppressed]
     failed = sum(view.recipient.status in messages_resend.FAILED for view in open_to)
-    can_all = bool(open_to) and all(view.is_final for view in recipient_views)
+    can_all = bool(open_to) and all(view.is_final for view in views)
     return Resend(failed, can_all) if has_content and (failed or can_all) else None
 
 

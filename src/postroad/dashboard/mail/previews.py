@@ -12,12 +12,16 @@ import msgspec
 
 from postroad import errors
 from postroad.dashboard.framework import navigation, requests
+from postroad.protocol.text import html_height
 from postroad.services.messages import content_checks, previews
 from postroad.services.messages import lookup as messages
 from postroad.web import routing
 
 T = TypeVar("T")
 
+# As in message.css.
+DESKTOP_WIDTH: Final = 600
+PHONE_WIDTH: Final = 375
 EML: Final = "message/rfc822"
 # More digits than the number of parts of any message has.
 INDEX_DIGITS: Final = 4
@@ -73,8 +77,7 @@ class PreviewPage(msgspec.Struct, frozen=True, kw_only=True):
     # How many remote images could be shown, and whether they are.
     remote_count: int
     images: bool
-    # In the view of the checks only.
-    report: content_checks.Report | None
+    report: content_checks.Report
     # The search whose results the message is one of; links to this page keep it.
     search: str = ""
 
@@ -82,6 +85,12 @@ class PreviewPage(msgspec.Struct, frozen=True, kw_only=True):
         """The URL of this page with the HTML shown in another way."""
         usual = {"view": View.HTML, "width": self.width, "scheme": self.scheme, "images": _IMAGES[self.images]}
         return _url(self.path, {**usual, **changes, "search": self.search}) + "#preview"
+
+    @property
+    def height(self) -> int:
+        """Of the frame, which tells nobody how tall its content is."""
+        width = PHONE_WIDTH if self.width is Width.PHONE else DESKTOP_WIDTH
+        return html_height.estimate(self.preview.html or "", width=width)
 
     @property
     def document(self) -> str:
@@ -117,9 +126,9 @@ async def preview_page(
         scheme=query.scheme or Scheme.LIGHT,
         remote_count=len(urls),
         images=bool(query.images and urls),
-        report=(await content_checks.run(request.ctx, request.account_id, preview, await origin()))
-        if view is View.CHECKS
-        else None,
+        report=await content_checks.run(
+            request.ctx, request.account_id, preview, await origin(), asks_spamd=view is View.CHECKS
+        ),
     )
 
 

@@ -1,13 +1,17 @@
 """`/suppressions`: suppressed addresses, as CSV too; `/recipients/{email}`: what became of mail to an address."""
 
+import contextlib
 from typing import Final, Literal
 
 import msgspec
 
 from postroad import errors
 from postroad.dashboard.framework import forms, navigation, requests
+from postroad.dashboard.mail import recipient_views
 from postroad.model.units import identifiers
+from postroad.protocol.mime import address
 from postroad.services.messages import lookup, message_history
+from postroad.services.queue import wait_reasons
 from postroad.services.suppressions import suppression_csv
 from postroad.services.suppressions import suppression_list as suppressions
 from postroad.storage.mail import suppressions as stored
@@ -143,7 +147,31 @@ async def show_recipient(request: requests.PageRequest) -> routing.Response:
         for entry in history.sent
     ]
     history = msgspec.structs.replace(history, sent=sent)
-    return request.page("recipient.html", history=history, sources=SOURCES)
+    message_id = _telling_message(history)
+    return request.page(
+        "recipient.html",
+        history=history,
+        sources=SOURCES,
+        message_id=message_id,
+        outcomes=await _outcomes(request, history.email_key, message_id) if message_id else [],
+        ahead_in_words=wait_reasons.ahead_in_words,
+    )
+
+
+def _telling_message(history: message_history.History) -> str | None:
+    """The message that says most about the address: the one that suppressed it, or the newest."""
+    if history.suppression is not None:
+        return history.suppression.message_id
+    return history.sent[0].message_id
+
+
+async def _outcomes(request: requests.PageRequest, email: str, message_id: str) -> list[recipient_views.Outcome]:
+    """What became of a message for the address; nothing if the message was deleted."""
+    with contextlib.suppress(errors.NotFound):
+        found = await lookup.details(request.ctx, request.account_id, message_id)
+        views = await recipient_views.read(request.ctx, request.account_id, found)
+        return recipient_views.outcomes(view for view in views if address.parse(view.recipient.email).key == email)
+    return []
 
 
 async def suppress_recipient(request: requests.PageRequest) -> routing.Response:

@@ -310,6 +310,16 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     # None where the operator has no SpamAssassin.
     spam: spamd.Verdict | spamd.Failure | None = None
 
+    @property
+    def verdict(self) -> str:
+        """How many findings there are, in words."""
+        findings = [finding.level for finding in (*self.headers, *self.content)]
+        problems = findings.count(Level.BAD)
+        warnings = findings.count(Level.WARN) + sum(bool(checked.problems) for checked in self.links)
+        counted = ((problems, "problem"), (warnings, "warning"))
+        words = [f"{number} {name}{'s' if number > 1 else ''}" for number, name in counted if number]
+        return ", ".join(words) or "passed"
+
 
 async def origin_of(ctx: context.Context, account_id: str, message_id: str) -> Origin:
     async with ctx.store.reading() as tx:
@@ -329,8 +339,12 @@ async def of_message(ctx: context.Context, account_id: str, message_id: str) -> 
         return await run(ctx, account_id, preview, await origin_of(ctx, account_id, message_id))
 
 
-async def run(ctx: context.Context, account_id: str, preview: previews.Preview, origin: Origin) -> Report:
+async def run(
+    ctx: context.Context, account_id: str, preview: previews.Preview, origin: Origin, *, asks_spamd: bool = True
+) -> Report:
     report = await ctx.threads.run(account_id, lambda: check(preview, origin))
+    if not asks_spamd:
+        return report
     return msgspec.structs.replace(report, spam=await _spam(ctx, account_id, preview.reading.content))
 
 
