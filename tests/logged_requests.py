@@ -24,8 +24,8 @@ def refused(ctx: context.Context, account_id: str, *, body: bytes = BODY, key: s
     )
 
 
-def note(ctx: context.Context, account_id: str, *, key: str = "") -> str:
+def note(ctx: context.Context, account_id: str, *, key: str = "", body: bytes = BODY) -> str:
     """Note one; returns its id."""
-    request = refused(ctx, account_id, key=key)
+    request = refused(ctx, account_id, key=key, body=body)
     ctx.request_log.note(request)
     return request.id

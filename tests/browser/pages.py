@@ -58,6 +58,8 @@ PAGES: Final = (
     Page(name="domain", path="/domains/{domain}", sees="DKIM"),
     Page(name="credentials", path="/credentials", sees="New credential"),
     Page(name="keys", path="/keys", sees="New API key"),
+    Page(name="requests", path="/requests", sees="forbidden"),
+    Page(name="request", path="/requests/{request}", sees="outlet.example"),
     Page(name="templates", path="/templates", sees="New"),
     Page(name="template", path="/templates/{template}", sees="Preview"),
     Page(name="template-versions", path="/templates/{template}/versions", sees="Versions"),

@@ -72,6 +72,7 @@ WAYS: Final = {
     "test_sources": "test_an_address_is_paused_drained_resumed_and_warmed_up",
     "test_providers": "test_limits_are_changed_and_given_back_to_the_settings",
     "test_queue": "test_a_change_is_counted_then_confirmed_then_a_job",
+    "test_requests": "test_a_refused_request_is_listed_filtered_and_opened",
     "test_saved_views": "test_a_search_is_saved_renamed_and_removed",
     "test_suppressions": "test_the_list_is_narrowed",
     "test_tail": "test_every_event_is_a_line_oldest_first",

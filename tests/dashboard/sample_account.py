@@ -18,7 +18,7 @@ from postroad.services.webhooks import endpoints
 from postroad.storage.mail import messages, webhooks
 from postroad.storage.mail import suppressions as stored_suppressions
 from postroad.storage.people import approvals, second_factors
-from tests import accepted_mail, webhook_rows
+from tests import accepted_mail, logged_requests, webhook_rows
 from tests.services import claimed_mail
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\" onload='x"
@@ -65,12 +65,19 @@ async def create_sample_data(ctx: context.Context, account_id: str, *, domain: s
         "domain": owned.id,
         "message": message_id,
         "recipient": first.id,
+        "request": await _refused_request(ctx, account_id),
         "suppression": suppressed.email_key,
         "template": "furniture",
         "view": view.id,
         "webhook": endpoint.id,
         "webhook_delivery": delivery.id,
     }
+
+
+async def _refused_request(ctx: context.Context, account_id: str) -> str:
+    request_id = logged_requests.note(ctx, account_id, body=msgspec.json.encode({"subject": HOSTILE}))
+    await ctx.request_log.flush()
+    return request_id
 
 
 async def ask_for_approval(ctx: context.Context, account_id: str, key_id: str, text: str, *, key: str = "k") -> str:
@@ -103,14 +110,15 @@ def receive(mail: dev_inbox.Inbox) -> str:
 
 
 async def dump(url: str) -> Dump:
-    """Every row of a store."""
+    """Every row of a store, but for refused requests, which are written later."""
     if url.startswith("sqlite:///"):
-        return _of_file(url.removeprefix("sqlite:///"))
+        return _of_file(url.removeprefix("sqlite:///")) | {"request_log": []}
     connection = await asyncpg.connect(url)
     try:
         tables = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
         found = {name: await connection.fetch(f"SELECT * FROM {name}") for (name,) in tables}  # noqa: S608 - ours
-        return {name: sorted((tuple(row) for row in rows), key=repr) for name, rows in found.items()}
+        tuples = {name: sorted((tuple(row) for row in rows), key=repr) for name, rows in found.items()}
+        return tuples | {"request_log": []}
     finally:
         await connection.close()
 

@@ -32,6 +32,7 @@ PLACES = {
     "audit": "/audit-log",
     "dkim": "/domains",
     "API ke": "/keys",
+    "403": "/requests",
     "live": "/tail",
     "time z": "/profile#time-zone",
 }

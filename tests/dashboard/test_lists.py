@@ -14,7 +14,7 @@ from postroad.services.suppressions import suppression_list as suppressions
 from postroad.services.templates import templates
 from postroad.services.webhooks import endpoints
 from postroad.storage.mail import suppressions as stored_suppressions
-from tests import accepted_mail, contexts, webhook_rows
+from tests import accepted_mail, contexts, logged_requests, webhook_rows
 from tests.dashboard import test_api_keys as keys
 from tests.dashboard.browser_client import Browser
 
@@ -60,6 +60,11 @@ async def fail_webhook(ctx: context.Context, account_id: str, name: str) -> str:
     return (await webhook_rows.put_ended(ctx, account_id, webhook_rows.State.FAILED)).id
 
 
+async def refuse(ctx: context.Context, account_id: str, name: str) -> str:
+    del name
+    return logged_requests.note(ctx, account_id)
+
+
 @pytest.mark.parametrize(
     "path, module, create, wrong",
     [
@@ -68,6 +73,7 @@ async def fail_webhook(ctx: context.Context, account_id: str, name: str) -> str:
         ("/domains", "framework.lists", add_domain, "after=nonsense"),
         ("/credits", "settings.credits", add_credits, "before=led_x"),
         ("/audit-log?action=credits", "settings.audit_log", add_credits, "before=aud_x"),
+        ("/requests?status=refused", "settings.request_log", refuse, "before=req_x"),
         ("/templates", "mail.templates", save_template, ""),
         ("/suppressions?source=account", "mail.suppressions", suppress, ""),
         ("/messages?search=%22a+%26+b%22", "mail.message_list", accept, "cursor=nonsense"),

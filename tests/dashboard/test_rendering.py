@@ -73,6 +73,7 @@ def test_values_are_escaped_and_a_missing_one_is_a_bug(prepared: site.Site) -> N
         "message": "<b>",
         "code": "x",
         "request_id": "req",
+        "is_noted": False,
         "retry_after": None,
         "can_resubmit": False,
         "can_confirm": False,

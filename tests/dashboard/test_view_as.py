@@ -314,6 +314,6 @@ def test_every_download_is_refused_or_asked_for(routes: list[Route]) -> None:
     downloads = [
         route.path
         for route in routes
-        if route.method == "GET" and (re.search(r"export|raw|csv|/request|attachments|preview/html", route.path))
+        if route.method == "GET" and (re.search(r"export|raw|csv|/request$|attachments|preview/html", route.path))
     ]
     assert set(downloads) <= REFUSED

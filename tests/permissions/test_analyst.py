@@ -22,7 +22,7 @@ from postroad.services.messages import dev_inbox, saved_views
 from postroad.services.templates import template_drafts, templates
 from postroad.storage.people import accounts
 from postroad.web import routing
-from tests import accepted_mail, webhook_rows
+from tests import accepted_mail, logged_requests, webhook_rows
 from tests.api.v1 import test_tenancy as tenancy
 from tests.dashboard import browser_client, sample_account
 from tests.dashboard import test_every_route as pages
@@ -48,6 +48,7 @@ SHOWN = {
     "GET /messages/{id}/code",
     "GET /messages/{id}/raw",
     "GET /recipients/{email}",
+    "GET /requests/{id}",
     "GET /tail",
     "GET /templates",
     "GET /templates/{alias}",
@@ -58,6 +59,7 @@ SHOWN = {
     "GET /v1/messages",
     "GET /v1/messages/{id}",
     "GET /v1/messages/{id}/raw",
+    "GET /v1/requests/{id}",
     "GET /v1/templates",
     "GET /v1/templates/{alias}",
     "GET /v1/webhook/deliveries",
@@ -142,6 +144,7 @@ async def fill(ctx: context.Context, account_id: str, mail: dev_inbox.Inbox) -> 
     return {
         **things,
         "approval": await sample_account.ask_for_approval(ctx, account_id, things["api_key"], WORD, key="k2"),
+        "request": logged_requests.note(ctx, account_id, body=json.dumps({"subject": WORD}).encode()),
         "message": message_id,
         "ended_message": message_id,
         "template": "greeting",

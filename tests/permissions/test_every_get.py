@@ -42,6 +42,7 @@ EXAMPLES: Final = {
     "/operator/sources/{name}": "source",
     "/password/{token}": "password_link",
     "/recipients/{email}": "recipient",
+    "/requests/{id}": "request",
     "/sso/{connection}/callback": "connection",
     "/team/{id}": "user",
     "/templates/{alias}": "template",

@@ -23,7 +23,7 @@ from postroad.dashboard.mail import (
 from postroad.dashboard.operator import accounts, console, health, jobs, operators, providers, queue, sources
 from postroad.dashboard.operator import audit_log as operator_audit_log
 from postroad.dashboard.people import confirm, login, passkeys, profile, security, team
-from postroad.dashboard.settings import audit_log, credentials, credits, domains, webhooks
+from postroad.dashboard.settings import audit_log, credentials, credits, domains, request_log, webhooks
 from postroad.services.people import authentication, step_up
 from postroad.telemetry import logs
 from postroad.web import application, reverse_proxies, routing
@@ -60,6 +60,7 @@ SECTIONS: Final = {
     "messages": ("/messages", "Messages"),
     "operator": ("/operator", "Operator console"),
     "profile": ("/profile", "Profile"),
+    "requests": ("/requests", "Requests"),
     "sso": ("/login", "Log in"),
     "suppressions": ("/suppressions", "Suppressions"),
     "team": ("/team", "Team"),
@@ -89,6 +90,7 @@ def error_renderer(
             "can_confirm": isinstance(error, errors.ConfirmationRequired),
             "code": error.code,
             "request_id": refused.request_id,
+            "is_noted": refused.has_caller and _is_noted(error.status),
             "retry_after": error.retry_after,
         }
         answer = site.page(refused.headers, "error.html", values, status=error.status)
@@ -96,6 +98,11 @@ def error_renderer(
         return status, [*fields, *routing.refusal_fields(error)], body
 
     return render
+
+
+def _is_noted(status: int) -> bool:
+    """Whether a refusal is in the requests log: what is not permitted or failed. Anything else is the person's own."""
+    return status == errors.Forbidden.status or status >= errors.InternalError.status
 
 
 def _redirection(error: errors.PostroadError, refused: routing.RefusedRequest) -> str:
@@ -238,6 +245,7 @@ ROUTES: Final = (
     *team.ROUTES,
     *team.SSO_ROUTES,
     *audit_log.ROUTES,
+    *request_log.ROUTES,
     *profile.ROUTES,
     *security.ROUTES,
     *passkeys.ROUTES,
@@ -278,5 +286,5 @@ def build_application(
         counted=ctx.metrics,
         threads=ctx.threads,
         delays=delays,
-        note=ctx.request_log.note,
+        note=lambda request: ctx.request_log.note(request) if _is_noted(request.status) else None,
     )

@@ -206,6 +206,16 @@ async def find(ctx: context.Context, account_id: str, request_id: str) -> reques
     return found
 
 
+async def callers_of(ctx: context.Context, account_id: str) -> list[tuple[str, str]]:
+    """The ids and names of those whose requests are listed."""
+    async with ctx.store.scanning(account_id) as tx:
+        return await request_log.callers_of(tx, account_id)
+
+
+def status_of(entry: request_log.Entry) -> Status:
+    return next(status for status, (least, below) in STATUSES.items() if least <= entry.status < below)
+
+
 def kind_of(entry: request_log.Entry) -> CallerKind:
     """The kind of the caller, which the prefix of its id tells."""
     return next((kind for prefix, kind in _KINDS.items() if entry.caller_id.startswith(prefix)), "person")

@@ -352,7 +352,12 @@ class Application(Generic[routing.ContextT]):
         if self._render_error is not None and exchange.headers is not None and exchange.request is not None:
             request = exchange.request
             refused = routing.RefusedRequest(
-                exchange.id, request.method, request.raw_path, request.query, exchange.headers
+                exchange.id,
+                request.method,
+                request.raw_path,
+                request.query,
+                exchange.headers,
+                has_caller=exchange.caller is not None,
             )
             rendered = self._render_error(error, refused)
             if rendered is not None:

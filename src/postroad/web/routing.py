@@ -91,6 +91,7 @@ class RefusedRequest(msgspec.Struct, frozen=True):
     path: bytes
     query: bytes
     headers: Headers
+    has_caller: bool = False
 
 
 class Response(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from postroad import errors
 from postroad.model.domains import domain_records
 from postroad.model.mail import simulated_outcomes, statuses
 from postroad.model.people import callers
@@ -93,6 +94,30 @@ KEYS: Final = {
 }
 USERS: Final = {"grace@shop.example": callers.Role.DEVELOPER, "alan@shop.example": callers.Role.READ_ONLY}
 INVITED: Final = "margaret@shop.example"
+# Requests of the first key that were refused: method, path, error and body.
+REQUESTS: Final = (
+    (
+        "POST",
+        "/emails",
+        errors.InvalidRequest("subjct: unknown member; did you mean 'subject'?"),
+        b'{"from": "orders@shop.example", "to": ["ada@gmail.com"], "subjct": "Your order", "text": "Thank you."}',
+    ),
+    (
+        "GET",
+        "/v1/domains",
+        errors.Unauthorized(
+            "Authorization: this API key does not have the scope 'domains'; use a key that has it, or a login token "
+            "from /v1/auth/login"
+        ),
+        b"",
+    ),
+    (
+        "POST",
+        "/emails",
+        errors.Forbidden("from: outlet.example is not verified yet; publish its DKIM record, then check the domain"),
+        b'{"from": "sale@outlet.example", "to": ["grace@outlook.com"], "subject": "Sale", "html": "<p>50 % off</p>"}',
+    ),
+)
 # What the endpoint of the webhook replies.
 OK: Final = 200
 SERVER_ERROR: Final = 500

@@ -70,6 +70,7 @@ class SampleIds:
     template: str
     delivery: str
     recipient: str
+    request: str
     user: str
 
 
@@ -117,6 +118,7 @@ async def write(
         template="receipt",
         delivery=delivery,
         recipient=reached.email,
+        request=await _requests(ctx, account_id, now=now),
         user=user,
     )
 
@@ -234,6 +236,32 @@ async def _keys(
     for secret, at in used:
         began.access_cache.last_used.note(secret, now=at)
     await began.access_cache.last_used.flush()
+
+
+async def _requests(ctx: context.Context, account_id: str, *, now: int) -> str:
+    """Requests of a key that were refused; returns the id of the newest."""
+    key = next(key for key in await api_keys.of_account(ctx, account_id) if key.name in sample_data.KEYS)
+    named = callers.ApiKey(key.id, key.name, callers.scopes_of(key.scopes))
+    who = callers.Caller(account_id, key.credential_id, callers.Scheme.API_KEY, frozenset(), key=named)
+    ids = []
+    for place, (method, path, error, body) in enumerate(sample_data.REQUESTS):
+        at = now - (len(sample_data.REQUESTS) - place) * times.HOUR
+        ids.append(ctx.new_id(identifiers.REQUEST, now=at))
+        request = callers.FinishedRequest(
+            id=ids[-1],
+            caller=who,
+            method=method,
+            path=path.encode(),
+            status=error.status,
+            code=error.code,
+            error=error.message,
+            client_address="203.0.113.7",
+            body_size=len(body),
+            body=body,
+        )
+        ctx.request_log.note(request)
+    await ctx.request_log.flush()
+    return ids[-1]
 
 
 async def _people(ctx: context.Context, later: context.Context, account_id: str) -> str:

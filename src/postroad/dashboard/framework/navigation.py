@@ -49,6 +49,7 @@ SECTIONS: Final[Sections] = (
             Entry("welcome", "/welcome", "Get started", "setup test email snippets code"),
             Entry("credentials", "/credentials", "SMTP credentials", "username password relay"),
             Entry("keys", "/keys", "API keys", "tokens secrets scopes"),
+            Entry("requests", "/requests", "Requests", "api calls log errors refused failed 403"),
             Entry("webhook", "/webhook", "Webhooks", "endpoint events deliveries secret replay"),
         ),
     ),

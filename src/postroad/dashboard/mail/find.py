@@ -12,10 +12,12 @@ from typing import Final
 
 import msgspec
 
+from postroad import errors
 from postroad.dashboard.framework import navigation, requests
 from postroad.dashboard.mail import message_list
 from postroad.model.search import search_query, search_values
 from postroad.model.units import identifiers
+from postroad.services import request_log
 from postroad.services.domains import domain_registry as domains
 from postroad.services.messages import lookup
 from postroad.services.suppressions import suppression_list as suppressions
@@ -62,6 +64,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
         groups += [
             Group("Domains", await _domains(request, text)),
             Group("Templates", await _templates(request, text)),
+            Group("Requests", await _requests(request, text)),
         ]
     # The settings of an operator who views an account are not those of its people.
     groups.append(Group("Settings", _places(request, navigation.SETTINGS if request.view is None else (), text)))
@@ -156,6 +159,14 @@ async def _templates(request: requests.PageRequest, text: str) -> list[Result]:
     return [
         Result(f"/templates/{summary.alias}", summary.alias, summary.subject) for summary in islice(found, MAX_RESULTS)
     ]
+
+
+async def _requests(request: requests.PageRequest, text: str) -> list[Result]:
+    """The request of an error, by its id."""
+    with contextlib.suppress(errors.NotFound):
+        found = await request_log.find(request.ctx, request.account_id, text)
+        return [Result(f"/requests/{found.id}", f"{found.method} {found.path}", f"{found.status} {found.code}".strip())]
+    return []
 
 
 ROUTES: Final = (requests.get(PATH, index, query=Query),)

@@ -21,7 +21,7 @@ SCOPES: Final = {
     "webhooks": "Manage webhooks.",
     "domains": "Manage domains.",
     "statistics": "Read statistics and usage.",
-    "team": "Manage users, API keys and SMTP credentials, and read the audit log.",
+    "team": "Manage users, API keys and SMTP credentials, and read the audit log and requests.",
     "*": "Everything in the account.",
     "operator": "Manage the installation, whichever account it concerns.",
 }

@@ -51,6 +51,9 @@ async def page(
     caller_id: str,
     limit: int,
 ) -> list[NamedEntry]: ...
+# The ids of the callers and their names.
+@queries.rows("request_log.callers", lambda *row: row)
+async def callers_of(tx: store.Transaction, account_id: str) -> list[tuple[str, str]]: ...
 @queries.row("request_log.by_id", NamedEntry)
 async def by_id(tx: store.Transaction, account_id: str, request_id: str) -> NamedEntry | None: ...
 

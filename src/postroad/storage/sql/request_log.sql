@@ -1,10 +1,12 @@
+-- part: names
+    LEFT JOIN api_keys ON api_keys.id = caller_id AND api_keys.account_id = log.account_id
+    LEFT JOIN credentials ON credentials.id = caller_id AND credentials.account_id = log.account_id
+    LEFT JOIN users ON users.id = caller_id AND users.account_id = log.account_id
+
 -- part: row
 SELECT log.account_id, log.id, caller_id, method, path, status, code, error, client_address, body_size, body, skipped,
     log.created_at, COALESCE(api_keys.name, credentials.name, users.email, '')
 FROM request_log AS log
-    LEFT JOIN api_keys ON api_keys.id = caller_id AND api_keys.account_id = log.account_id
-    LEFT JOIN credentials ON credentials.id = caller_id AND credentials.account_id = log.account_id
-    LEFT JOIN users ON users.id = caller_id AND users.account_id = log.account_id
 
 -- name: insert
 -- A new request.
@@ -23,6 +25,7 @@ DELETE FROM request_log WHERE account_id = $1 AND id IN (
 -- name: page
 -- Requests of an account between two cursors, with a status between two and of a caller, if one is given; newest first.
 -- include: row
+-- include: names
 WHERE log.account_id = $1 AND log.id < $2 AND log.id >= $3 AND status >= $4 AND status < $5
     AND ($6 = '' OR caller_id = $6)
 ORDER BY log.id DESC LIMIT $7;
@@ -30,7 +33,16 @@ ORDER BY log.id DESC LIMIT $7;
 -- name: by_id
 -- A request of an account.
 -- include: row
+-- include: names
 WHERE log.account_id = $1 AND log.id = $2;
+
+-- name: callers
+-- The callers of the requests of an account, with their names.
+SELECT DISTINCT caller_id, COALESCE(api_keys.name, credentials.name, users.email, '') AS name
+FROM request_log AS log
+-- include: names
+WHERE log.account_id = $1
+ORDER BY name, caller_id;
 
 -- name: sweep
 -- Delete requests from before a time, up to a limit.
