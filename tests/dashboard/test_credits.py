@@ -26,11 +26,11 @@ async def test_an_account_without_credits_sees_how_to_get_some(browser: Browser)
 
 async def test_an_account_that_has_used_its_credits_up_is_told_so(ctx: context.Context, browser: Browser) -> None:
     new = (await browser.get("/")).text
-    assert '<p class="notice "><strong>You need credits to start sending.</strong>' in new
+    assert '<p class="notice"><strong>You need credits to start sending</strong>' in new
     await accepted_mail.allow_sending(ctx, browser.account_id, amount=1)
     await accepted_mail.accept(ctx, browser.account_id)
     assert "<strong>No credits left.</strong>" in (await browser.get("/credits")).text
-    assert '<p class="notice bad"><strong>No credits left.</strong>' in (await browser.get("/")).text
+    assert '<li class="verdict-bad"><strong>No credits left</strong>' in (await browser.get("/")).text
 
 
 async def test_an_account_that_needs_no_credits_sees_that(ctx: context.Context, browser: Browser) -> None:

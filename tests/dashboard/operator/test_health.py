@@ -15,10 +15,10 @@ async def test_checks_run_in_the_background_and_problems_come_first(site: sites.
     while site.operator_state.checks.is_running:
         await asyncio.sleep(0)
     page = (await operator.get("/operator")).text
-    problems, _, others = page.partition("<summary>1 other finding is fine or does not apply here</summary>")
-    assert "almost full.<br><strong>Delete something.</strong>" in problems
-    assert "enough space." not in problems
-    assert "enough space." in others
+    problems, _, others = page.partition("<summary>1 check passed</summary>")
+    assert "Almost full.<br><strong>Delete something.</strong>" in problems
+    assert "Enough space." not in problems
+    assert "Enough space." in others
     assert '<h2 id="checks-title">Checks <span class="status status-warning">warning</span></h2>' in page
 
 

@@ -12,6 +12,8 @@ from postroad.model.units.chart_ranges import Period
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits, statistics
 from postroad.services.messages import queue_inspection
+from postroad.services.operations import destinations
+from postroad.services.queue import holds
 from postroad.storage.mail import attempts, mail_counts, queue, queue_views, webhooks
 from postroad.storage.operations import processes
 from tests import accepted_mail, webhook_rows
@@ -302,6 +304,19 @@ async def test_the_pulse_changes_with_mail_and_results_and_not_without(
     clock.pass_seconds(1)
     assert await statistics.change_fingerprint(ctx, shop) == after
     assert {len(pulse) for pulse in (*seen, before, after)} == {8}
+
+
+async def test_the_pulse_changes_with_what_operators_pause_and_hold(ctx: context.Context, shop: str) -> None:
+    seen = [await statistics.change_fingerprint(ctx, shop)]
+    await destinations.pause(ctx, "google", reason="blocked", until=None)
+    seen.append(await statistics.change_fingerprint(ctx, shop))
+    await holds.hold(ctx, account_id=shop)
+    seen.append(await statistics.change_fingerprint(ctx, shop))
+    await holds.release_named(ctx, account_id=shop, domain="", duplicates_accepted=False)
+    seen.append(await statistics.change_fingerprint(ctx, shop))
+    await destinations.resume(ctx, "google")
+    seen.append(await statistics.change_fingerprint(ctx, shop))
+    assert [seen.index(pulse) for pulse in seen] == [0, 1, 2, 1, 0]
 
 
 async def test_the_pulse_changes_with_each_webhook_delivery_and_attempt(ctx: context.Context, shop: str) -> None:

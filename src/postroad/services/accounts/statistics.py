@@ -21,7 +21,7 @@ from postroad.model.units import chart_ranges, identifiers, times
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import queue_inspection
 from postroad.storage.engine import store
-from postroad.storage.mail import attempts, mail_counts, queue_views, webhooks
+from postroad.storage.mail import attempts, delivery_controls, mail_counts, queue_views, webhooks
 from postroad.storage.people import accounts as stored_accounts
 
 # What counts do not have, from the newest recipients of a range: results by tag or sender domain, delivery times.
@@ -329,7 +329,7 @@ async def recent(ctx: context.Context, account_id: str, *, from_hour: int) -> ma
 
 
 async def change_fingerprint(ctx: context.Context, account_id: str) -> bytes:
-    """A short value that changes when mail is accepted, a result is recorded, or a webhook is delivered.
+    """A short value that changes with mail, results, webhook deliveries, and what operators pause and hold.
 
     Counts belong to the hour of acceptance. A result of older mail shows in the credits, and its deferrals do not; nor
     does a webhook delivery older than the newest ones.
@@ -343,9 +343,11 @@ async def change_fingerprint(ctx: context.Context, account_id: str) -> bytes:
             for endpoint in await webhooks.of_account(tx, account_id)
             for row in await webhooks.newest_deliveries(tx, account_id, endpoint.id, limit=PULSE_DELIVERIES)
         ]
+        paused = [(each.name, each.set_at) for each in await delivery_controls.listed_overrides(tx)]
+        held = list(await delivery_controls.holds_in_force(tx))
     state = (account.available, account.reserved, account.status) if account else ()
     # The hour is included: what leaves the window must not hide what enters it.
-    text = repr((from_hour, state, tuple(counts), deliveries))
+    text = repr((from_hour, state, tuple(counts), deliveries, paused, held))
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 
