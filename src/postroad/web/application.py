@@ -193,20 +193,7 @@ class Application(Generic[routing.ContextT]):
             )
             self._table.add(route.method, route.path, target=endpoint)
 
-    def __call__(self, request: http_server.Request) -> Coroutine[Any, Any, None]:
-        return self._serve(request, is_counted=False)
-
-    def serve_part(self, request: http_server.Request) -> Coroutine[Any, Any, None]:
-        """A request that is part of another one: the delays count that one."""
-        return self._serve(request, is_counted=True)
-
-    def refuse(self, error: errors.PostroadError) -> routing.EncodedResponse:
-        """The response to bytes that never became a request; called by the listener."""
-        exchange: _Exchange[routing.ContextT] = _Exchange(self._new_id(), None)
-        self._log_request(exchange, error.status)
-        return routing.refusal(error, request_id=exchange.id)
-
-    async def _serve(self, request: http_server.Request, *, is_counted: bool) -> None:
+    async def __call__(self, request: http_server.Request, *, is_counted: bool = False) -> None:
         exchange: _Exchange[routing.ContextT] = _Exchange(self._new_id(), request)
         exchange.is_counted = is_counted
         try:
@@ -238,6 +225,16 @@ class Application(Generic[routing.ContextT]):
         self._log_request(exchange, status)
         if exchange.error is not None or exchange.is_change:
             self._note_request(exchange, request, status)
+
+    def serve_part(self, request: http_server.Request) -> Coroutine[Any, Any, None]:
+        """A request that is part of another one: the delays count that one."""
+        return self(request, is_counted=True)
+
+    def refuse(self, error: errors.PostroadError) -> routing.EncodedResponse:
+        """The response to bytes that never became a request; called by the listener."""
+        exchange: _Exchange[routing.ContextT] = _Exchange(self._new_id(), None)
+        self._log_request(exchange, error.status)
+        return routing.refusal(error, request_id=exchange.id)
 
     async def _send_rest(
         self, exchange: _Exchange[routing.ContextT], rest: routing.Parts, request: http_server.Request

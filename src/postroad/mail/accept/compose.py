@@ -48,7 +48,24 @@ class MessageIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compose(checked: validation.CheckedSend, identity: MessageIdentity) -> transaction.Submission:
-    body = _build(checked, identity)
+    try:
+        body = builder.build(
+            builder.Message(
+                from_=checked.sender,
+                to=checked.to,
+                cc=checked.cc,
+                reply_to=checked.reply_to,
+                subject=checked.subject or "",
+                text=checked.text,
+                html=checked.html,
+                headers=_headers(checked) if checked.headers or checked.tags else (),
+                attachments=checked.attachments,
+                message_id=f"{identity.message_id}@{checked.sender.domain}",
+                date=identity.sent_at,
+            )
+        )
+    except builder.MimeError as problem:
+        raise errors.InvalidRequest(str(problem)) from None
     if len(body) > limits.MIME_BYTES:
         raise errors.PayloadTooLarge(
             f"the message has {len(body)} bytes including headers and encoding; at most {limits.MIME_BYTES} (10 "
@@ -104,27 +121,6 @@ def build_submission(
         simulation=checked.simulation if identity.is_test else None,
         api_key_id=identity.api_key_id,
     )
-
-
-def _build(checked: validation.CheckedSend, identity: MessageIdentity) -> bytes:
-    try:
-        return builder.build(
-            builder.Message(
-                from_=checked.sender,
-                to=checked.to,
-                cc=checked.cc,
-                reply_to=checked.reply_to,
-                subject=checked.subject or "",
-                text=checked.text,
-                html=checked.html,
-                headers=_headers(checked) if checked.headers or checked.tags else (),
-                attachments=checked.attachments,
-                message_id=f"{identity.message_id}@{checked.sender.domain}",
-                date=identity.sent_at,
-            )
-        )
-    except builder.MimeError as problem:
-        raise errors.InvalidRequest(str(problem)) from None
 
 
 def _headers(checked: validation.CheckedSend) -> tuple[tuple[str, str], ...]:

@@ -499,7 +499,17 @@ async def _write(
     for submission in accepted:
         message = submission.message
         if message.credits_reserved:
-            entries.append(_reservation(submission))
+            entries.append(
+                stored_accounts.LedgerEntry(
+                    id=submission.ledger_id,
+                    account_id=message.account_id,
+                    kind=stored_accounts.LedgerKind.RESERVE,
+                    available=-message.credits_reserved,
+                    reserved=message.credits_reserved,
+                    message_id=message.id,
+                    created_at=message.created_at,
+                )
+            )
         elif not state.accounts[message.account_id].has_uncharged:
             uncharged.add(message.account_id)
         if submission.key is not None:
@@ -516,19 +526,6 @@ async def _write(
             await messages.insert_resend(tx, message.account_id, resend_of=submission.resend_of, message_id=message.id)
     if increments := _count_increments(accepted):
         await mail_counts.add_hourly(tx, increments)
-
-
-def _reservation(submission: Submission) -> stored_accounts.LedgerEntry:
-    message, count = submission.message, submission.message.credits_reserved
-    return stored_accounts.LedgerEntry(
-        id=submission.ledger_id,
-        account_id=message.account_id,
-        kind=stored_accounts.LedgerKind.RESERVE,
-        available=-count,
-        reserved=count,
-        message_id=message.id,
-        created_at=message.created_at,
-    )
 
 
 def _count_increments(accepted: Sequence[Submission]) -> list[mail_counts.CountIncrement]:

@@ -353,18 +353,14 @@ def head(
     if not keep_alive:
         own.append(b"connection: close")
     lines = [STATUS_LINES.get(status) or b"HTTP/1.1 %d " % status, date, *map(b": ".join, fields), *own, b"", b""]
-    return _joined(lines), framing, length or 0, keep_alive
+    content = b"\r\n".join(lines)
+    # A line break in a field would allow response splitting.
+    if len(content) - len(content.translate(None, b"\r\n\0")) != 2 * (len(lines) - 1):
+        raise ValueError("a header field of the response contains a line break or a NUL")
+    return content, framing, length or 0, keep_alive
 
 
 def chunk(content: bytes, *, last: bool) -> bytes:
     """The content as a chunk, if there is any: an empty chunk is the last, which follows when it is asked for."""
     coded = b"%x\r\n%b\r\n" % (len(content), content) if content else b""
     return coded + LAST_CHUNK if last else coded
-
-
-def _joined(lines: list[bytes]) -> bytes:
-    content = b"\r\n".join(lines)
-    # A line break in a field would allow response splitting.
-    if len(content) - len(content.translate(None, b"\r\n\0")) != 2 * (len(lines) - 1):
-        raise ValueError("a header field of the response contains a line break or a NUL")
-    return content

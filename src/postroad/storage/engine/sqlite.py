@@ -376,9 +376,9 @@ class SqliteStore:
                 tx.check()
                 await commit()
         finally:
-            # Best effort: the first error is the one to report, and SQLite may have rolled back by itself.
-            with contextlib.suppress(apsw.Error):
-                if self._writer.in_transaction:
+            if self._writer.in_transaction:  # else SQLite has rolled back by itself
+                # Best effort: the first error is the one to report.
+                with contextlib.suppress(apsw.Error):
                     self._writer.execute("ROLLBACK")
             self._write_slot.release()
         if self._log.is_due and (self._copying is None or self._copying.done()):
