@@ -59,6 +59,30 @@ async def test_rows_are_walked_by_key_and_opened(page: async_api.Page) -> None:
     await page.wait_for_url(f"**{path}")
 
 
+async def test_the_palette_does_what_is_chosen(page: async_api.Page) -> None:
+    await page.goto("/domains")
+    for word, scheme in (("theme", "dark"), ("switch", "light")):
+        await page.keyboard.press("Control+k")
+        await page.keyboard.type(word)
+        await expect(page.get_by_role("option", name="Switch theme")).to_have_attribute("aria-selected", "true")
+        await page.keyboard.press("Enter")
+        await expect(page.locator("html")).to_have_attribute("data-theme", scheme)
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("create key")
+    await page.get_by_role("option", name="Create an API key").click()
+    await expect(page.get_by_role("dialog").get_by_label("Name")).to_be_visible()
+
+
+async def test_a_choice_of_the_profile_is_saved_when_it_is_made(page: async_api.Page) -> None:
+    await page.goto("/profile")
+    await expect(page.get_by_role("button", name="Save", exact=True)).to_be_hidden()
+    await page.get_by_role("radio", name="The bounce guard warns the account: Off").check()
+    await expect(page.locator(".toast")).to_have_text("Saved.")
+    await axe.check(page)
+    await page.reload()
+    await expect(page.get_by_role("radio", name="The bounce guard warns the account: Off")).to_be_checked()
+
+
 async def test_the_keys_are_shown_and_can_be_turned_off(page: async_api.Page) -> None:
     await page.goto("/suppressions")
     await page.keyboard.press("?")

@@ -51,9 +51,12 @@ async def test_pages_and_settings_are_found_by_the_beginnings_of_words(browser: 
 
 async def test_without_a_text_every_page_of_the_role_is_listed(browser: Browser, reader: Browser) -> None:
     every = await found(browser, "")
-    assert set(every) == {"Pages", "Settings"}
-    assert {"/", "/messages", "/template/new"} <= set(every["Pages"])
-    assert set(every["Pages"]) - set((await found(reader, ""))["Pages"]) == {"/team/sso", "/template/new"}
+    assert set(every) == {"Pages", "Actions", "Settings"}
+    assert {"/", "/messages"} <= set(every["Pages"])
+    assert {"/keys#new-key", "/template/new"} <= set(every["Actions"])
+    seen = await found(reader, "")
+    assert set(every["Pages"]) - set(seen["Pages"]) == {"/team/sso"}
+    assert "Actions" not in seen
 
 
 async def test_every_page_that_is_not_of_a_thing_is_found(browser: Browser, site: sites.Site) -> None:

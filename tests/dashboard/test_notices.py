@@ -59,13 +59,15 @@ async def test_the_profile_offers_what_one_may_get(ctx: context.Context, browser
     assert "Notifications</h2>" not in (await reader.get("/profile")).text
     await users.add_operator(ctx, browser.user.email)
     assert "A check of the installation fails" in (await browser.get("/profile")).text
-    changed = await browser.post("/profile/notices", {"kind": notice_kinds.CREDITS_LOW, "choice": "digest"})
-    assert "Credits are low: in the daily digest." in (await browser.follow(changed)).text
+    changed = await browser.post("/profile/notices", {"credits_low": "digest"})
+    page = (await browser.follow(changed)).text
+    assert "Saved." in page
+    assert 'value="digest" aria-label="Credits are low: Daily" checked' in page
     assert (await choices.of_user(ctx, browser.user))[notice_kinds.CREDITS_LOW] is notice_kinds.Choice.DIGEST
 
 
 async def test_mail_about_security_is_not_offered_and_cannot_be_chosen(browser: Browser) -> None:
     assert "A login from a new network" not in (await browser.get("/profile")).text
-    for kind in (notice_kinds.NEW_NETWORK, "nothing"):
-        refused = await browser.post("/profile/notices", {"kind": kind, "choice": "off"})
-        assert (refused.status_code, "is not a kind of mail that can be chosen" in refused.text) == (400, True)
+    for kind in ("login_new_network", "nothing"):
+        refused = await browser.post("/profile/notices", {kind: "off"})
+        assert (refused.status_code, kind in refused.text) == (400, True)

@@ -211,6 +211,13 @@
   window.addEventListener("hashchange", openNamed);
   openNamed();
 
+  /* Its button is for browsers without scripts. */
+  const isSavedOnChange = (form) => form && "savedOnChange" in form.dataset;
+  const hideButtons = (place) => place.querySelectorAll("form[data-saved-on-change] > button").forEach((button) => { button.hidden = true; });
+  hideButtons(document);
+  document.addEventListener("prepared", (event) => hideButtons(event.detail));
+  document.addEventListener("change", (event) => { if (isSavedOnChange(event.target.form)) event.target.form.requestSubmit(); });
+
   window.postroad.notify = (text, kind) => top(notice([text], kind));
   window.postroad.refuse = (form, button, text) => { forget(form); refuse(form, button, sentence(text)); };
   window.postroad.identify = identify;

@@ -42,8 +42,34 @@
     return group;
   }
 
+  /* What only a script can do; each is offered where what it acts on is there. */
+  const ACTS = [
+    { text: "Switch theme", find: () => document.querySelector("[data-theme-choice] input:not(:checked)"), act: switchTheme },
+    { text: "Copy message ID", find: () => document.querySelector('main [data-copy^="msg_"]'), act: (button) => button.click() },
+  ];
+
+  function switchTheme() {
+    const isDark = getComputedStyle(document.documentElement).colorScheme === "dark";
+    document.querySelector(`[data-theme-choice] input[value=${isDark ? "light" : "dark"}]`).click();
+  }
+
+  function actsFor(text) {
+    const words = text.toLowerCase().split(/\s+/);
+    const found = ACTS.filter((one) => words.every((word) => one.text.toLowerCase().includes(word)) && one.find());
+    if (!text || !found.length) return [];
+    const section = document.createElement("section");
+    section.append(document.createElement("h2"), ...found.map((one) => Object.assign(document.createElement("a"), { textContent: one.text })));
+    section.firstChild.textContent = "Here";
+    return [section];
+  }
+
+  list.addEventListener("click", (event) => {
+    const act = ACTS.find((one) => one.text === event.target.closest("a:not([href])")?.textContent);
+    if (act) act.act(act.find());
+  });
+
   function show(text, sections) {
-    list.replaceChildren(...[...sections].map(groupOf));
+    list.replaceChildren(...[...actsFor(text), ...sections].map(groupOf));
     list.querySelectorAll("a").forEach((link, at) => {
       link.id = `palette-option-${at}`;
       link.tabIndex = -1;

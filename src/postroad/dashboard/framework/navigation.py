@@ -85,13 +85,21 @@ OPERATOR_SECTIONS: Final[Sections] = (
     ),
     ("Your account", (Entry("overview", "/", "Account dashboard"),)),
 )
+CHANGE: Final = callers.Permission.CHANGE
+# Places where something is done; the palette has more, which need scripts (assets/palette.js).
+ACTIONS: Final = (
+    Entry("send_test", "/welcome", "Send a test message", "action try email", CHANGE),
+    Entry("new_key", "/keys#new-key", "Create an API key", "action new add token", CHANGE),
+    Entry("new_domain", "/domains#field-name", "Add a domain", "action new", CHANGE),
+    Entry("new_template", "/template/new", "Create a template", "action new", CHANGE),
+    Entry("invite", "/team#invite", "Invite a team member", "action add user person", callers.Permission.MANAGE),
+)
 # Not in the menu.
 ELSEWHERE: Final = (
     Entry("tail", "/tail", "Tail", "live events stream follow"),
     Entry("webhooks", "/webhooks", "All webhooks", "endpoints list add"),
     Entry("roles", "/team/roles", "Roles", "permissions owner admin developer analyst read only"),
     Entry("team_sso", "/team/sso", "Single sign-on", "sso oidc identity provider", callers.Permission.OWN),
-    Entry("new_template", "/template/new", "New template", "create", callers.Permission.CHANGE),
 )
 SETTINGS: Final = (
     Entry("profile", "/profile", "Profile", "settings me user role"),

@@ -1,4 +1,4 @@
-"""`/find`: pages, messages, recipients, domains, templates and settings by what is typed. Ctrl-K shows the same page.
+"""`/find`: actions, pages, messages, recipients, domains, templates and settings by what is typed; Ctrl-K shows it too.
 
 Every kind is looked up within a bound: `MAX_RESULTS` are shown of `EXAMINED` entries, so a key press costs little
 however much an account has. Nothing but what belongs to the account and is open to the role is looked at.
@@ -55,7 +55,9 @@ async def index(request: requests.PageRequest) -> routing.Response:
     """Everything that matches, by kind; without a text, the pages."""
     query: Query = request.query
     text = " ".join((query.q or "").split())[:MAX_CHARACTERS]
-    groups = [Group("Pages", _places(request, (*_menu(request), *navigation.ELSEWHERE), text))]
+    pages = Group("Pages", _places(request, (*_menu(request), *navigation.ELSEWHERE), text))
+    actions = Group("Actions", _places(request, navigation.ACTIONS if request.view is None else (), text))
+    groups = [actions, pages] if text else [pages, actions]
     if text:
         mail = [Group("Messages", await _messages(request, text)), Group("Views", await _views(request, text))]
         recipients = Group("Recipients", await _recipients(request, text))

@@ -3,6 +3,8 @@
 import dataclasses
 from typing import Final
 
+import msgspec
+
 from postroad import context, errors
 from postroad.dashboard.framework import forms, requests
 from postroad.dashboard.framework import site as sites
@@ -20,9 +22,22 @@ class PasswordChange(forms.Form, frozen=True, kw_only=True):
     new_password: str
 
 
-class NoticeChoice(forms.Form, frozen=True, kw_only=True):
-    kind: str
-    choice: notice_kinds.Choice
+def field_of(kind: str) -> str:
+    return kind.replace(".", "_")
+
+
+# A choice for each kind of mail; nothing for those that the form does not offer.
+NoticeChoices: Final = msgspec.defstruct(
+    "NoticeChoices",
+    [
+        (field_of(kind), notice_kinds.Choice | None, None)
+        for kind, known in notice_kinds.KINDS.items()
+        if not known.is_security
+    ],
+    bases=(forms.Form,),
+    frozen=True,
+    kw_only=True,
+)
 
 
 class NewToken(forms.Form, frozen=True, kw_only=True):
@@ -38,9 +53,9 @@ class TimeZone(forms.Form, frozen=True, kw_only=True):
 
 SESSIONS: Final = "/profile#sessions"
 CHOICES: Final = (
-    (notice_kinds.Choice.NOW, "At once"),
-    (notice_kinds.Choice.DIGEST, "In the daily digest"),
-    (notice_kinds.Choice.OFF, "Not by mail"),
+    (notice_kinds.Choice.NOW, "Now"),
+    (notice_kinds.Choice.DIGEST, "Daily"),
+    (notice_kinds.Choice.OFF, "Off"),
 )
 
 
@@ -50,7 +65,7 @@ async def show(
     # A browser may have offered a name that is not among the choices.
     zones = [(name, name) for name in dict.fromkeys((*times.time_zone_choices(), request.zone.key))]
     chosen = await choices.of_user(request.ctx, request.user)
-    notices = [(kind, notice_kinds.KINDS[kind].title, choice) for kind, choice in chosen.items()]
+    notices = [(field_of(kind), notice_kinds.KINDS[kind].title, choice) for kind, choice in chosen.items()]
     return request.page(
         "profile.html",
         status=status,
@@ -119,10 +134,10 @@ async def change_password(request: requests.PageRequest) -> routing.Response:
 
 
 async def choose_notices(request: requests.PageRequest) -> routing.Response:
-    form: NoticeChoice = request.form
-    await choices.choose(request.ctx, request.user, form.kind, form.choice)
-    title = notice_kinds.KINDS[form.kind].title
-    return request.redirect("/profile#mail", notice=f"{title}: {dict(CHOICES)[form.choice].lower()}.")
+    for kind in await choices.of_user(request.ctx, request.user):
+        if choice := getattr(request.form, field_of(kind)):
+            await choices.choose(request.ctx, request.user, kind, choice)
+    return request.redirect("/profile#mail", notice="Saved.")
 
 
 ROUTES: Final = (
@@ -131,7 +146,7 @@ ROUTES: Final = (
     requests.post("/profile/sessions/{id}/end", end_session, permission=requests.VIEW),
     requests.post("/profile/sessions/end-others", end_others, permission=requests.VIEW),
     requests.post("/profile/time-zone", change_time_zone, form=TimeZone, permission=requests.VIEW),
-    requests.post("/profile/notices", choose_notices, form=NoticeChoice, permission=requests.VIEW),
+    requests.post("/profile/notices", choose_notices, form=NoticeChoices, permission=requests.VIEW),
     requests.post("/profile/password", change_password, form=PasswordChange, permission=requests.VIEW),
 )
 
