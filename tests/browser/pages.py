@@ -42,7 +42,7 @@ class Page:
 
 PAGES: Final = (
     Page(name="login", path="/login", sees="Password", as_visitor=True),
-    Page(name="login-sso", path="/login/sso", sees="Its domain decides", as_visitor=True),
+    Page(name="login-sso", path="/login/sso", sees="find your company", as_visitor=True),
     Page(name="welcome", path="/welcome", sees="test"),
     Page(name="overview", path="/", sees="Delivered"),
     Page(name="failures", path="/failures?period=30d", sees="Why mail was not delivered"),

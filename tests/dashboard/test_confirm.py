@@ -15,7 +15,7 @@ async def test_a_form_is_refused_until_the_person_has_confirmed_who_they_are(
     clock.pass_seconds(LATER)
     refused = await browser.post("/credentials", NEW)
     assert refused.status_code == 403
-    assert '<a href="/confirm">Confirm that it is you</a>' in refused.text
+    assert '<a href="/confirm">Confirm it’s you</a>' in refused.text
     assert ">shop<" not in (await browser.get("/credentials")).text
     page = await browser.get("/confirm")
     assert 'name="password"' in page.text

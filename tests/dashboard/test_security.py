@@ -130,10 +130,10 @@ async def test_whoever_has_no_required_factor_is_led_to_set_one_up_and_to_nothin
 async def test_an_owner_requires_it_on_the_page_of_the_team(
     ctx: context.Context, browser: Browser, member: Browser, clock: Clock
 ) -> None:
-    assert "0 of 2 have one" in (await browser.get("/team")).text
+    assert "0 of 2 people use it" in (await browser.get("/team")).text
     await set_up(browser, clock)
     page = (await browser.get("/team")).text
-    assert "1 of 2 have one" in page
+    assert "1 of 2 people use it" in page
     assert page.count(">second factor<") == 1
     answer = await browser.post("/team/second-factor", {"required": "true"})
     assert browser_client.notice_of(answer) == "A second factor is required now."

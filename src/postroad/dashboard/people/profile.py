@@ -1,7 +1,7 @@
 """`/profile`: time zone, password, notices, sessions and tokens of the user; `/notices/{token}` (RFC 8058)."""
 
 import dataclasses
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -27,7 +27,7 @@ def field_of(kind: str) -> str:
 
 
 # A choice for each kind of mail; nothing for those that the form does not offer.
-NoticeChoices: Final = msgspec.defstruct(
+NoticeChoices: Final[Any] = msgspec.defstruct(
     "NoticeChoices",
     [
         (field_of(kind), notice_kinds.Choice | None, None)

@@ -72,7 +72,7 @@ async def show_roles(request: requests.PageRequest) -> routing.Response:
     """What each role permits: the table of model/people/callers.py."""
     columns = {name: callers.ROLE_PERMISSIONS[role] for role, (name, _) in callers.ROLE_TEXTS.items()}
     columns["Operator"] = callers.OPERATOR_PERMISSIONS
-    return request.page("roles.html", roles=callers.ROLE_TEXTS, permissions=callers.PERMISSION_TEXTS, columns=columns)
+    return request.page("roles.html", permissions=callers.PERMISSION_TEXTS, columns=columns)
 
 
 async def invite(request: requests.PageRequest) -> routing.Response:
