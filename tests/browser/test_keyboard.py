@@ -5,6 +5,7 @@ import re
 from playwright import async_api
 
 from tests.browser import axe, dev_service, logins
+from tests.browser.conftest import Opener
 
 expect = async_api.expect
 
@@ -103,3 +104,20 @@ async def test_the_keys_are_shown_and_can_be_turned_off(page: async_api.Page) ->
     await dialog.get_by_role("button", name="Close").click()
     await page.keyboard.press("/")
     await expect(page.get_by_role("searchbox", name="Address")).to_be_focused()
+
+
+async def test_the_notice_of_a_form_has_the_focus_on_this_page_and_on_another(
+    open_page: Opener, dev: dev_service.DevService
+) -> None:
+    _, login = await dev.new_account()
+    page = await open_page(login)
+    await page.goto("/suppressions")
+    await page.get_by_label("Address", exact=True).last.fill("ada@example.net")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("status").filter(has_text="ada@example.net")).to_be_focused()
+    await page.goto("/domains")
+    await page.get_by_role("textbox", name="Domain").fill("new.example")
+    await page.keyboard.press("Enter")
+    await page.wait_for_url("**/domains/dom_*")
+    await expect(page.get_by_role("status").filter(has_text="new.example added.")).to_be_focused()
+    await axe.check(page)

@@ -83,4 +83,6 @@
   open();
   document.querySelectorAll("[data-zone-offer]").forEach(offerZone);
   prepare(document);
+  /* The page to which a form has led begins with what was done. */
+  document.querySelector("#notices > .notice")?.focus({ preventScroll: true });
 })();
