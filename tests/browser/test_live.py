@@ -146,7 +146,7 @@ async def test_new_messages_wait_behind_a_link_and_nothing_moves_under_the_point
     # The paused page has heard of nothing.
     await expect(other.locator("[data-new-rows]")).to_be_hidden()
     await link.click()
-    await expect(row).to_have_count(2)
+    await expect(row).to_have_count(3)
     await expect(link).to_be_hidden()
     await other.get_by_role("button", name="Resume").click()
     await expect(other.locator("[data-new-rows]")).to_have_text("2 new")
