@@ -227,18 +227,16 @@ def _multipart(subtype: str, boundary: str, entities: list[_Entity]) -> _Entity:
 
 
 def _boundary(message_id: str, entities: list[_Entity]) -> str:
-    """A boundary derived from the message id, with which no line of a body begins as a delimiter does.
+    """A boundary derived from the message id that occurs in no body.
 
     Base64 cannot contain `=_`; files of many megabytes need not be searched. A body that is sent as it is can.
     """
-    suspects = [
-        entity.body[0] for entity in entities if not entity.fields.endswith(" base64\r\n") and b"--=_" in entity.body[0]
-    ]
     for attempt in range(_BOUNDARY_TRIES):
         boundary = "=_" + hashlib.sha256(f"{attempt}{message_id}".encode()).hexdigest()[:32]
-        delimiter = f"--{boundary}".encode("ascii")
-        for body in suspects:
-            if delimiter in body:
+        # All of it: the search for something shorter, such as its beginning, takes three times as long.
+        needle = boundary.encode("ascii")
+        for entity in entities:
+            if not entity.fields.endswith(" base64\r\n") and needle in entity.body[0]:
                 break
         else:
             return boundary
