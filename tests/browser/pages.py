@@ -62,6 +62,7 @@ PAGES: Final = (
     Page(name="request", path="/requests/{request}", sees="outlet.example"),
     Page(name="templates", path="/templates", sees="New"),
     Page(name="template", path="/templates/{template}", sees="Preview"),
+    Page(name="template-starters", path="/template/new", sees="Start from one of these"),
     Page(name="template-versions", path="/templates/{template}/versions", sees="Versions"),
     Page(name="webhook", path="/webhook", sees="URL"),
     Page(name="webhooks", path="/webhooks", sees="Add a webhook"),

@@ -37,6 +37,7 @@ async def test_the_preview_follows_the_typing_and_the_way_back_does_not(
     page = await open_page(login)
     await page.goto("/templates")
     await page.get_by_role("link", name="New template").click()
+    await page.get_by_role("link", name="Blank").click()
     await async_api.expect(preview(page)).to_contain_text("Hello Ada,")
     steps = await page.evaluate("history.length")
     await edit(page, "Subject", "Order {{order_number}}")
@@ -56,7 +57,7 @@ async def test_the_preview_follows_the_typing_and_the_way_back_does_not(
 
 
 async def test_the_whole_width_of_the_preview_is_seen(page: async_api.Page) -> None:
-    await page.goto("/template/new")
+    await page.goto("/template/new/blank")
     await async_api.expect(preview(page)).to_contain_text("Hello Ada,")
     frame = page.locator(".preview-frame")
     for width, is_phone, layout_width in ((1280, False, 616), (1920, False, 616), (1280, True, 375), (390, True, 375)):
@@ -72,8 +73,29 @@ async def test_the_whole_width_of_the_preview_is_seen(page: async_api.Page) -> N
         assert box["x"] + box["width"] <= around["x"] + around["width"] + 1
 
 
-async def test_code_and_preview_are_seen_together(page: async_api.Page) -> None:
+async def test_a_starter_is_chosen_by_its_picture_and_saved(open_page: Opener, dev: dev_service.DevService) -> None:
+    account, login = await dev.new_account()
+    page = await open_page(login)
     await page.goto("/template/new")
+    picture = page.get_by_role("listitem").filter(has_text="Receipt").locator("iframe")
+    await async_api.expect(picture.content_frame.locator("h1")).to_have_text("Thank you, Ada")
+    await axe.check(page, rules=axe.ALL_RULES)
+    await page.get_by_role("link", name="Receipt").press("Enter")
+    await async_api.expect(preview(page)).to_contain_text("2 × Blue notebook")
+    await page.get_by_role("button", name="Save draft").click()
+    await async_api.expect(page.get_by_text("Draft of receipt saved.")).to_be_visible()
+    await page.get_by_role("link", name="Templates", exact=True).first.click()
+    row = page.get_by_role("row").filter(has_text="receipt")
+    await async_api.expect(row.get_by_text("Draft")).to_be_visible()
+    await async_api.expect(row.locator("iframe").content_frame.locator("h1")).to_have_text("Thank you, Ada")
+    await axe.check(page, rules=axe.ALL_RULES)
+    assert [one.alias for one in await templates.summaries(dev.ctx, account.id, "", 9, is_published=False)] == [
+        "receipt"
+    ]
+
+
+async def test_code_and_preview_are_seen_together(page: async_api.Page) -> None:
+    await page.goto("/template/new/blank")
     await page.set_viewport_size({"width": 1100, "height": 800})
     code, shown = field(page, "HTML"), page.locator(".preview-frame")
     await code.scroll_into_view_if_needed()
@@ -87,7 +109,7 @@ async def test_code_and_preview_are_seen_together(page: async_api.Page) -> None:
 async def test_nothing_in_a_template_runs_or_leads_away(open_page: Opener, dev: dev_service.DevService) -> None:
     _, login = await dev.new_account()
     page = await open_page(login)
-    await page.goto("/template/new")
+    await page.goto("/template/new/blank")
     await edit(page, "HTML", HOSTILE)
     await edit(page, "who", "<script>document.title = 'run'</script>")
     await async_api.expect(preview(page)).to_contain_text("Dear <script>document.title = 'run'</script>")
@@ -102,7 +124,7 @@ async def test_a_loop_is_written_published_compared_and_restored(
 ) -> None:
     account, login = await dev.new_account()
     page = await open_page(login)
-    await page.goto("/template/new")
+    await page.goto("/template/new/blank")
     await edit(page, "Alias", "order")
     await edit(page, "HTML", ORDER.removesuffix("{{/items}}"))
     await async_api.expect(page.locator("#problem-html")).to_have_text(
@@ -145,7 +167,7 @@ async def test_test_values_follow_the_template_and_keep_what_was_typed(
         dev.ctx, account.id, "base", subject="-", text=None, html="{{> content}}<i>{{company_name}}</i>"
     )
     page = await open_page(login)
-    await page.goto("/template/new")
+    await page.goto("/template/new/blank")
     await edit(page, "name", "Grace")
     await edit(page, "HTML", "{{#paid}}Paid{{/paid}} {{name}}{{#rows}} {{title}}{{/rows}}")
     await async_api.expect(preview(page)).to_contain_text("Paid Grace Blue notebook")
@@ -174,7 +196,7 @@ async def test_unsaved_changes_are_not_lost_without_a_question(open_page: Opener
         await dialog.accept()
 
     page.on("dialog", stay)
-    await page.goto("/template/new")
+    await page.goto("/template/new/blank")
     await page.get_by_role("tab", name="Text").click()
     await edit(page, "Text", "Not saved")
     await page.get_by_role("link", name="Domains", exact=True).click()
@@ -191,7 +213,7 @@ async def test_the_editor_works_without_scripts(
     try:
         monitor.over(context)
         page = await context.new_page()
-        await page.goto("/template/new")
+        await page.goto("/template/new/blank")
         await edit(page, "Alias", "plain")
         await edit(page, "Subject", "Hello {{name}}")
         await edit(page, "JSON", '{"name": "Ada"}')

@@ -229,7 +229,7 @@ async def test_fields_of_forms_keep_what_was_typed_on_the_way_back(browser: Brow
         "/suppressions",
         "/credentials",
         "/keys",
-        "/template/new",
+        "/template/new/blank",
         "/webhook",
         "/team",
         "/profile",

@@ -1,5 +1,6 @@
 """The list of templates, the editor, and the frame in which it shows what is written."""
 
+import asyncio
 import contextlib
 
 import pytest
@@ -37,7 +38,7 @@ async def test_an_empty_list_teaches(browser: Browser, reader: Browser) -> None:
 
 
 async def test_a_new_template_is_saved_and_its_editor_opens(ctx: context.Context, browser: Browser) -> None:
-    assert "Welcome, {{name}}" in (await browser.get("/template/new")).text
+    assert "Welcome, {{name}}" in (await browser.get("/template/new/blank")).text
     saved = await browser.post("/templates", {"alias": "greeting", **GREETING})
     assert browser_client.notice_of(saved) == "Draft of greeting saved. Publish it to send it."
     assert browser_client.location_of(saved) == "/templates/greeting"
@@ -51,6 +52,35 @@ async def test_a_new_template_is_saved_and_its_editor_opens(ctx: context.Context
     await browser.post("/templates/greeting/publish", GREETING)
     stored = await templates.find(ctx, browser.account_id, "greeting")
     assert {"subject": stored.subject, "text": stored.text, "html": stored.html} == GREETING
+
+
+async def test_starters_are_offered_shown_and_opened(browser: Browser, reader: Browser) -> None:
+    gallery = (await browser.get("/template/new")).text
+    assert 'href="/template/new/receipt">Receipt</a>' in gallery
+    picture = await browser.get("/template/new/receipt/picture")
+    assert picture.headers["content-security-policy"] == browser_client.PREVIEW_POLICY
+    assert "Thank you, Ada" in picture.text
+    assert 'preview-subject"' not in picture.text
+    opened = (await browser.get("/template/new/receipt")).text
+    assert 'name="alias" type="text" value="receipt"' in opened
+    assert 'value="Your receipt from {{company}}"' in opened
+    assert "Fountain pen" in opened
+    assert (await browser.get("/template/new/nothing")).status_code == 404
+    assert (await reader.get("/template/new/receipt/picture")).status_code == 403
+
+
+async def test_the_list_has_a_picture_of_each_template(
+    ctx: context.Context, browser: Browser, stranger: Browser
+) -> None:
+    await put(ctx, browser)
+    assert 'src="/templates/greeting/picture"' in (await browser.get("/templates")).text
+    # However many are asked for at once: each waits for its turn.
+    async with asyncio.TaskGroup() as group:
+        asked = [group.create_task(browser.get("/templates/greeting/picture")) for _ in range(20)]
+    assert {(task.result().status_code, "<p>Dear <b>Ada</b></p>" in task.result().text) for task in asked} == {
+        (200, True)
+    }
+    assert (await stranger.get("/templates/greeting/picture")).status_code == 404
 
 
 async def test_a_new_template_can_be_published_at_once(ctx: context.Context, browser: Browser) -> None:

@@ -48,6 +48,8 @@ REFUSED = {
     "/suppressions/export",
     "/team/{id}",
     "/template/new",
+    "/template/new/{starter}",
+    "/template/new/{starter}/picture",
     "/team/sso",
 }
 # Shown once the operator has asked for the content of the message.

@@ -31,6 +31,8 @@ PARTS = (
     "/assets/",
     "/messages/{id}/",
     "/inbox/{id}/",
+    "/template/new/{starter}/",
+    "/templates/{alias}/picture",
     "/templates/{alias}/preview",
     "/approvals/{id}/",
     "/suppressions/export",

@@ -31,7 +31,7 @@ from postroad.services.operations.notices import choices
 from postroad.services.people import api_keys, credentials, sso_connections
 from postroad.services.people import users as account_users
 from postroad.services.queue import holds, sources
-from postroad.services.templates import template_drafts, templates
+from postroad.services.templates import starters, template_drafts, templates
 from postroad.services.webhooks import endpoint_settings, endpoints, listeners
 from postroad.storage.mail import webhooks
 from postroad.storage.operations import certificates, processes
@@ -178,7 +178,7 @@ async def _templates(ctx: context.Context, account_id: str) -> Things:
         await templates.put(ctx, account_id, "framed", subject="Hi", text=text, html=f"<p>{text}</p>", layout="frame")
     draft = templates.Content("Hi!", "Hey {{name}}", None, None, '{"name": "Ada"}')
     await template_drafts.save(ctx, account_id, "framed", draft)
-    return {"template": ["receipt", "framed", "frame", "footer"]}
+    return {"template": ["receipt", "framed", "frame", "footer"], "starter": list(starters.NAMES)}
 
 
 async def _webhooks(ctx: context.Context, account_id: str, delivery: str) -> Things:

@@ -33,6 +33,7 @@ NEEDED = {
         "GET /messages/{id}/preview/html",
         "GET /messages/{id}/raw",
         "GET /templates/{alias}",
+        "GET /templates/{alias}/picture",
         "GET /templates/{alias}/preview",
         "GET /templates/{alias}/versions",
         "GET /v1/messages/{id}/checks",
@@ -51,7 +52,12 @@ NEEDED = {
     },
     # Of the inbox, more is required of people below.
     READ: {"DELETE /v1/inbox", "GET /emails/{id}", "GET /v1/inbox", "GET /v1/inbox/{id}/raw"},
-    CHANGE: {"GET /bulk", "GET /template/new"},
+    CHANGE: {
+        "GET /bulk",
+        "GET /template/new",
+        "GET /template/new/{starter}",
+        "GET /template/new/{starter}/picture",
+    },
     # Everybody's own, and what only an operator who looks gets an answer from.
     VIEW: {
         "POST /confirm",

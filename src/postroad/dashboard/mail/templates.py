@@ -1,5 +1,6 @@
 """`/templates`: the list, the editor with its live preview, and the versions. Drafts are sent once published."""
 
+import dataclasses
 import functools
 import itertools
 import json
@@ -18,12 +19,13 @@ from postroad.model.units import identifiers
 from postroad.protocol.text import mustache, placeholders, sample_values, strict_json
 from postroad.services import usage_limits
 from postroad.services.messages import previews, sample_send
-from postroad.services.templates import template_drafts, templates
+from postroad.services.templates import starters, template_drafts, templates
 from postroad.storage.mail import templates as stored
 from postroad.web import routing
 
 PATH: Final = "/templates"
 ONE: Final = f"{PATH}/{{alias}}"
+NEW: Final = "/template/new"
 ROWS: Final = 50
 # Text and HTML of maximum length, with four percent-encoded octets per character; and the values.
 FORM_BYTES: Final = 2 * 12 * templates.BODY_CHARACTERS + 512 * 1024
@@ -40,16 +42,6 @@ SENDER: Final = "hello@example.com"
 RECIPIENT: Final = "ada@example.net"
 # What the preview of a layout has in the place of the content, in its text and its HTML.
 SAMPLE_CONTENT: Final = "This is where the content of a message goes."
-# The content of a new template.
-SUBJECT: Final = "Welcome, {{name}}"
-TEXT: Final = "Hello {{name}},\n\nThanks for joining us.\n"
-HTML: Final = """\
-<div style="max-width: 560px; margin: 0 auto; padding: 0 16px; font-family: sans-serif; line-height: 1.5">
-  <h1>Hello {{name}},</h1>
-  <p>Thanks for joining us.</p>
-</div>
-"""
-
 Part = Literal["html", "text"]
 
 
@@ -93,9 +85,21 @@ async def index(request: requests.PageRequest) -> routing.Response:
     return request.page("templates.html", rows=rows, next_cursor=next_cursor, is_first=not after)
 
 
+async def gallery(request: requests.PageRequest) -> routing.Response:
+    """What a new template can start from."""
+    return request.page("template_starters.html", starters=[(name, starters.find(name)) for name in starters.NAMES])
+
+
 async def new(request: requests.PageRequest) -> routing.Response:
-    draft = Draft(subject=SUBJECT, text=TEXT, html=HTML)
+    name = request.path["starter"]
+    alias = None if name == starters.NAMES[0] else name
+    draft = msgspec.structs.replace(_of_content(starters.content(starters.find(name))), alias=alias)
     return request.page("template.html", **await _editor(request, draft, saved=None))
+
+
+async def show_starter(request: requests.PageRequest) -> routing.Response:
+    """A picture of it, for the gallery."""
+    return await _picture(request, _of_content(starters.content(starters.find(request.path["starter"]))))
 
 
 async def create(request: requests.PageRequest) -> routing.Response:
@@ -172,6 +176,11 @@ async def show_saved(request: requests.PageRequest) -> routing.Response:
     return await _document(request, await _latest(request, await _found(request)), request.query.part)
 
 
+async def show_picture(request: requests.PageRequest) -> routing.Response:
+    """A picture of a template, for the list."""
+    return await _picture(request, await _latest(request, await _found(request)))
+
+
 async def show_draft(request: requests.PageRequest) -> routing.Response:
     draft: Draft = request.form
     return await _document(request, draft, draft.part)
@@ -204,14 +213,23 @@ async def _document(request: requests.PageRequest, draft: Draft, part: Part | No
         return await _shown(request, draft, part)
 
 
-async def _shown(request: requests.PageRequest, draft: Draft, part: Part | None) -> routing.Response:
+async def _picture(request: requests.PageRequest, draft: Draft) -> routing.Response:
+    """A page asks for many at once, so each waits for its turn."""
+    async with request.ctx.previews.hold(request.account_id):
+        return await _shown(request, draft, None, is_picture=True)
+
+
+async def _shown(
+    request: requests.PageRequest, draft: Draft, part: Part | None, *, is_picture: bool = False
+) -> routing.Response:
     try:
         rendered, problem = await _rendered(request, draft, content=SAMPLE_CONTENT), None
     except errors.PostroadError as refusal:
         rendered, problem = rendering.Rendered("", None, None), refusal.message
     wants_text = part == "text" or (part is None and not rendered.html)
     text = (rendered.text or "")[: previews.TEXT_CHARACTERS] if wants_text else None
-    values = {"problem": problem, "subject": rendered.subject, "text": text, "has_html": rendered.html is not None}
+    subject = None if is_picture else rendered.subject
+    values = {"problem": problem, "subject": subject, "text": text, "has_html": rendered.html is not None}
     head = request.site.pages.render("parts/template_preview.html", values)
     body = (
         b""
@@ -284,7 +302,13 @@ async def _latest(request: requests.PageRequest, saved: stored.Template) -> Draf
     latest = await template_drafts.latest(request.ctx, saved)
     content = templates.content_of(latest if latest and template_drafts.is_draft(latest) else saved)
     values = latest.sample if latest is not None and request.view is None else None
-    return Draft(subject=content.subject, text=content.text, html=content.html, layout=content.layout, values=values)
+    return _of_content(dataclasses.replace(content, sample=values))
+
+
+def _of_content(content: templates.Content) -> Draft:
+    return Draft(
+        subject=content.subject, text=content.text, html=content.html, layout=content.layout, values=content.sample
+    )
 
 
 def _example(saved: stored.Template, *, sender: str, now: int) -> str:
@@ -310,12 +334,15 @@ ROUTES: Final = (
     requests.get(PATH, index, query=lists.Query),
     requests.post(PATH, create, form=Draft, body_limit=FORM_BYTES),
     requests.post("/template/publish", create_published, form=Draft, body_limit=FORM_BYTES),
-    requests.get("/template/new", new, permission=callers.Permission.CHANGE),
+    requests.get(NEW, gallery, permission=callers.Permission.CHANGE),
+    requests.get(f"{NEW}/{{starter}}", new, permission=callers.Permission.CHANGE),
+    requests.get(f"{NEW}/{{starter}}/picture", show_starter, permission=callers.Permission.CHANGE),
     requests.post("/template/check", check, form=Draft, body_limit=FORM_BYTES),
     requests.post("/template/preview", show_draft, form=Draft, permission=requests.CONTENT, body_limit=FORM_BYTES),
     requests.get(ONE, show, permission=requests.CONTENT),
     requests.post(ONE, save, form=Draft, body_limit=FORM_BYTES),
     requests.get(f"{ONE}/preview", show_saved, query=PartQuery, permission=requests.CONTENT),
+    requests.get(f"{ONE}/picture", show_picture, permission=requests.CONTENT),
     requests.post(f"{ONE}/publish", publish, form=Draft, body_limit=FORM_BYTES),
     requests.post(f"{ONE}/duplicate", duplicate),
     requests.post(f"{ONE}/remove", remove),
