@@ -22,7 +22,7 @@ def decide(
     submissions: list[transaction.Submission], *, limit: int, used: int, credits: int = 100
 ) -> tuple[list[str], int]:
     """The decisions for a batch of an account with a daily limit, and what it has sent afterwards."""
-    account = dataclasses.replace(batches.stored_account(available=credits), recipients_per_day=limit)
+    account = msgspec.structs.replace(batches.stored_account(available=credits), recipients_per_day=limit)
     books = transaction.GroupState({"acc_1": account}, {}, {}, {}, {"acc_1": used})
     words = batches.words(transaction.decide(submissions, books, policies=batches.POLICIES))
     return words, books.recipients_today["acc_1"]
@@ -52,7 +52,7 @@ def test_the_error_says_what_was_used_and_when_the_next_day_begins() -> None:
 
 @pytest.mark.parametrize("rate, accepted", [(None, 2), (1, 1), (3, 3)])
 def test_an_account_has_its_own_rate_and_a_burst_in_proportion(rate: int | None, accepted: int) -> None:
-    account = dataclasses.replace(batches.stored_account(), request_rate=rate)
+    account = msgspec.structs.replace(batches.stored_account(), request_rate=rate)
     books = transaction.GroupState({"acc_1": account}, {})
     policies = dataclasses.replace(batches.POLICIES, rate=throttle.RateLimit(rate=2, burst=2))
     batch = [batches.submission(number) for number in range(5)]

@@ -1,6 +1,5 @@
 """Accounts: create, find, rename, limit, suspend and resume, close and remove."""
 
-import dataclasses
 import functools
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Final, Literal
@@ -96,7 +95,7 @@ async def rename(ctx: context.Context, account_id: str, name: str) -> accounts.A
         await _refuse_taken_name(tx, name, besides=account_id)
         await accounts.rename(tx, account_id, name)
         await audit_log.write(ctx, tx, account_id, "account.renamed", account.name, f"now {name}")
-    return dataclasses.replace(account, name=name)
+    return msgspec.structs.replace(account, name=name)
 
 
 async def suspend(ctx: context.Context, account_id: str, reason: str) -> accounts.Account:
@@ -113,7 +112,7 @@ async def suspend(ctx: context.Context, account_id: str, reason: str) -> account
             kind = events.EventType.ACCOUNT_SUSPENDED
             await ctx.outbox.write_account(tx, [events.AccountEvent(account_id, kind, now, data)])
     ctx.access_cache.invalidate()
-    return dataclasses.replace(
+    return msgspec.structs.replace(
         account,
         status=accounts.SUSPENDED,
         suspended_reason=reason,
@@ -130,7 +129,7 @@ async def resume(ctx: context.Context, account_id: str) -> accounts.Account:
         if account.status == accounts.SUSPENDED:
             await audit_log.write(ctx, tx, account_id, "account.resumed", account.name)
     ctx.access_cache.invalidate()
-    return dataclasses.replace(
+    return msgspec.structs.replace(
         account, status=accounts.ACTIVE, suspended_reason=None, suspended_by=None, suspended_at=None
     )
 
@@ -147,7 +146,7 @@ async def require_second_factor(ctx: context.Context, account_id: str, *, requir
         action = "account.second_factor_required" if required else "account.second_factor_optional"
         await audit_log.write(ctx, tx, account_id, action, account.name)
     ctx.access_cache.invalidate()
-    return dataclasses.replace(account, second_factor_since=since)
+    return msgspec.structs.replace(account, second_factor_since=since)
 
 
 async def cool_down(ctx: context.Context) -> list[str]:
@@ -267,7 +266,7 @@ async def change_limits(
     _check_limits("recipients_per_day", recipients_per_day, limit=MAX_RECIPIENTS)
     async with ctx.store.transaction() as tx:
         before = await lock(tx, account_id)
-        after = dataclasses.replace(before, request_rate=request_rate, recipients_per_day=recipients_per_day)
+        after = msgspec.structs.replace(before, request_rate=request_rate, recipients_per_day=recipients_per_day)
         if after != before:
             await accounts.set_limits(tx, account_id, request_rate=request_rate, recipients_per_day=recipients_per_day)
             await audit_log.write(ctx, tx, account_id, "account.limits_changed", before.name, limits_text(after))
@@ -315,7 +314,7 @@ async def close(ctx: context.Context, account_id: str) -> accounts.Account:
         await accounts.close(tx, account_id, reason=CLOSED_REASON, now=now)
         await audit_log.write(ctx, tx, account_id, "account.closed", account.name)
     ctx.access_cache.invalidate()
-    return dataclasses.replace(account, status=accounts.SUSPENDED, suspended_reason=CLOSED_REASON, closed_at=now)
+    return msgspec.structs.replace(account, status=accounts.SUSPENDED, suspended_reason=CLOSED_REASON, closed_at=now)
 
 
 async def _keep_an_operator(ctx: context.Context, tx: store.Transaction, account_id: str) -> None:
@@ -340,7 +339,7 @@ async def reopen(ctx: context.Context, account_id: str) -> accounts.Account:
         await accounts.reopen(tx, account_id)
         await audit_log.write(ctx, tx, account_id, "account.reopened", account.name)
     ctx.access_cache.invalidate()
-    return dataclasses.replace(account, status=accounts.ACTIVE, suspended_reason=None, closed_at=None)
+    return msgspec.structs.replace(account, status=accounts.ACTIVE, suspended_reason=None, closed_at=None)
 
 
 async def remove(ctx: context.Context, account_id: str) -> accounts.Account:

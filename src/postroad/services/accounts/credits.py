@@ -5,7 +5,6 @@ Reserving, settling and refunding credits belong to the mail that they pay for: 
 """
 
 import collections
-import dataclasses
 import datetime as dt
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final
@@ -51,7 +50,7 @@ async def add(ctx: context.Context, account_id: str, amount: int, note: str | No
         )
         await stored_accounts.record_entries(tx, [entry])
         await audit_log.write(ctx, tx, account_id, "credits.added", str(amount), note or "")
-    return dataclasses.replace(account, available=account.available + amount)
+    return msgspec.structs.replace(account, available=account.available + amount)
 
 
 def needs_credits(ctx: context.Context, account: stored_accounts.Account) -> bool:
@@ -68,7 +67,7 @@ async def set_unlimited(ctx: context.Context, account_id: str, *, unlimited: boo
             action = "credits.unlimited" if unlimited else "credits.limited"
             await audit_log.write(ctx, tx, account_id, action, account.name)
     ctx.access_cache.invalidate()
-    return dataclasses.replace(account, unlimited=int(unlimited))
+    return msgspec.structs.replace(account, unlimited=int(unlimited))
 
 
 def _refuse_where_off(ctx: context.Context) -> None:

@@ -2,7 +2,6 @@
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
@@ -21,8 +20,7 @@ BOUNCE_GUARD = "bounce_guard"
 LOW_CREDIT_HOURS = 72
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(msgspec.Struct, frozen=True):
     """A row of `accounts`."""
 
     id: str
