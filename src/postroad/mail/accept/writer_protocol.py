@@ -175,7 +175,6 @@ MAX_BYTES_WAITING: Final = group_commit.MAX_BYTES * group_commit.WAITING_BATCHES
 WRITER_TIMEOUT_SECONDS: Final = 20.0
 
 _Result = transaction.Accepted | transaction.Counted
-_Call = group_commit.Call[transaction.Entry, _Result]
 
 
 class RemoteCommits(group_commit.Commits[transaction.Entry, _Result]):
@@ -184,7 +183,6 @@ class RemoteCommits(group_commit.Commits[transaction.Entry, _Result]):
     def __init__(self, channel: Channel, *, max_waiting: int, wait_seconds: float) -> None:
         super().__init__(max_waiting=max_waiting, max_waiting_bytes=MAX_BYTES_WAITING, wait_seconds=wait_seconds)
         self._channel = channel
-        self._in_flight: dict[int, _Call] = {}
         self._bytes_in_flight: dict[str, int] = {}
         self._probes: dict[int, asyncio.Future[None]] = {}
         self._last_number = 0
@@ -220,9 +218,6 @@ class RemoteCommits(group_commit.Commits[transaction.Entry, _Result]):
         group_commit.refuse(left, group_commit.stopping())
         for probe in self._probes.values():
             group_commit.answer(probe, group_commit.stopping())
-
-    def _count(self) -> int:
-        return self._waiting + len(self._in_flight)
 
     def _process(self, party: str) -> None:
         """Hand over as much of the party as may be in flight."""

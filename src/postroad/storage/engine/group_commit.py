@@ -83,6 +83,8 @@ class Commits(abc.ABC, Generic[Item, Result]):
         self._queues: dict[str, PartyQueue[Item, Result]] = {}
         self._waiting = 0
         self._waiting_bytes = 0
+        # Calls that another process was given and has not answered: they take up room as well.
+        self._in_flight: dict[int, Call[Item, Result]] = {}
         self._timer: asyncio.TimerHandle | None = None
         # Set when a call has waited too long; a subclass that reads it resets it.
         self._is_failing = False
@@ -97,7 +99,15 @@ class Commits(abc.ABC, Generic[Item, Result]):
         if self._is_closing:
             raise stopping()
         queue = self._queues.get(party)
-        self._check_room(queue, size)
+        free = self._max_waiting - self._waiting - len(self._in_flight)
+        free_bytes = self._max_waiting_bytes - self._waiting_bytes
+        # A single item may have any size.
+        has_room = free > 0 and (size <= free_bytes or not self._waiting)
+        if has_room and queue is not None:
+            has_room = len(queue.calls) < fair_shares.ALPHA * free and queue.size < fair_shares.ALPHA * free_bytes
+        if not has_room:
+            msg = "too many requests are waiting for the database; nothing was accepted, try again"
+            raise errors.TemporaryFailure(msg, retry_after=1)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._wait_seconds
         call: Call[Item, Result] = Call(party, item, size, count, deadline, loop.create_future())
@@ -129,21 +139,6 @@ class Commits(abc.ABC, Generic[Item, Result]):
 
     @abc.abstractmethod
     async def _drain(self) -> None: ...
-
-    def _count(self) -> int:
-        """The number of calls to compare with `max_waiting`."""
-        return self._waiting
-
-    def _check_room(self, queue: PartyQueue[Item, Result] | None, size: int) -> None:
-        """Refuse a call when the queue is full, or the party's share of it."""
-        free, free_bytes = self._max_waiting - self._count(), self._max_waiting_bytes - self._waiting_bytes
-        # A single item may have any size.
-        has_room = free > 0 and (size <= free_bytes or not self._waiting)
-        if has_room and queue is not None:
-            has_room = len(queue.calls) < fair_shares.ALPHA * free and queue.size < fair_shares.ALPHA * free_bytes
-        if not has_room:
-            msg = "too many requests are waiting for the database; nothing was accepted, try again"
-            raise errors.TemporaryFailure(msg, retry_after=1)
 
     def _take_all(self) -> list[Call[Item, Result]]:
         return [self._pop(queue) for queue in list(self._queues.values()) for _ in range(len(queue.calls))]
@@ -216,6 +211,8 @@ class GroupCommit(Commits[Item, Result]):
         # The work that each party has had, and the least that anybody who waits has had: there a new one begins.
         self._work: dict[str, int] = {}
         self._least_work = 0
+        # How many parties it was kept of when the others were last forgotten.
+        self._remembered = 0
         self._runner: asyncio.Task[None] | None = None
         # Set while calls are gathered; has its result when there are enough of them.
         self._gathering: asyncio.Future[None] | None = None
@@ -254,7 +251,7 @@ class GroupCommit(Commits[Item, Result]):
             self._committing = []
             await self._gather(took_part // 2, seconds=min(loop.time() - began, MAX_GATHERING_SECONDS))
         self._work.clear()
-        self._least_work = 0
+        self._least_work = self._remembered = 0
 
     async def _gather(self, enough: int, *, seconds: float) -> None:
         """Wait for `enough` calls, at most `seconds`; after a single call there is no wait."""
@@ -282,7 +279,8 @@ class GroupCommit(Commits[Item, Result]):
     def _next_batch(self) -> list[Call[Item, Result]]:
         batch: list[Call[Item, Result]] = []
         room, items = self._max_bytes, self._max_items
-        turns = [(self._work.get(party, self._least_work), place, party) for place, party in enumerate(self._queues)]
+        least = self._least_work
+        turns = [(max(self._work.get(party, 0), least), place, party) for place, party in enumerate(self._queues)]
         heapq.heapify(turns)
         while turns:
             work, place, party = turns[0]
@@ -303,7 +301,8 @@ class GroupCommit(Commits[Item, Result]):
                 heapq.heapreplace(turns, (work, place, party))
             else:
                 heapq.heappop(turns)
-        if len(self._work) > len(self._queues):
+        # Not each time: a commit does not look at thousands of parties that were in those before it.
+        if len(self._work) > 2 * max(self._remembered, len(self._queues)):
             self._forget_work()
         return batch
 
@@ -311,6 +310,7 @@ class GroupCommit(Commits[Item, Result]):
         """Forget the work of those that do not wait and would begin where the others are."""
         least = self._least_work
         self._work = {party: work for party, work in self._work.items() if work > least or party in self._queues}
+        self._remembered = len(self._work)
 
     async def _commit(self, batch: Sequence[Call[Item, Result]]) -> None:
         if len(batch) < 2:  # noqa: PLR2004 - nothing to split
