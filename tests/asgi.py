@@ -27,7 +27,7 @@ class AsgiRequest:
         self._send = send
         self._unsent: list[Message] = []
 
-    def whole_body(self) -> bytes | None:
+    def whole_body(self, *, most: int | None = None) -> bytes | None:
         """Nothing is known to be there before it is received."""
         return None
 

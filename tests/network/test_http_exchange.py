@@ -34,6 +34,7 @@ class Connection:
         self.recorded = Transport()
         self.transport = cast("asyncio.Transport", self.recorded)
         self.unwritable: asyncio.Event | None = None
+        self.paused_at: float | None = 0.0
         self.has_waiting = False
         self.kept: list[bool] = []
         self.takes = 0

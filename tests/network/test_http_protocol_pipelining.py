@@ -215,7 +215,7 @@ async def test_time_in_the_queue_is_not_the_callers(application: Streaming) -> N
         raw_http.connect(listener.address) as connection,
     ):
         await connection.send(get("/wait") + get("/second") + b"GET /third HTTP/1.1\r\n")
-        await passing_time.until_one(listener, lambda connection: connection._paused_at is not None)
+        await passing_time.until_one(listener, lambda connection: connection.paused_at is not None)
         passing_time.pass_seconds(listener, 31)
         application.go_on.set()
         await connection.send(b"Host: x\r\n\r\n")

@@ -10,6 +10,7 @@ import pytest
 from postroad import errors
 from postroad.concurrency import fairness
 from postroad.network.http import http_server
+from postroad.protocol.text import strict_json
 from postroad.web import request_reader, routing
 
 
@@ -281,18 +282,16 @@ async def test_only_what_is_large_and_not_plain_is_decoded_in_a_thread(
     document: dict[str, Any], others: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[int] = []
-    one = reader()
-    decode = one.decode
+    read_other = strict_json.read_other
 
-    def noting(body: bytes) -> object:
+    def noting(raw: bytes) -> object:
         threads.append(threading.get_ident())
-        decoded: object = decode(body)
-        return decoded
+        return read_other(raw)
 
-    monkeypatch.setattr(one, "decode", noting)
+    monkeypatch.setattr(strict_json, "read_other", noting)
     few = fairness.FairThreads(1, name="test")
     try:
-        assert await one.decode_async(msgspec.json.encode(document), threads=few, party="") == Note(**document)
+        assert await reader().decode_async(msgspec.json.encode(document), threads=few, party="") == Note(**document)
     finally:
         few.close()
     assert len(set(threads) - {threading.get_ident()}) == others

@@ -11,6 +11,7 @@ from postroad.model.mail import limits, send_request, statuses
 from postroad.model.people import callers
 from postroad.model.units import identifiers, times
 from postroad.services.messages import lookup, queue_changes, queue_inspection
+from postroad.services.people import authentication
 from postroad.services.queue import wait_reasons
 from postroad.storage.mail import messages, queue_views
 from postroad.web import routing
@@ -444,6 +445,8 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         "that it was delivered.",
         tag="Emails",
         permission=callers.Permission.SEND,
+        # Mail has a rate of its own.
+        require=authentication.require,
         body=send_request.SendRequest,
         body_rules={**SEND_RULES, "examples": SEND_EXAMPLES},
         body_limit=routing.MAX_SEND_BODY_BYTES,
@@ -463,6 +466,8 @@ ROUTES: tuple[routing.Route[context.Context], ...] = (
         "batch. A batch of which nothing was accepted stores nothing, and its key can be used again.",
         tag="Emails",
         permission=callers.Permission.SEND,
+        # Mail has a rate of its own.
+        require=authentication.require,
         body=send_request.BatchRequest,
         body_rules={**BATCH_RULES, "examples": BATCH_EXAMPLES},
         body_limit=routing.MAX_SEND_BODY_BYTES,

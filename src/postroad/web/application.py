@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import math
 import time
+import types
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -33,6 +34,8 @@ RenderError = Callable[[errors.PostroadError, routing.RefusedRequest], routing.E
 # RFC 9110 section 9.2.1: safe methods change nothing, so they need no actor.
 _SAFE: Final = frozenset({"GET", "HEAD"})
 _READING: Final = frozenset({callers.Permission.READ, callers.Permission.VIEW, callers.Permission.CONTENT})
+# The types of a body that is not streamed.
+_WHOLE: Final = (bytes, msgspec.Struct, types.NoneType)
 OK: Final = 200
 ACCEPTED: Final = 202
 TOO_MANY: Final = "too many requests at once; wait for the responses to those before"
@@ -278,9 +281,7 @@ class Application(Generic[routing.ContextT]):
         query = endpoint.reader.read_query(request.query) if route.query is not None else None
         key, body = "", None
         if route.body is not None:
-            # Before the body: it may be refused for its declared length.
-            is_small = endpoint.reader.check_size(headers) <= request_reader.MAX_INLINE_OCTETS
-            raw = request.whole_body() if is_small else None
+            raw = request.whole_body(most=request_reader.MAX_INLINE_OCTETS)
             if raw is None:
                 key, body = await self._read_body(exchange, endpoint, request)
             else:
@@ -307,7 +308,7 @@ class Application(Generic[routing.ContextT]):
         if is_accepted and send_request.REPLAYED not in answer.headers:
             exchange.is_counted = True
         exchange.is_change = endpoint.is_change and not is_accepted and who is not None and who.user_id is None
-        if not isinstance(answer.body, bytes | msgspec.Struct | None):
+        if not isinstance(answer.body, _WHOLE):
             # An error before the first part can still be answered.
             content, exchange.rest = await anext(answer.body, b""), answer.body
         return status, fields, content
@@ -322,6 +323,7 @@ class Application(Generic[routing.ContextT]):
         headers, reader = exchange.headers or routing.Headers([]), endpoint.reader
         party = exchange.account_id or login_rules.network_of(exchange.client_address or "")
         receive: request_reader.Receive = request.receive
+        # Before the body: it may be refused for its declared length.
         if reader.check_size(headers) > request_reader.LARGE_OCTETS:
             exchange.body_slots = contextlib.AsyncExitStack()
             await exchange.body_slots.enter_async_context(self._large_body_slots.receiving(party))

@@ -22,7 +22,9 @@ class LocalRequest:
         self.content = b""
         self._body: bytes | None = body
 
-    def whole_body(self) -> bytes | None:
+    def whole_body(self, *, most: int | None = None) -> bytes | None:
+        if most is not None and self._body is not None and len(self._body) > most:
+            return None
         body, self._body = self._body, None
         return body
 

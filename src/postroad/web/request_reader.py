@@ -190,10 +190,11 @@ class Reader:
         if len(body) <= MAX_INLINE_OCTETS:
             return self.decode(body)
         # A thread costs more than decoding simple input, and keeps memory that only it reuses.
-        is_json = self._route.body is not bytes and not self._is_form
-        plain = strict_json.read_plain(body) if is_json else None
-        if plain is None:
+        if self._route.body is bytes or self._is_form:
             return await threads.run(party, functools.partial(self.decode, body))
+        plain = strict_json.read_plain(body)
+        if plain is None:
+            return await threads.run(party, functools.partial(self._decode_other, body))
         return convert(plain, self._route.body, root="body")
 
     def decode(self, body: bytes) -> Any:  # noqa: ANN401 - the route's own Struct
@@ -202,8 +203,13 @@ class Reader:
             return body
         if self._is_form:
             return convert(self._read_form(body, self._fields), self._route.body, root="form")
+        raw = body if body or self._route.body_required else b"{}"
+        plain = strict_json.read_plain(raw)
+        return self._decode_other(raw) if plain is None else convert(plain, self._route.body, root="body")
+
+    def _decode_other(self, raw: bytes) -> Any:  # noqa: ANN401 - the route's own Struct
         try:
-            document = strict_json.read(body if body or self._route.body_required else b"{}")
+            document = strict_json.read_other(raw)
         except strict_json.JsonError as problem:
             raise errors.InvalidJson(f"body: {problem}") from None
         return convert(document, self._route.body, root="body")

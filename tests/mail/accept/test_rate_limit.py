@@ -99,7 +99,9 @@ def test_the_word_of_the_store_counts_both_ways() -> None:
     assert dict(buckets.headers("acc_a", now=NOON))["RateLimit"] == '"account";r=0;t=2'
 
 
-def test_a_refusal_knows_when_the_bucket_is_full_again() -> None:
+def test_only_a_refusal_of_the_store_knows_when_the_bucket_is_full_again() -> None:
     policy = throttle.RateLimit(rate=1, burst=2)
-    refusal = send_limits.rate_exceeded(policy, throttle.take(policy, full_at=NOON + 2 * times.SECOND, now=NOON))
-    assert (refusal.code, refusal.retry_after, refusal.full_at) == ("rate_limited", 1, NOON + 2 * times.SECOND)
+    decision = throttle.take(policy, full_at=NOON + 2 * times.SECOND, now=NOON)
+    here, stored = send_limits.rate_exceeded(policy, decision), send_limits.rate_exceeded(policy, decision, full_at=1)
+    assert [(one.code, one.retry_after) for one in (here, stored)] == [("rate_limited", 1)] * 2
+    assert (here.full_at, stored.full_at) == (None, 1)

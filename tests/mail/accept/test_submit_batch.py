@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from postroad import config, context, errors
-from postroad.mail.accept import compose, rendering, submit, submit_batch, transaction, writer_protocol
+from postroad.mail.accept import compose, rendering, submit_batch, transaction, writer_protocol
 from postroad.model.delivery import throttle
 from postroad.model.mail import send_request
 from postroad.model.people import callers
@@ -330,11 +330,11 @@ async def test_metadata_counts_as_often_as_it_is_stored(shop: Shop) -> None:
 async def test_the_largest_batch_fits_into_a_frame(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[transaction.Batch] = []
 
-    async def commit(_: object, made: transaction.Batch, **__: object) -> transaction.Accepted:
+    async def commit(made: transaction.Batch, **_: object) -> transaction.Accepted:
         sent.append(made)
         return transaction.Accepted("em_1", "req_1", b"{}", replayed=False)
 
-    monkeypatch.setattr(submit, "commit", commit)
+    monkeypatch.setattr(shop.ctx.accept_commits, "start", commit)
     shop.ctx.rate_limiter.policy = throttle.RateLimit(rate=100, burst=500)
     metadata = {f"k{number}": "\x01" * 500 for number in range(20)}
     people = [{"to": f"p{number}@example.net", "variables": {"name": "x"}} for number in range(250)]
@@ -349,12 +349,12 @@ async def test_entries_of_a_group_share_the_credits_of_their_account(
 ) -> None:
     made: list[transaction.Batch] = []
 
-    async def commit(_: object, entry: transaction.Batch, **__: object) -> transaction.Accepted:
+    async def commit(entry: transaction.Batch, **_: object) -> transaction.Accepted:
         made.append(entry)
         return transaction.Accepted("em_1", "req_1", b"{}", replayed=False)
 
     with monkeypatch.context() as patched:
-        patched.setattr(submit, "commit", commit)
+        patched.setattr(shop.ctx.accept_commits, "start", commit)
         for number in range(3):
             await shop.batch(str(number), emails=[{**EMAIL, "to": [f"p{at}@example.net" for at in range(4)]}])
     (single,) = made[0].submissions
@@ -376,12 +376,12 @@ async def test_batches_of_a_group_lock_their_accounts_as_others_do(
     )[::-1]
     made: list[transaction.Batch] = []
 
-    async def commit(_: object, entry: transaction.Batch, **__: object) -> transaction.Accepted:
+    async def commit(entry: transaction.Batch, **_: object) -> transaction.Accepted:
         made.append(entry)
         return transaction.Accepted("em_1", "req_1", b"{}", replayed=False)
 
     with monkeypatch.context() as patched:
-        patched.setattr(submit, "commit", commit)
+        patched.setattr(shop.ctx.accept_commits, "start", commit)
         for one in (last, first):
             await one.batch(emails=[{**EMAIL, "from": "shop@example.com" if one is shop else "shop@example.org"}])
     begun, find = asyncio.Event(), idempotency.idempotency_keys

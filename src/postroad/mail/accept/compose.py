@@ -206,7 +206,7 @@ def body_hash(checked: validation.CheckedSend) -> bytes:
         if checked.attachments
         else (),
     )
-    if checked.has_options:
+    if checked.metadata or checked.simulation or checked.send_at is not None or checked.expires_in is not None:
         normal_form += (_options(checked),)
     return digest(_hash_encoder.encode(normal_form))
 

@@ -27,9 +27,9 @@ _RETRY: Final = "wait for Retry-After seconds, then retry with the same key"
 
 
 class Exceeded(errors.RateLimited):
-    """A rate limit error that knows when the bucket is full again, by this host's clock."""
+    """A rate limit error. One of the store knows when the bucket is full again, by this host's clock."""
 
-    def __init__(self, message: str, *, retry_after: int, full_at: int) -> None:
+    def __init__(self, message: str, *, retry_after: int, full_at: int | None = None) -> None:
         super().__init__(message, retry_after=retry_after)
         self.full_at = full_at
 
@@ -40,9 +40,11 @@ class Exceeded(errors.RateLimited):
         return self.message.replace(_RETRY, advice)
 
 
-def rate_exceeded(policy: throttle.RateLimit, decision: throttle.RateDecision) -> Exceeded:
+def rate_exceeded(
+    policy: throttle.RateLimit, decision: throttle.RateDecision, *, full_at: int | None = None
+) -> Exceeded:
     msg = f"more than {policy.rate} sends per second from this account; {_RETRY}"
-    return Exceeded(msg, retry_after=max(1, math.ceil(decision.wait / times.SECOND)), full_at=decision.full_at)
+    return Exceeded(msg, retry_after=max(1, math.ceil(decision.wait / times.SECOND)), full_at=full_at)
 
 
 Refuse = Callable[[throttle.RateLimit, throttle.RateDecision], errors.RateLimited]
@@ -81,9 +83,10 @@ class RateLimiter:
         policy = throttle.at_rate(self.policy, rate)
         return self._refuse(policy, throttle.take(policy, full_at=self._full_at.get(name, 0), now=now))
 
-    def learn(self, name: str, full_at: int) -> None:
-        """Adopt the database's state of a bucket, which includes all processes."""
-        self._full_at[name] = full_at
+    def learn(self, name: str, full_at: int | None) -> None:
+        """Adopt the database's state of a bucket, which includes all processes; None if it is not known."""
+        if full_at is not None:
+            self._full_at[name] = full_at
 
     def headers(self, name: str, *, now: int, rate: int | None = None) -> tuple[tuple[str, str], ...]:
         """The `RateLimit` fields (draft-ietf-httpapi-ratelimit-headers); none for an unused bucket."""

@@ -11,7 +11,6 @@ transaction.
 import contextlib
 import functools
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import msgspec
 
@@ -46,6 +45,10 @@ class SubmissionInfo(msgspec.Struct, frozen=True):
     key: transaction.Key | None
 
 
+# Composes a message that was admitted: at once, or after a wait for its template or a thread.
+Make = Callable[[compose.MessageIdentity], transaction.Submission | Awaitable[transaction.Submission]]
+
+
 async def submit(
     ctx: context.Context,
     who: callers.Caller,
@@ -70,7 +73,10 @@ async def submit(
         if who.key is not None and who.key.limits.approval_above is not None:
             await approval_limit.check(ctx, who, request, [checked], key=used, request_id=request_id)
         info = SubmissionInfo(request_id=request_id, source=source, key=used)
-        return await accept(ctx, who, checked, info, functools.partial(compose_fields, ctx, checked, is_large=large))
+        make: Make = functools.partial(compose.compose, checked)
+        if large or checked.template is not None:
+            make = functools.partial(compose_fields, ctx, checked, is_large=large)
+        return await accept(ctx, who, checked, info, make)
     except errors.PostroadError as refusal:
         note_refusal(ctx, who, source, refusal)
         raise
@@ -86,6 +92,8 @@ def note_refusal(
 ) -> None:
     """Count it, and add what is left of the caller's rate for the response."""
     ctx.metrics.refused.add(source.value, refusal.code)
+    if isinstance(refusal, send_limits.Exceeded):
+        ctx.rate_limiter.learn(who.account_id, refusal.full_at)
     refusal.headers = ctx.rate_limiter.headers(who.account_id, now=ctx.clock(), rate=who.request_rate)
 
 
@@ -104,7 +112,7 @@ def claim_key(ctx: context.Context, key: transaction.Key | None) -> messages.Ide
     """
     if key is None:
         return None
-    pair = key.pair
+    pair = (key.credential_id, key.text)
     if pair in ctx.in_flight:
         raise transaction.in_progress()
     ctx.in_flight.add(pair)
@@ -116,7 +124,7 @@ async def accept(
     who: callers.Caller,
     checked: validation.CheckedMessage,
     info: SubmissionInfo,
-    make: Callable[[compose.MessageIdentity], Awaitable[transaction.Submission]],
+    make: Make,
 ) -> transaction.Accepted:
     """Admit a single message, compose it with `make`, and commit it; a refused one may be a replay."""
     claimed = claim_key(ctx, info.key)
@@ -125,13 +133,18 @@ async def accept(
             # Counted towards the rate first.
             now = ctx.clock()
             ctx.rate_limiter.take(who.account_id, now=now, rate=who.request_rate)
-            submission = await make(await admit(ctx, who, checked, info, now=now))
+            made = make(await admit(ctx, who, checked, info, now=now))
+            submission = made if isinstance(made, transaction.Submission) else await made
         except errors.PostroadError as refusal:
             return await replay_or_refuse(ctx, who, info, refusal)
-        accepted: transaction.Accepted = await commit(ctx, submission, party=who.account_id)
-        return accepted
+        accepted: transaction.Accepted = await ctx.accept_commits.start(
+            submission, party=who.account_id, size=submission.size, count=len(submission.recipients)
+        )
     finally:
         ctx.in_flight.discard(claimed)
+    ctx.rate_limiter.learn(who.account_id, accepted.full_at)
+    (ctx.metrics.replayed if accepted.replayed else ctx.metrics.accepted).add(info.source)
+    return accepted
 
 
 async def admit(
@@ -147,8 +160,9 @@ async def admit(
         raise errors.InvalidRequest(
             "simulate: only allowed with a test key (pr_test_…); with this credential the message would really be sent"
         )
-    if who.key is not None and who.key.limits != callers.NO_LIMITS:
-        send_limits.check_key_content(who.key.limits, checked)
+    limited = None if who.key is None or who.key.limits == callers.NO_LIMITS else who.key
+    if limited is not None:
+        send_limits.check_key_content(limited.limits, checked)
     account_id, name = who.account_id, checked.sender.domain
     facts = ctx.access_cache.fresh_entries(now) or await ctx.access_cache.refresh(now)
     domain: domains.Domain | None = facts.get(("domain", account_id, name))
@@ -159,14 +173,13 @@ async def admit(
     charged = False if who.is_test or not ctx.settings.credits.enabled else facts.get(("charged", account_id))
     if charged is None:
         charged = await send_limits.is_charged(ctx, account_id)
-    return _identity(ctx, who, info, checked, domain, is_charged=charged, now=now)
+    counted = limited.id if limited is not None and limited.limits.is_counted else None
+    return _identity(ctx, who, info, checked, domain, is_charged=charged, api_key_id=counted, now=now)
 
 
 async def compose_fields(
     ctx: context.Context, checked: validation.CheckedSend, identity: compose.MessageIdentity, *, is_large: bool
 ) -> transaction.Submission:
-    if checked.template is None and not is_large:
-        return compose.compose(checked, identity)
     rendered = checked
     if checked.template is not None:
         template = await find_template(ctx, identity.account_id, checked.template)
@@ -177,20 +190,6 @@ async def compose_fields(
     if is_large or len(rendered.text or "") + len(rendered.html or "") > INLINE_CHARACTERS:
         return await ctx.threads.run(identity.account_id, functools.partial(compose.compose, rendered, identity))
     return compose.compose(rendered, identity)
-
-
-async def commit(ctx: context.Context, entry: transaction.Entry, *, party: str) -> Any:  # noqa: ANN401 - decided by the entry
-    """Run the transaction, update the rate bucket from its result, and count a single message."""
-    try:
-        result = await ctx.accept_commits.start(entry, party=party, size=entry.size, count=entry.work)
-    except send_limits.Exceeded as refusal:
-        ctx.rate_limiter.learn(party, refusal.full_at)
-        raise
-    if result.full_at is not None:
-        ctx.rate_limiter.learn(party, result.full_at)
-    if isinstance(entry, transaction.Submission):
-        (ctx.metrics.replayed if result.replayed else ctx.metrics.accepted).add(entry.message.source)
-    return result
 
 
 async def replay_or_refuse(
@@ -244,6 +243,7 @@ def _identity(
     domain: domains.Domain,
     *,
     is_charged: bool,
+    api_key_id: str | None,
     now: int,
 ) -> compose.MessageIdentity:
     # At once: each call lets go of the interpreter lock, and waits for it while a thread is busy.
@@ -269,7 +269,7 @@ def _identity(
         return_path_domain=domain.return_path_domain,
         schedule=schedule,
         is_test=who.is_test,
-        api_key_id=None if who.key is None or not who.key.limits.is_counted else who.key.id,
+        api_key_id=api_key_id,
     )
 
 
@@ -300,7 +300,10 @@ async def count_refused(ctx: context.Context, who: callers.Caller, *, count: int
     """
     refused = transaction.RefusedSend(who.account_id, ctx.clock(), count)
     with contextlib.suppress(errors.ServiceUnavailable, errors.TemporaryFailure):
-        await commit(ctx, refused, party=who.account_id)
+        counted: transaction.Counted = await ctx.accept_commits.start(
+            refused, party=who.account_id, size=refused.size, count=refused.work
+        )
+        ctx.rate_limiter.learn(who.account_id, counted.full_at)
 
 
 async def refuse_suspended(tx: store.Transaction, account_id: str) -> None:

@@ -233,7 +233,10 @@ async def _commit(
 ) -> transaction.Accepted:
     """Run the transaction, unless there is nothing to store."""
     if made.submissions:
-        accepted: transaction.Accepted = await submit.commit(ctx, made, party=who.account_id)
+        accepted: transaction.Accepted = await ctx.accept_commits.start(
+            made, party=who.account_id, size=made.size, count=made.work
+        )
+        ctx.rate_limiter.learn(who.account_id, accepted.full_at)
         return accepted
     replayed = await _replay(ctx, who, made.key)
     if replayed is not None:

@@ -199,7 +199,9 @@ async def submit_mime(
         work = functools.partial(_check, raw, credential_id=scope)
         checked, send, key = await ctx.threads.run(who.account_id, work) if slow else work()
         info = submit.SubmissionInfo(request_id=request_id, source=statuses.Source.SMTP, key=key)
-        make = functools.partial(_compose, ctx, checked, send, is_slow=slow)
+        make: submit.Make = functools.partial(compose_mime, checked)
+        if slow or send is not None or checked.envelope_domain not in (None, checked.sender.domain):
+            make = functools.partial(_compose, ctx, checked, send, is_slow=slow)
         return await submit.accept(ctx, who, checked, info, make)
     except errors.PostroadError as refusal:
         submit.note_refusal(ctx, who, statuses.Source.SMTP, refusal)

@@ -442,7 +442,7 @@ def _take_rate(
         policy = throttle.at_rate(policy, account.request_rate)
     bucket = buckets.get(account.id) or account.bucket
     decision, buckets[account.id] = throttle.take_shared(policy, bucket, now=now, clock=clock)
-    return None if decision.allowed else send_limits.rate_exceeded(policy, decision)
+    return None if decision.allowed else send_limits.rate_exceeded(policy, decision, full_at=decision.full_at)
 
 
 def _changed(

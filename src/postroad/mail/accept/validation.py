@@ -140,11 +140,6 @@ class CheckedMessage(msgspec.Struct, frozen=True, kw_only=True):
     simulation: str = ""
 
     @property
-    def has_options(self) -> bool:
-        """Whether it has any of the options that few messages have."""
-        return bool(self.metadata or self.simulation) or self.send_at is not None or self.expires_in is not None
-
-    @property
     def size(self) -> int:
         raise NotImplementedError
 
@@ -179,7 +174,7 @@ def check(request: send_request.SendRequest) -> CheckedSend:
         raise errors.InvalidRequest("subject: is required unless a template supplies it")
     sender = parse_mailbox("from", request.sender)
     reply_to = () if request.reply_to is None else _reply_to(request.reply_to)
-    recipients = _recipients(to + cc + bcc)
+    recipients = to if len(to) == 1 and not (cc or bcc) else _recipients(to + cc + bcc)
     for field, text in (("text", request.text), ("html", request.html)):
         if text and "\0" in text:
             raise errors.InvalidRequest(f"{field}: the character U+0000 is not allowed in mail")
@@ -321,8 +316,6 @@ _RECIPIENT_RULE: Final = f"at most {limits.UNIQUE_RECIPIENTS} unique addresses i
 
 
 def _recipients(mailboxes: tuple[address.Mailbox, ...]) -> tuple[address.Mailbox, ...]:
-    if len(mailboxes) == 1:
-        return mailboxes
     recipients = deduplicate(mailboxes)
     if len(recipients) > limits.UNIQUE_RECIPIENTS:
         raise errors.InvalidRequest(f"to, cc, bcc: {len(recipients)} unique addresses; {_RECIPIENT_RULE}")

@@ -45,8 +45,8 @@ class Request(Protocol):
     account_id: str | None
     is_delayed: bool
 
-    def whole_body(self) -> bytes | None:
-        """The body, once, if all of it is there; otherwise None."""
+    def whole_body(self, *, most: int | None = None) -> bytes | None:
+        """The body, once, if all of it is there, and is at most so long; otherwise None."""
 
     async def receive(self) -> tuple[bytes, bool]:
         """The next part of the body, and whether there is more. Raises Disconnected."""
@@ -86,6 +86,8 @@ class Connection(Protocol):
 
     transport: asyncio.Transport
     unwritable: asyncio.Event | None
+    # Since when nothing is read; None while it is.
+    paused_at: float | None
 
     @property
     def has_waiting(self) -> bool:
@@ -95,7 +97,7 @@ class Connection(Protocol):
         """The response is written."""
 
     def body_consumed(self) -> None:
-        """The application has read the buffered body."""
+        """The application has read the buffered body of a connection that is paused."""
 
 
 class Exchange:
@@ -192,8 +194,10 @@ class Exchange:
 
     # Called by the application.
 
-    def whole_body(self) -> bytes | None:
+    def whole_body(self, *, most: int | None = None) -> bytes | None:
         if not self._is_body_complete or self._is_body_consumed or self._gone:
+            return None
+        if most is not None and self.buffered > most:
             return None
         return self._take()
 
@@ -294,7 +298,8 @@ class Exchange:
         self._parts = []
         self.buffered = 0
         self._is_body_consumed = self._is_body_complete
-        self._connection.body_consumed()
+        if self._connection.paused_at is not None:
+            self._connection.body_consumed()
         return body
 
     def _write(self, head: bytes, body: bytes, *, has_more: bool) -> None:
@@ -358,7 +363,7 @@ class HttpProtocol(asyncio.Protocol):
         self.unwritable: asyncio.Event | None = None
         self._opened = 0.0
         self._deadline = math.inf
-        self._paused_at: float | None = None
+        self.paused_at: float | None = None
         self._stuck_since = math.inf
         self._account_id: str | None = None
 
@@ -415,7 +420,7 @@ class HttpProtocol(asyncio.Protocol):
         else:
             if reader.stage == "head" and reader.began_at != began_at:
                 self._deadline = reader.began_at + self._limits.head_seconds
-        if reader.stage != "between" or self._waiting or self._paused_at is not None:
+        if reader.stage != "between" or self._waiting or self.paused_at is not None:
             self._update_flow()
 
     # Called by the parser.
@@ -465,7 +470,7 @@ class HttpProtocol(asyncio.Protocol):
             self._active = self._waiting.popleft()
             self._reader.is_full = False
             self._active.start(self._loop)
-        if self._paused_at is not None:
+        if self.paused_at is not None:
             self._update_flow()
         if self._active is None and self._reader.stage != "head":
             limits = self._limits
@@ -473,8 +478,7 @@ class HttpProtocol(asyncio.Protocol):
             self._deadline = self._loop.time() + seconds
 
     def body_consumed(self) -> None:
-        if self._paused_at is not None:
-            self._update_flow()
+        self._update_flow()
 
     # Called by the listener.
 
@@ -529,7 +533,7 @@ class HttpProtocol(asyncio.Protocol):
                 self.transport.abort()
             return
         self._stuck_since = math.inf
-        if now < self._deadline or self._paused_at is not None:
+        if now < self._deadline or self.paused_at is not None:
             return
         self._deadline = math.inf
         if self._refused or self._reader.stage == "between":
@@ -557,12 +561,12 @@ class HttpProtocol(asyncio.Protocol):
         # What is left of a body after the answer is drained, so it must not hold up the connection.
         unread = newest is not None and not newest.responded and newest.buffered > self._limits.unread_bytes
         pause = unread or bool(self._waiting) or (self._refused and self._active is not None)
-        if pause and self._paused_at is None:
-            self._paused_at = self._loop.time()
+        if pause and self.paused_at is None:
+            self.paused_at = self._loop.time()
             self.transport.pause_reading()
-        elif self._paused_at is not None and not pause:
-            self._deadline += self._loop.time() - self._paused_at
-            self._paused_at = None
+        elif self.paused_at is not None and not pause:
+            self._deadline += self._loop.time() - self.paused_at
+            self.paused_at = None
             self.transport.resume_reading()
 
     def _drain(self, size: int) -> None:

@@ -126,11 +126,16 @@ def _custom_header(name: str, value: str) -> str:
     return header_fields.unstructured(name, value)
 
 
+@functools.lru_cache(maxsize=1024)  # few senders send most of the mail
+def _from_field(sender: address.Mailbox) -> str:
+    return header_fields.addresses("From", (sender,))
+
+
 def _head(message: Message) -> str:
     """Every field but those of MIME, in the order in which people expect them."""
     where = "from"
     try:
-        lines = [header_fields.addresses("From", (message.from_,))]
+        lines = [_from_field(message.from_)]
         where = "to"
         if message.to:
             lines.append(header_fields.addresses("To", message.to))

@@ -44,8 +44,11 @@ class JsonError(ValueError):
 def read(raw: bytes) -> object:
     """The value that the bytes describe, or a `JsonError`."""
     plain = read_plain(raw)
-    if plain is not None:
-        return plain
+    return read_other(raw) if plain is None else plain
+
+
+def read_other(raw: bytes) -> object:
+    """The same for what `read_plain` does not take."""
     if len(raw) > MAX_VALUES:  # else there is no room for so many
         _refuse_many_values(raw)
     nested = _read_nested(raw)
