@@ -49,13 +49,6 @@ async def test_a_search_is_saved_renamed_and_removed(ctx: context.Context, brows
         assert entry in log
 
 
-async def test_the_built_in_views_are_searches_that_run(browser: Browser) -> None:
-    built_in = chips((await browser.get("/messages")).text)
-    assert len(built_in) > 3
-    for path in built_in.values():
-        assert (await browser.client.get(path)).status_code == 200
-
-
 async def test_what_is_no_search_or_no_name_is_refused(ctx: context.Context, browser: Browser) -> None:
     await accepted_mail.allow_sending(ctx, browser.account_id)
     for name, search, problem in (

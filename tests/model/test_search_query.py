@@ -338,3 +338,17 @@ def test_any_text_is_a_query_that_can_be_written_back_or_is_refused_with_a_place
         assert search_query.parse(search_query.format(query)) == query
     else:
         assert 0 <= query.start < query.end <= len(text)
+
+
+def test_a_search_is_broader_without_each_of_its_terms() -> None:
+    query = search_query.parse("to:@gmail.com after:2d before:1d tag:a tag:b invoice due -code:550")
+    assert {text: search_query.format(rest) for text, rest in search_query.broader(query)} == {
+        "to:@gmail.com": "tag:a after:2d before:1d invoice due tag:b -code:550",
+        "tag:a": "to:@gmail.com after:2d before:1d invoice due tag:b -code:550",
+        "after:2d before:1d": "to:@gmail.com tag:a invoice due tag:b -code:550",
+        "invoice": "to:@gmail.com tag:a after:2d before:1d due tag:b -code:550",
+        "due": "to:@gmail.com tag:a after:2d before:1d invoice tag:b -code:550",
+        "tag:b": "to:@gmail.com tag:a after:2d before:1d invoice due -code:550",
+        "-code:550": "to:@gmail.com tag:a after:2d before:1d invoice due tag:b",
+    }
+    assert list(search_query.broader(search_query.Query())) == []

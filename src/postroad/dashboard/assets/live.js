@@ -128,9 +128,11 @@
 
   async function refresh() {
     const request = { headers: { "Accept": "text/html", "X-Refreshed": "page" }, signal: AbortSignal.timeout(FETCH_TIMEOUT) };
-    const answer = await fetch(location.href, request).catch(() => null);
+    const asked = location.href;
+    const answer = await fetch(asked, request).catch(() => null);
     const text = answer && answer.ok && !answer.redirected ? await answer.text().catch(() => null) : null;
-    if (text === null || isPaused) return;
+    /* A filter may have changed the page meanwhile. */
+    if (text === null || isPaused || location.href !== asked) return;
     const next = new DOMParser().parseFromString(text, "text/html");
     /* An operator has begun or ended to view an account, in another tab: never mix the two. */
     if (next.body.dataset.account !== document.body.dataset.account) { location.reload(); return; }
@@ -177,10 +179,15 @@
 
   if (!address) return;
   keep(document);
-  document.querySelectorAll('[data-live="lines"]').forEach(({ parentElement: box }) => { box.scrollTop = box.scrollHeight; });
-  document.querySelectorAll("[data-pause]").forEach((button) => { button.hidden = false; });
-  document.addEventListener("replaced", (event) => keep(event.detail));
-  document.addEventListener("prepared", listen);
+  document.addEventListener("replaced", (event) => {
+    keep(event.detail);
+    [isPaused, latest] = [false, null];
+  });
+  document.addEventListener("prepared", ({ detail: place }) => {
+    place.querySelectorAll('[data-live="lines"]').forEach(({ parentElement: box }) => { box.scrollTop = box.scrollHeight; });
+    place.querySelectorAll("[data-pause]").forEach((button) => { button.hidden = false; });
+    listen();
+  });
   document.addEventListener("visibilitychange", () => { if (document.hidden) close(); else listen(); });
   window.addEventListener("pagehide", close);
   window.addEventListener("pageshow", listen);

@@ -96,7 +96,7 @@ ACTIONS: Final = (
 )
 # Not in the menu.
 ELSEWHERE: Final = (
-    Entry("tail", "/tail", "Tail", "live events stream follow"),
+    Entry("tail", "/tail", "Live log", "tail events stream follow"),
     Entry("webhooks", "/webhooks", "All webhooks", "endpoints list add"),
     Entry("roles", "/team/roles", "Roles", "permissions owner admin developer analyst read only"),
     Entry("team_sso", "/team/sso", "Single sign-on", "sso oidc identity provider", callers.Permission.OWN),

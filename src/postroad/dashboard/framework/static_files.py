@@ -45,6 +45,8 @@ SCRIPTS: Final = (
     "palette.js",
     "keyboard.js",
     "passkeys.js",
+    "filters.js",
+    "peek.js",
     "message.js",
     "suppressions.js",
     "charts.js",

@@ -3,12 +3,14 @@
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 import msgspec
 
 from postroad import context
 from postroad.dashboard.framework import forms, navigation, requests
+from postroad.dashboard.mail import message_filters
 from postroad.model.bounces import disposition
 from postroad.model.mail import statuses
 from postroad.model.people import callers
@@ -71,16 +73,6 @@ def _badge(message: messages.Message, recipient: messages.LeadingRecipient, *, n
     return recipient.status if recipient.status == statuses.RecipientStatus.DEFERRED else message.status
 
 
-# What most people look for first.
-BUILT_IN: Final = (
-    ("All messages", ""),
-    ("Bounced", "status:bounced"),
-    ("Deferred", "status:deferred"),
-    ("Queued", "status:queued"),
-    ("Last hour", "after:1h"),
-)
-
-
 class Chip(msgspec.Struct, frozen=True):
     name: str
     path: str
@@ -104,9 +96,8 @@ async def visible_views(request: requests.PageRequest) -> list[stored.SavedView]
 
 
 def chips(saved: Sequence[stored.SavedView], text: str) -> list[Chip]:
-    """The built-in views and those of the account, for the page of the search `text`."""
-    views = [*BUILT_IN, *((saved_view.name, saved_view.search) for saved_view in saved)]
-    return [Chip(name, navigation.messages_url(search), search == text) for name, search in views]
+    """The views of the account, for the page of the search `text`."""
+    return [Chip(view.name, navigation.messages_url(view.search), view.search == text) for view in saved]
 
 
 async def save_view(request: requests.PageRequest) -> routing.Response:
@@ -137,31 +128,25 @@ EXPORT_PATH: Final = "/messages.csv"
 ROWS: Final = 50
 # Every file system takes so many characters.
 MAX_FILE_NAME: Final = 100
-# The periods that have a button; others are typed into the search box.
-PERIODS: Final = (("24h", "24 hours"), ("7d", "7 days"))
+# Of a search that finds nothing, so many terms are left out to see which one it was.
+MAX_WAYS: Final = 5
 
 
-class SearchQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    search: str | None = None
+class Way(msgspec.Struct, frozen=True):
+    """A search that finds something, for one that found nothing: what it changes, and how much it finds."""
 
-    @property
-    def text(self) -> str:
-        return (self.search or "").strip()
-
-
-class Query(SearchQuery, frozen=True, forbid_unknown_fields=True):
-    cursor: str | None = None
-
-
-class Choice(msgspec.Struct, frozen=True):
     text: str
+    term: str
     path: str
-    is_chosen: bool
+    counted: str
 
 
 async def index(request: requests.PageRequest) -> routing.Response:
-    """A page of results, or what is wrong with the search."""
-    query: Query = request.query
+    """A page of results, or what is wrong with the search; the form of the filters leads to the page of its search."""
+    query: message_filters.Query = request.query
+    if query != message_filters.Query(query.search, query.cursor):
+        changed = message_filters.changed_search(query, now=request.ctx.clock(), zone=request.zone)
+        return requests.redirect(request.http.headers, navigation.messages_url(changed))
     text = query.text
     views = await visible_views(request)
     try:
@@ -172,10 +157,25 @@ async def index(request: requests.PageRequest) -> routing.Response:
         return _page(request, search_query.Query(), text=text, views=views, status=400, problem=problem)
     rows = await read_rows(request.ctx, request.account_id, request.shown(found.messages))
     counted = ""
+    ways: Sequence[Way] = ()
+    options = message_filters.UNCOUNTED
     if query.cursor is None:
         filters = lookup.filters_of(request.ctx, found.query, zone=request.zone)
         counted = in_words(found.count or await lookup.count(request.ctx, request.account_id, filters))
-    return _page(request, found.query, text=text, views=views, found=found, rows=rows, counted=counted)
+        options = await message_filters.status_options(request.ctx, request.account_id, found.query, zone=request.zone)
+        if text and not rows and not found.next_cursor:
+            ways = await _ways(request, found.query)
+    return _page(
+        request,
+        found.query,
+        text=text,
+        views=views,
+        found=found,
+        rows=rows,
+        counted=counted,
+        ways=ways,
+        status_options=options,
+    )
 
 
 def in_words(count: lookup.Count) -> str:
@@ -193,82 +193,69 @@ def _page(
     found: lookup.SearchPage | None = None,
     rows: Sequence[Row] = (),
     counted: str = "",
+    ways: Sequence[Way] = (),
+    status_options: Sequence[tuple[str, str]] = message_filters.UNCOUNTED,
     problem: search_query.QueryError | None = None,
 ) -> routing.Response:
-    asked: Query = request.query
+    asked: message_filters.Query = request.query
     return request.page(
         "messages.html",
         status=status,
-        text=text,
         views=views,
         chips=chips(views, text),
         max_name=saved_views.NAME_CHARACTERS,
         found=found,
         rows=rows,
         counted=counted,
-        suggested=_suggestion(query) if found and not rows and not found.next_cursor else None,
-        problem=problem.detail if problem else "",
-        parts=(text[: problem.start], text[problem.start : problem.end], text[problem.end :]) if problem else (),
-        choices={"Mode": _modes(query), "Status": _statuses(query), "Accepted": _periods(query)},
+        ways=ways,
+        filters=message_filters.of_search(query, now=request.ctx.clock(), zone=request.zone),
+        status_options=[("", "All statuses"), *status_options],
+        modes=message_filters.MODES,
+        periods=message_filters.PERIODS,
         is_first=asked.cursor is None,
-        first_url=navigation.messages_url(text),
         bulk_urls=[(action.title(), navigation.bulk_url(action, text)) for action in bulk_actions.Action],
         export_url=navigation.url(EXPORT_PATH, search=text),
-        tail_url=navigation.url("/tail", search=text),
         next_url=navigation.messages_url(text, found.next_cursor) if found and found.next_cursor else "",
-        wider=navigation.messages_url(
-            search_query.format(dataclasses.replace(query, after=None, before=None, status=None))
-        ),
         examples=[
             (name, finds, example, navigation.messages_url(example))
             for name, finds, example in search_query.HELP
             if not request.hides_content or lookup.can_search_without_content(example)
         ],
-        max_characters=search_query.MAX_CHARACTERS,
+        **_search_values(text, problem),
     )
 
 
-def _suggestion(query: search_query.Query) -> Choice | None:
-    """What somebody may have meant who found nothing."""
+def _search_values(text: str, problem: search_query.QueryError | None) -> dict[str, object]:
+    """What the list and the live log of a search have in common (pages/parts/message_search.html)."""
+    return {
+        "text": text,
+        "list_url": navigation.messages_url(text),
+        "log_url": navigation.url("/tail", search=text),
+        "max_characters": search_query.MAX_CHARACTERS,
+        "problem": problem.detail if problem else "",
+        "parts": (text[: problem.start], text[problem.start : problem.end], text[problem.end :]) if problem else (),
+    }
+
+
+async def _ways(request: requests.PageRequest, query: search_query.Query) -> list[Way]:
+    """How somebody who found nothing finds something."""
+    others = [("Without", term, rest) for term, rest in islice(search_query.broader(query), MAX_WAYS)]
+    if query.mode is None:
+        others.append(("As test mail", "", dataclasses.replace(query, mode=statuses.Mode.TEST)))
     meant = search_query.suggestion(query)
-    text = search_query.format(meant) if meant else ""
-    return Choice(text, navigation.messages_url(text), is_chosen=False) if text else None
-
-
-def _modes(query: search_query.Query) -> list[Choice]:
-    live, test = dataclasses.replace(query, mode=None), dataclasses.replace(query, mode=statuses.Mode.TEST)
+    if meant is not None:
+        others.insert(0, ("Did you mean", search_query.format(meant), meant))
+    searches = [lookup.filters_of(request.ctx, other, zone=request.zone) for _, _, other in others]
+    counts = await lookup.count_each(request.ctx, request.account_id, searches, examined=message_filters.MAX_COUNTED)
     return [
-        Choice("Live", navigation.messages_url(search_query.format(live)), query.mode is not statuses.Mode.TEST),
-        _choice("Test", query, test),
+        Way(text, term, navigation.messages_url(search_query.format(other)), in_words(count))
+        for (text, term, other), count in zip(others, counts, strict=True)
+        if count.number
     ]
-
-
-def _statuses(query: search_query.Query) -> list[Choice]:
-    return [
-        _choice("All", query, dataclasses.replace(query, status=None)),
-        *(
-            _choice(status.title(), query, dataclasses.replace(query, status=status))
-            for status in statuses.MessageStatus
-        ),
-    ]
-
-
-def _periods(query: search_query.Query) -> list[Choice]:
-    return [
-        _choice("Any time", query, dataclasses.replace(query, after=None, before=None)),
-        *(
-            _choice(f"Last {text}", query, dataclasses.replace(query, after=span, before=None))
-            for span, text in PERIODS
-        ),
-    ]
-
-
-def _choice(text: str, query: search_query.Query, changed: search_query.Query) -> Choice:
-    return Choice(text, navigation.messages_url(search_query.format(changed)), changed == query)
 
 
 async def export_file(request: requests.PageRequest) -> routing.Response:
-    asked: SearchQuery = request.query
+    asked: message_filters.SearchQuery = request.query
     text = asked.text
     filters = lookup.filters_of(request.ctx, search_query.parse(request.searched(text)), zone=request.zone)
     content = export_csv.export(request.ctx, request.account_id, filters, hides_content=request.hides_content)
@@ -277,8 +264,8 @@ async def export_file(request: requests.PageRequest) -> routing.Response:
 
 
 ROUTES: Final = (
-    requests.get(navigation.MESSAGES, index, query=Query, is_live=True),
-    requests.get(EXPORT_PATH, export_file, query=SearchQuery, viewing=requests.Viewing.REFUSED),
+    requests.get(navigation.MESSAGES, index, query=message_filters.Query, is_live=True),
+    requests.get(EXPORT_PATH, export_file, query=message_filters.SearchQuery, viewing=requests.Viewing.REFUSED),
 )
 
 
@@ -292,7 +279,7 @@ BULK_WORDS: Final = {
 }
 
 
-class BulkQuery(SearchQuery, frozen=True, forbid_unknown_fields=True):
+class BulkQuery(message_filters.SearchQuery, frozen=True, forbid_unknown_fields=True):
     action: BulkAction | None = None
 
 
@@ -375,9 +362,9 @@ BULK_ROUTES: Final = (
 
 async def show_tail(request: requests.PageRequest) -> routing.Response:
     """The newest events, oldest first; with a script, new ones are appended."""
-    query: SearchQuery = request.query
+    query: message_filters.SearchQuery = request.query
     text = query.text
-    problem = ""
+    problem = None
     events: list[message_history.Event] = []
     try:
         found = await lookup.search(
@@ -389,20 +376,16 @@ async def show_tail(request: requests.PageRequest) -> routing.Response:
             zone=request.zone,
         )
     except search_query.QueryError as error:
-        problem = error.detail
+        problem = error
     else:
         found = dataclasses.replace(found, messages=request.shown(found.messages))
         events = await message_history.newest_events(request.ctx, request.account_id, found)
     return request.page(
         "tail.html",
         status=400 if problem else 200,
-        text=text,
-        problem=problem,
         events=events,
-        list_url=navigation.messages_url(text),
-        max_messages=message_history.MAX_TAIL_MESSAGES,
-        max_characters=search_query.MAX_CHARACTERS,
+        **_search_values(text, problem),
     )
 
 
-TAIL_ROUTES: Final = (requests.get("/tail", show_tail, query=SearchQuery, is_live=True),)
+TAIL_ROUTES: Final = (requests.get("/tail", show_tail, query=message_filters.SearchQuery, is_live=True),)

@@ -12,8 +12,8 @@ import difflib
 import re
 import string
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from typing import Final
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
 
 import msgspec
 
@@ -210,9 +210,23 @@ def suggestion(query: Query) -> Query | None:
     domain = next((word for word in query.words if "." in word and search_values.is_domain(word)), None)
     if domain is None or query.to is not None:
         return None
-    values = {field.name: getattr(query, field.name) for field in fields(Query)}
     rest = tuple(word for word in query.words if word != domain)
-    return Query(**values | {"to": search_values.check("to", domain), "words": rest})
+    return replace(query, to=search_values.check("to", domain), words=rest)
+
+
+def broader(query: Query) -> Iterator[tuple[str, Query]]:
+    """Each term as it is written, and the search without it; the two bounds of a range are one."""
+    for name, field in _FIELDS.items():
+        value = getattr(query, field)
+        if value is not None and name not in ("after", "before"):
+            without: dict[str, Any] = {field: None}
+            yield _written_term(Term(name, value)), replace(query, **without)
+    if query.after is not None or query.before is not None:
+        yield format(Query(after=query.after, before=query.before)), replace(query, after=None, before=None)
+    for word in query.words:
+        yield _written_word(word), replace(query, words=tuple(kept for kept in query.words if kept != word))
+    for clause in query.more:
+        yield format(Query(more=(clause,))), replace(query, more=tuple(kept for kept in query.more if kept != clause))
 
 
 def _clauses(text: str) -> Iterator[tuple[_Written, ...]]:

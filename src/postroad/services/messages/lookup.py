@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import dataclasses
 import datetime as dt
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -315,13 +315,26 @@ async def search(
 
 async def count(ctx: context.Context, account_id: str, filters: Filters, *, examined: int = MAX_EXAMINED) -> Count:
     """How many messages match, as far as that many entries of an index tell: see `Count`."""
-    chosen = _chosen(filters, None)
+    (counted,) = await count_each(ctx, account_id, [filters], examined=examined)
+    return counted
+
+
+async def count_each(
+    ctx: context.Context, account_id: str, searches: Iterable[Filters], *, examined: int
+) -> list[Count]:
+    """The same of several searches, for each of which so many entries are examined."""
+    counts = []
     async with ctx.store.scanning(account_id) as tx:
-        # One more entry than is counted: `MAX_COUNT` matches and no other are an exact count.
-        limit = examined // message_search.cost(chosen) + 1
-        plan = await message_search.plan(tx, account_id, chosen, limit=limit)
-        number = await message_search.count(tx, account_id, chosen, plan, limit=MAX_COUNT + 1)
-    return Count(min(number, MAX_COUNT), is_exact=plan.floor is None and number <= MAX_COUNT)
+        for filters in searches:
+            chosen = _chosen(filters, None)
+            # One more entry than is counted: `MAX_COUNT` matches and no other are an exact count.
+            limit = examined // message_search.cost(chosen) + 1
+            plan = await message_search.plan(tx, account_id, chosen, limit=limit)
+            number = await message_search.count(tx, account_id, chosen, plan, limit=MAX_COUNT + 1)
+            is_exact = plan.floor is None and number <= MAX_COUNT
+            # The entry at the floor is one more than is counted.
+            counts.append(Count(min(number, MAX_COUNT, examined), is_exact=is_exact))
+    return counts
 
 
 async def matches(
