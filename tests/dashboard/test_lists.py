@@ -71,13 +71,13 @@ async def refuse(ctx: context.Context, account_id: str, name: str) -> str:
         ("/keys", "framework.lists", create_key, "after=nonsense"),
         ("/credentials", "framework.lists", create_credential, "after=nonsense"),
         ("/domains", "framework.lists", add_domain, "after=nonsense"),
-        ("/credits", "settings.credits", add_credits, "before=led_x"),
+        ("/credits?day=2027-01-15", "settings.credits", add_credits, "day=2027-01-15&before=led_x"),
         ("/audit-log?action=credits", "settings.audit_log", add_credits, "before=aud_x"),
         ("/requests?status=refused", "settings.request_log", refuse, "before=req_x"),
         ("/templates", "mail.templates", save_template, ""),
         ("/suppressions?source=account", "mail.suppressions", suppress, ""),
         ("/messages?search=%22a+%26+b%22", "mail.message_list", accept, "cursor=nonsense"),
-        ("/webhook?status=failed", "settings.webhooks", fail_webhook, "before=nonsense"),
+        ("/webhooks/{webhook}?status=failed", "settings.webhooks", fail_webhook, "before=nonsense"),
     ],
 )
 async def test_a_list_goes_on_until_its_end(
@@ -96,7 +96,8 @@ async def test_a_list_goes_on_until_its_end(
         clock.pass_seconds(1)
         rows.append(await create(ctx, browser.account_id, f"row-{number}.example"))
     pages: list[list[str]] = []
-    url = path
+    known = await endpoints.of_account(ctx, browser.account_id)
+    url = path = path.format(webhook=known[0].id if known else "")
     while url:
         shown = (await browser.get(url)).text.partition("<main")[2]
         pages.append([row for row in rows if row in shown])

@@ -69,15 +69,17 @@ EXAMPLES: Final = {
     "/v1/webhooks/{webhook}": "webhook",
     "/v1/webhooks/{webhook}/deliveries": "webhook",
     "/v1/webhooks/{webhook}/deliveries/{id}": "webhook_delivery",
-    "/webhook/deliveries/{id}": "delivery",
     "/webhooks/{webhook}": "webhook",
     "/webhooks/{webhook}/deliveries/{id}": "webhook_delivery",
+    "/webhooks/{webhook}/secret": "webhook",
+    "/webhooks/{webhook}/settings": "webhook",
 }
 # What a page has to be asked for, and other views of the same page.
 QUERIES: Final = {
     "/": ("", "?period=30d"),
     "/audit-log": ("", "?action=domain.added"),
     "/bulk": ("?action=retry&search=status:queued", "?action=cancel&search=status:queued"),
+    "/credits": ("", "?day=2027-01-15"),
     "/failures": ("", "?period=30d"),
     "/find": ("", "?q=shop"),
     "/messages": ("", "?search=status:bounced", "?search=metadata.order:7"),

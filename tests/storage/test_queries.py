@@ -65,7 +65,8 @@ WITHOUT_INDEX = words(
             provider_overrides.sweep provider_queues.heard_since provider_queues.sweep source_states.listed
             source_states.sweep""",
         "reads a row of no table, or its own result": """
-            account_removal.idempotency_keys clock.now login_failures.lock migrations.lock notices.insert
+            account_removal.idempotency_keys accounts.uses_approvals clock.now login_failures.lock
+            migrations.lock notices.insert
             queue.find_work queue.queue_keys queue.urgent_keys webhook_deliveries.endpoints""",
         "sorts or groups the few rows of one owner, which it finds by an index": """
             attempts.latest_ends_of_message attempts.of_message dkim_keys.of_domain dkim_keys.of_domains
@@ -75,7 +76,7 @@ WITHOUT_INDEX = words(
         "adds up a few rows an hour, or so many of the newest": """
             failure_counts.by_provider hourly_counts.by_hour hourly_counts.by_provider
             hourly_counts.bytes_by_account hourly_counts.sums
-            messages.test_bytes_by_account usage.by_tag usage.moved_since""",
+            messages.test_bytes_by_account usage.by_tag usage.moved_by_quarter_hour usage.moved_since""",
         "is a request, a check or a gauge of operators, or sorts entries of one moment for them": """
             accounts.low_credit_count accounts.low_on_credits accounts.search audit_log.floor_of_all
             audit_log.page_of_all second_factors.operators_without users.operators
@@ -90,7 +91,7 @@ WITHOUT_INDEX = words(
 BATCHED = {"fetch_many", "execute_many", "execute_later"}
 DIALECTS = ("sqlite", "postgres")
 
-SAMPLES: dict[str, Any] = {"text": "x", "int8": 1, "int4": 1, "bytea": b"x"}
+SAMPLES: dict[str, Any] = {"text": "x", "bool": True, "int8": 1, "int4": 1, "bytea": b"x"}
 
 
 @functools.cache

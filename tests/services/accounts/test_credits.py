@@ -294,6 +294,39 @@ async def test_entries_without_a_line_are_passed_over_and_a_balance_too_far_back
     assert [balance for _, _, balance in await lines(ctx, shop, limit=1)] == [101, 100, None, None]
 
 
+async def test_the_ledger_is_added_up_by_day_of_the_person(
+    ctx: context.Context, shop: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 2027-01-15 08:00 UTC. In Adelaide, ten and a half hours ahead, the day ends at 13:30 UTC.
+    adelaide, first, second = zoneinfo.ZoneInfo("Australia/Adelaide"), dt.date(2027, 1, 15), dt.date(2027, 1, 16)
+    clock.pass_seconds(5 * 3600)
+    _, (claimed,) = await claimed_mail.another(ctx, shop, "ada@example.net")
+    clock.pass_seconds(3600)
+    await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, HAS_BOUNCED)])
+    await accepted_mail.accept(ctx, shop, to=("a@example.net", "b@example.net"))
+    expected = [
+        credits.Day(second, used=2, refunded=1, balance=98),
+        credits.Day(first, added=100, used=1, balance=99),
+    ]
+    assert await credits.days(ctx, shop, adelaide, limit=9) == credits.Days(expected, None)
+    assert await credits.days(ctx, shop, times.UTC, limit=9) == credits.Days(
+        [credits.Day(first, added=100, used=3, refunded=1, balance=98)], None
+    )
+    assert await credits.days(ctx, shop, adelaide, limit=1) == credits.Days(expected[:1], second)
+    midnight = times.moment_of(dt.datetime.combine(second, dt.time()), adelaide)
+    assert await credits.days(ctx, shop, adelaide, until=midnight, limit=9) == credits.Days(expected[1:], None)
+    of_day = await credits.statement(ctx, shop, since=midnight, before=None, limit=9)
+    assert sorted(line.entry.available for line in of_day.rows) == [-2, 1]
+    before = await credits.statement(ctx, shop, until=midnight, before=None, limit=9)
+    assert [line.entry.available for line in before.rows] == [-1, 100]
+    # Of the five entries the oldest three are two days.
+    monkeypatch.setattr(credits, "MAX_ENTRIES", 4)
+    assert await credits.days(ctx, shop, adelaide, limit=9) == credits.Days(expected[:1], second)
+    monkeypatch.setattr(credits, "MAX_ENTRIES", 2)
+    (part,), until = msgspec.structs.astuple(await credits.days(ctx, shop, adelaide, limit=9))
+    assert (part.date, part.is_complete, until) == (second, False, second)
+
+
 async def test_recipients_are_counted_by_day_of_the_person_and_by_tag(
     ctx: context.Context, shop: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

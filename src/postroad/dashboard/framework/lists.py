@@ -15,12 +15,6 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     after: str | None = None
 
 
-class NewestQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which part of a list that begins with the newest entry."""
-
-    before: str | None = None
-
-
 class Row(Protocol):
     """Anything with an id, which is also its position in the list."""
 

@@ -141,7 +141,8 @@ class _Balances:
         )
 
 
-# Where the credits of an account went: the ledger with its running balance, and recipients by day and by tag.
+# Where the credits of an account went: the ledger by day, each day with its running balance, and recipients by day and
+# by tag.
 #
 # A message is one line: what it reserved. That it was spent later changes no balance, so that entry has no line of its
 # own; a refund does, and has one.
@@ -153,6 +154,22 @@ MAX_MESSAGES: Final = 5_000
 MAX_ENTRIES: Final = 100_000
 # Entries that are read for a page, because some have no line.
 ENTRIES_PER_PAGE: Final = 500
+# Days begin with one of these, in every time zone.
+_QUARTER_HOUR: Final = times.HOUR // 4
+
+
+class Day(msgspec.Struct, frozen=True):
+    """What happened to the available credits on a day. `balance` is what was available after it, if known.
+
+    Unless `is_complete`, it has so many entries that only the newest are counted.
+    """
+
+    date: dt.date
+    added: int = 0
+    used: int = 0
+    refunded: int = 0
+    balance: int | None = None
+    is_complete: bool = True
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -174,12 +191,60 @@ class Usage(msgspec.Struct, frozen=True):
     counted_from: int | None
 
 
-async def statement(ctx: context.Context, account_id: str, *, before: str | None, limit: int) -> identifiers.Page[Line]:
-    """A page of the ledger as lines, older than `before`; None for the newest."""
-    place = identifiers.before(before, identifiers.LEDGER)
+class Days(msgspec.Struct, frozen=True):
+    """Days, the newest first; before `until` there may be older ones, None at the end."""
+
+    rows: list[Day]
+    until: dt.date | None
+
+
+async def days(ctx: context.Context, account_id: str, zone: dt.tzinfo, *, until: int | None = None, limit: int) -> Days:
+    """The days of the ledger in a time zone, before a time; None for the newest. Days without a change are left out."""
+    place = identifiers.end(identifiers.LEDGER) if until is None else identifiers.at(identifiers.LEDGER, until)
     async with ctx.store.scanning(account_id) as tx:
         balance = await _balance(tx, account_id, place)
-        entries = await stored_accounts.entries(tx, account_id, before=place, limit=ENTRIES_PER_PAGE)
+        moved = await stored_accounts.moved_by_quarter_hour(tx, account_id, before=place, limit=MAX_ENTRIES)
+    by_date: dict[dt.date, Day] = {}
+    for quarter in moved:
+        date = times.local(quarter.quarter * _QUARTER_HOUR, zone).date()
+        day = by_date.get(date) or Day(date, balance=balance)
+        by_date[date] = msgspec.structs.replace(
+            day,
+            added=day.added + quarter.added,
+            used=day.used + quarter.used,
+            refunded=day.refunded + quarter.refunded,
+        )
+        balance = None if balance is None else balance - quarter.added + quarter.used - quarter.refunded
+    found = list(by_date.values())
+    is_whole = sum(quarter.entries for quarter in moved) < MAX_ENTRIES
+    if not is_whole:
+        # The oldest entry may not be the first of its day.
+        oldest = found.pop()
+        found = found or [msgspec.structs.replace(oldest, is_complete=False)]
+    rows = [day for day in found if day.added or day.used or day.refunded]
+    if len(rows) > limit:
+        return Days(rows[:limit], rows[limit - 1].date)
+    return Days(rows, None if is_whole else found[-1].date)
+
+
+async def statement(
+    ctx: context.Context,
+    account_id: str,
+    *,
+    since: int = 0,
+    until: int | None = None,
+    before: str | None,
+    limit: int,
+) -> identifiers.Page[Line]:
+    """A page of the ledger as lines, of a period and older than `before`; None for the newest."""
+    place = identifiers.before(before, identifiers.LEDGER)
+    if until is not None:
+        place = min(place, identifiers.at(identifiers.LEDGER, until))
+    first = identifiers.at(identifiers.LEDGER, since)
+    async with ctx.store.scanning(account_id) as tx:
+        balance = await _balance(tx, account_id, place)
+        newest = await stored_accounts.entries(tx, account_id, before=place, limit=ENTRIES_PER_PAGE)
+        entries = [entry for entry in newest if entry.id >= first]
         chosen = [entry for entry in entries if entry.available][:limit]
         reserved = {entry.id: entry.message_id for entry in chosen if entry.kind == stored_accounts.LedgerKind.RESERVE}
         billing = await stored_accounts.billing(tx, account_id, filter(None, reserved.values()))

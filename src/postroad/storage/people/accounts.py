@@ -132,6 +132,8 @@ async def set_limits(
 async def require_second_factor(tx: store.Transaction, account_id: str, *, since: int | None) -> None: ...
 @queries.change("accounts.note_uncharged")
 async def note_uncharged(tx: store.Transaction, account_id: str) -> None: ...
+@queries.exists("accounts.uses_approvals")
+async def uses_approvals(tx: store.Transaction, account_id: str, *, after: int) -> bool: ...
 @queries.count("accounts.low_credit_count")
 async def low_credit_count(tx: store.Transaction, *, since_hour: int) -> int: ...
 
@@ -218,6 +220,20 @@ async def moved_since(tx: store.Transaction, account_id: str, *, cursor: str, li
     """What the ledger's entries from a cursor on have added to the available credits; None if they are too many."""
     counted, moved = await tx.fetch_one("usage.moved_since", account_id, cursor, limit) or (0, 0)
     return moved if counted < limit else None
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """What entries of a quarter of an hour did to the available credits; quarters are counted since 1970."""
+
+    quarter: int
+    entries: int
+    added: int
+    used: int
+    refunded: int
+
+
+@queries.rows("usage.moved_by_quarter_hour", Moved)
+async def moved_by_quarter_hour(tx: store.Transaction, account_id: str, *, before: str, limit: int) -> list[Moved]: ...
 
 
 async def billing(tx: store.Transaction, account_id: str, message_ids: Iterable[str]) -> Mapping[str, str]:
