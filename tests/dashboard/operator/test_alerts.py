@@ -59,6 +59,19 @@ def test_a_silent_process_and_a_hold_say_since_when() -> None:
     ]
 
 
+def test_changed_limits_and_suspended_accounts_are_named_without_being_problems() -> None:
+    override = delivery_controls.Override("google", 0, 5, None, None, "", NOW, limits_reason="Rate limited")
+    google = destinations.Destination("google", {}, override, ())
+    shown = found(provider_queues=[google], suspended=["Shop", "Bakery", "Press", "Bank"])
+    assert [(alert.kind, alert.title, alert.since, alert.text, alert.path) for alert in shown] == [
+        ("", "The limits of Google are changed", NOW, "Rate limited", "/operator/providers/google"),
+        ("", "Accounts are suspended", None, "Shop, Bakery, Press, …", "/operator/accounts?state=suspended"),
+    ]
+    assert titles(suspended=["Shop"]) == ["An account is suspended"]
+    blocked = destinations.Destination("others", {}, override, ())
+    assert titles(provider_queues=[blocked]) == [], "of another provider"
+
+
 def test_a_provider_has_one_alert_and_single_hosts_only_if_an_operator_paused_them() -> None:
     listed = [
         destination("google", "blocked", paused=1),

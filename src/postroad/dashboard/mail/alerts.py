@@ -18,6 +18,7 @@ from postroad.services.queue import wait_reasons
 from postroad.services.webhooks import endpoints
 from postroad.storage.mail import domains as stored_domains
 from postroad.storage.mail import webhooks as mail_webhooks
+from postroad.storage.operations import processes
 from postroad.storage.people import accounts as stored_accounts
 
 # Adding credits takes people time: warn when fewer days than this are left.
@@ -52,7 +53,7 @@ class AlertFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def alerts(facts: AlertFacts) -> Iterator[verdicts.Alert]:
-    yield from _held(facts)
+    yield from pauses(facts.account.id, facts.conditions)
     yield from _providers(facts)
     yield from _guard(facts)
     yield from _domains(facts)
@@ -60,21 +61,30 @@ def alerts(facts: AlertFacts) -> Iterator[verdicts.Alert]:
     yield from _webhooks(facts)
 
 
-def _held(facts: AlertFacts) -> Iterator[verdicts.Alert]:
-    for hold in facts.conditions.holds.values():
-        if hold.account_id in ("", facts.account.id):
+def pauses(account_id: str, conditions: queue_inspection.Conditions) -> Iterator[verdicts.Alert]:
+    """What the operator holds or has paused."""
+    for hold in conditions.holds.values():
+        if hold.account_id in ("", account_id):
             title = f"Mail to {hold.domain} is held by the operator" if hold.domain else "Mail is held by the operator"
             yield _waiting("warn" if hold.domain else "bad", title, since=hold.held_at)
+    for name, title in _PAUSABLE.items():
+        status = conditions.statuses.get(name)
+        if status is not None and _is_paused(status):
+            yield _waiting("warn", f"Mail to {title} is paused by the operator", since=status.updated_at)
+
+
+def _is_paused(status: processes.QueueStatus) -> bool:
+    return status.state == wait_reasons.PAUSED_BY_OPERATOR
 
 
 def _providers(facts: AlertFacts) -> Iterator[verdicts.Alert]:
-    """At most one of each provider: a pause, else how much it defers, else what the delivery processes report."""
+    """At most one of each provider that is not paused: how much it defers, else what the delivery processes report."""
     deferring = {each.provider: each for each in facts.deferring}
     for name, title in _PAUSABLE.items():
         status = facts.conditions.statuses.get(name)
-        if status is not None and status.state == wait_reasons.PAUSED_BY_OPERATOR:
-            yield _waiting("warn", f"Mail to {title} is paused by the operator", since=status.updated_at)
-        elif found := deferring.get(name):
+        if status is not None and _is_paused(status):
+            continue
+        if found := deferring.get(name):
             after = times.to_wire(found.since)[:16]
             path = navigation.messages_url(f"provider:{name} outcome:{search_values.RETRIED} after:{after}Z")
             yield verdicts.Alert(kind="warn", title=found.title, since=found.since, path=path, action="See why")

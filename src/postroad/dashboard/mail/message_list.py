@@ -9,12 +9,13 @@ from typing import Final
 import msgspec
 
 from postroad import context
-from postroad.dashboard.framework import forms, navigation, requests
-from postroad.dashboard.mail import message_filters
+from postroad.dashboard.framework import forms, navigation, requests, verdicts
+from postroad.dashboard.mail import alerts, message_filters
 from postroad.model.bounces import disposition
 from postroad.model.mail import statuses
 from postroad.model.people import callers
 from postroad.model.search import search_query
+from postroad.services.accounts import statistics
 from postroad.services.messages import bulk_actions, export_csv, lookup, message_history, queue_inspection, saved_views
 from postroad.storage.mail import message_search as stored
 from postroad.storage.mail import messages
@@ -175,7 +176,15 @@ async def index(request: requests.PageRequest) -> routing.Response:
         counted=counted,
         ways=ways,
         status_options=options,
+        pauses=await _pauses(request),
     )
+
+
+async def _pauses(request: requests.PageRequest) -> Sequence[verdicts.Alert]:
+    """What the operator holds or has paused, mostly nothing."""
+    if not await statistics.is_anything_paused(request.ctx):
+        return ()
+    return list(alerts.pauses(request.account_id, await queue_inspection.conditions(request.ctx)))
 
 
 def in_words(count: lookup.Count) -> str:
@@ -195,6 +204,7 @@ def _page(
     counted: str = "",
     ways: Sequence[Way] = (),
     status_options: Sequence[tuple[str, str]] = message_filters.UNCOUNTED,
+    pauses: Sequence[verdicts.Alert] = (),
     problem: search_query.QueryError | None = None,
 ) -> routing.Response:
     asked: message_filters.Query = request.query
@@ -208,6 +218,7 @@ def _page(
         rows=rows,
         counted=counted,
         ways=ways,
+        pauses=pauses,
         filters=message_filters.of_search(query, now=request.ctx.clock(), zone=request.zone),
         status_options=[("", "All statuses"), *status_options],
         modes=message_filters.MODES,

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from postroad.dashboard.framework import verdicts
-from postroad.dashboard.operator import providers, queue, sources
+from postroad.dashboard.operator import accounts, providers, queue, sources
 from postroad.model.delivery import providers as provider_names
 from postroad.model.units import times
 from postroad.services.operations import destinations
@@ -31,13 +31,18 @@ _REPORTED: Final = {"paused": "{} asked us to slow down", "blocked": "{} does no
 
 
 class AlertFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of the installation. `names` are those of accounts; `silent` processes do not report any more."""
+    """The state of the installation.
+
+    `names` are those of accounts, `suspended` those of suspended ones, one more than are named at most; `silent`
+    processes do not report any more.
+    """
 
     now: int
     checks: Sequence[table.Result] = ()
     silent: Sequence[stored_processes.Process] = ()
     holds: Sequence[delivery_controls.Hold] = ()
     names: Mapping[str, str] = {}
+    suspended: Sequence[str] = ()
     provider_queues: Sequence[destinations.Destination] = ()
     deferring: Sequence[verdicts.Deferring] = ()
     addresses: Sequence[queue_sources.SourceView] = ()
@@ -51,6 +56,7 @@ def alerts(facts: AlertFacts) -> Iterator[verdicts.Alert]:
     yield from _providers(facts)
     yield from _sources(facts)
     yield from _backlog(facts)
+    yield from _suspended(facts)
 
 
 def _checks(facts: AlertFacts) -> Iterator[verdicts.Alert]:
@@ -58,9 +64,12 @@ def _checks(facts: AlertFacts) -> Iterator[verdicts.Alert]:
         found = [result.name.replace("_", " ") for result in facts.checks if result.state is state]
         if found:
             count = "1 check" if len(found) == 1 else f"{len(found)} checks"
-            text = ", ".join([*found[:MAX_NAMED], *(["…"] if len(found) > MAX_NAMED else [])])
             yield verdicts.Alert(
-                kind=kind, title=f"{count} {words}", text=text, path=f"{HEALTH}#checks", action="See what to do"
+                kind=kind,
+                title=f"{count} {words}",
+                text=_named(found),
+                path=f"{HEALTH}#checks",
+                action="See what to do",
             )
 
 
@@ -87,7 +96,7 @@ def _held(facts: AlertFacts) -> Iterator[verdicts.Alert]:
 
 
 def _providers(facts: AlertFacts) -> Iterator[verdicts.Alert]:
-    """At most one of each provider: a pause, else how much it defers, else what the delivery processes report."""
+    """Of each provider a pause; else changed limits, and how much it defers or what the delivery processes report."""
     deferring = {each.provider: each for each in facts.deferring}
     for each in facts.provider_queues:
         path, title = providers.url_of(each.name), provider_names.title_of(each.name)
@@ -103,7 +112,17 @@ def _providers(facts: AlertFacts) -> Iterator[verdicts.Alert]:
                 path=path,
                 action="See the pause",
             )
-        elif found := deferring.get(each.name):
+            continue
+        if override is not None and override.name == each.name and override.has_limits:
+            yield verdicts.Alert(
+                kind="",
+                title=f"The limits of {title} are changed",
+                since=override.set_at,
+                text=override.limits_reason,
+                path=path,
+                action="See the limits",
+            )
+        if found := deferring.get(each.name):
             yield verdicts.Alert(kind="warn", title=found.title, since=found.since, path=path, action="See why")
         elif is_shared and each.state in _REPORTED:
             title = _REPORTED[each.state].format(title)
@@ -133,3 +152,14 @@ def _backlog(facts: AlertFacts) -> Iterator[verdicts.Alert]:
         count = sum(total.recipients for total in ready)
         title = f"{count:,} {'recipient is' if count == 1 else 'recipients are'} due and not tried"
         yield verdicts.Alert(kind="bad", title=title, since=since, path=queue.PATH, action="See the queue")
+
+
+def _suspended(facts: AlertFacts) -> Iterator[verdicts.Alert]:
+    if facts.suspended:
+        title = "An account is suspended" if len(facts.suspended) == 1 else "Accounts are suspended"
+        path = f"{accounts.PATH}?state=suspended"
+        yield verdicts.Alert(kind="", title=title, text=_named(facts.suspended), path=path, action="See accounts")
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join([*names[:MAX_NAMED], *(["…"] if len(names) > MAX_NAMED else [])])

@@ -45,6 +45,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
     found = await operator_state.read_health(request.ctx)
     counted = await request.site.operator_state.queue.read(request.ctx) or operator_queue.NOTHING
     held = await holds.in_force(request.ctx)
+    suspended = await directory.page(request.ctx, search="", state="suspended", after="", limit=alerts.MAX_NAMED + 1)
     rate = verdicts.rate_of(counted.recent, now=found.now, zone=request.zone)
     facts = alerts.AlertFacts(
         now=found.now,
@@ -52,6 +53,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         silent=[process for process in found.processes if not found.is_alive(process)],
         holds=held,
         names=await directory.names(request.ctx, {hold.account_id for hold in held if hold.account_id}),
+        suspended=[row.account.name for row in suspended],
         provider_queues=await destinations.listed(request.ctx),
         deferring=tuple(verdicts.deferring(counted.recent, now=found.now)),
         addresses=await sources.listed(request.ctx),

@@ -48,6 +48,11 @@ class Conditions(msgspec.Struct, frozen=True):
         return processes.QueueStatus("", provider_queue, wait_reasons.NO_SOURCE, reason, until, stopped.set_at)
 
 
+async def conditions(ctx: context.Context) -> Conditions:
+    async with ctx.store.reading() as tx:
+        return await read_conditions(ctx, tx, now=ctx.clock())
+
+
 async def read_conditions(ctx: context.Context, tx: store.Transaction, *, now: int) -> Conditions:
     reported = await processes.queues_since(tx, now - ALIVE_MICROSECONDS)
     changed = stored_holds.overrides_in_force(await stored_holds.listed_overrides(tx), now=now)
