@@ -9,6 +9,8 @@ from postroad.mail.accept import approval_limit, submit
 from postroad.model.mail import send_request, statuses
 from postroad.services import usage_limits
 from postroad.services.messages import approvals
+from postroad.services.people import api_keys
+from tests import contexts
 from tests.dashboard.browser_client import Browser
 from tests.services.messages import test_approvals as waiting_sends
 
@@ -21,7 +23,26 @@ async def wait(ctx: context.Context, account_id: str, *names: str, key: str = "k
 
 
 async def test_an_empty_page_teaches(browser: Browser) -> None:
-    assert "No requests wait for approval" in (await browser.get("/approvals")).text
+    assert "Nothing to approve" in (await browser.get("/approvals")).text
+
+
+async def test_the_menu_has_approvals_where_a_key_needs_them_or_one_waits(
+    ctx: context.Context, browser: Browser, stranger: Browser, clock: contexts.Clock
+) -> None:
+    async def is_in_menu() -> bool:
+        assert 'href="/approvals"' not in (await stranger.get("/team")).text
+        return '<a href="/approvals">Approvals</a>' in (await browser.get("/team")).text
+
+    assert not await is_in_menu()
+    who = await waiting_sends.key_of(ctx, browser.account_id)
+    assert who.key is not None
+    assert await is_in_menu()
+    with pytest.raises(approval_limit.ApprovalRequired):
+        await waiting_sends.ask(ctx, who, "ada", "grace", key="k")
+    await api_keys.revoke(ctx, browser.account_id, who.key.id)
+    assert await is_in_menu()
+    clock.pass_seconds(24 * 3600)
+    assert not await is_in_menu()
 
 
 async def test_the_page_shows_who_asks_and_what_for(ctx: context.Context, browser: Browser, reader: Browser) -> None:

@@ -38,8 +38,8 @@ PLACES = {
 }
 # What is no search, or not yet.
 STRANGE = ('"', "stauts:failed", "\0\u202e", "-", "x" * 600, "to:*", "%", "<script>", "a@", "@example.org")
-# Asked for by pages, or not for those who are logged in.
-NO_PLACES = {"/bulk", "/confirm", "/find", "/login", "/login/second-factor", "/login/sso", "/live"}
+# Asked for by pages, not for those who are logged in, or hidden until there is a use for it.
+NO_PLACES = {"/approvals", "/bulk", "/confirm", "/find", "/login", "/login/second-factor", "/login/sso", "/live"}
 FILES = (".csv", "/export")
 
 

@@ -52,12 +52,12 @@ async def test_a_wrong_password_names_its_field(browser: Browser) -> None:
 
 async def test_the_time_zone_is_chosen_once_for_every_page(ctx: context.Context, browser: Browser) -> None:
     page = (await browser.get("/profile")).text
-    assert "times in UTC" in page
+    assert 'times in <a href="/profile#time-zone">UTC</a>' in page
     assert "data-zone-offer" in page
     chosen = await browser.post("/profile/time-zone", {"time_zone": "Asia/Kolkata"})
     assert "Times are shown in Asia/Kolkata." in (await browser.follow(chosen)).text
     page = (await browser.get("/audit-log")).text
-    assert "times in Asia/Kolkata" in page
+    assert 'times in <a href="/profile#time-zone">Asia/Kolkata</a>' in page
     assert "data-zone-offer" not in page
     assert re.search(
         r'title="[-0-9]+ [:0-9]+ Asia/Kolkata \(UTC\+05:30\)">[-0-9]+ [0-9]{2}:[0-9]{2}:[0-9]{2}</time>', page

@@ -55,15 +55,15 @@
   }
   setInterval(refreshAgo, 10000);
 
-  /* Until a time zone is chosen, the one of the browser is offered; either answer is kept. */
+  /* Until a time zone is chosen, the one of the browser is offered. */
   function offerZone(form) {
     const name = Intl.DateTimeFormat().resolvedOptions().timeZone;
     if (!name || name === "UTC" || name === "Etc/UTC") return;
     form.querySelector("[data-zone-name]").textContent = name;
+    form.elements.time_zone.value = name;
     form.hidden = false;
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
-      form.elements.time_zone.value = event.submitter?.dataset.zoneButton || name;
       const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { "X-Enhanced": "form" } });
       if (answer.ok) location.reload();
     });

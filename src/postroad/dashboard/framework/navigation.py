@@ -20,6 +20,7 @@ class Entry(msgspec.Struct, frozen=True):
     permission: callers.Permission = callers.Permission.VIEW
 
 
+APPROVALS: Final = Entry("approvals", "/approvals", "Approvals", "agents waiting approve reject")
 CREDITS: Final = Entry("credits", "/credits", "Credits", "balance ledger usage")
 INBOX: Final = Entry("inbox", "/inbox", "Inbox", "development simulator received caught", callers.Permission.CONTENT)
 Sections = tuple[tuple[str, tuple[Entry, ...]], ...]
@@ -40,7 +41,7 @@ SECTIONS: Final[Sections] = (
             Entry("domains", "/domains", "Domains", "dns dkim spf dmarc verify senders warm-up"),
             Entry("templates", "/templates", "Templates", "layouts html editor"),
             Entry("suppressions", "/suppressions", "Suppressions", "unsubscribe complaints blocklist import export"),
-            Entry("approvals", "/approvals", "Approvals", "agents waiting approve reject"),
+            APPROVALS,
         ),
     ),
     (
@@ -50,7 +51,7 @@ SECTIONS: Final[Sections] = (
             Entry("credentials", "/credentials", "SMTP credentials", "username password relay"),
             Entry("keys", "/keys", "API keys", "tokens secrets scopes"),
             Entry("requests", "/requests", "Requests", "api calls log errors refused failed 403"),
-            Entry("webhook", "/webhook", "Webhooks", "endpoint events deliveries secret replay"),
+            Entry("webhooks", "/webhooks", "Webhooks", "endpoint events deliveries secret replay"),
         ),
     ),
     (
@@ -90,6 +91,7 @@ CHANGE: Final = callers.Permission.CHANGE
 ACTIONS: Final = (
     Entry("send_test", "/welcome", "Send a test message", "action try email", CHANGE),
     Entry("new_key", "/keys#new-key", "Create an API key", "action new add token", CHANGE),
+    Entry("new_webhook", "/webhooks#new-webhook", "Add a webhook", "action new create endpoint", CHANGE),
     Entry("new_domain", "/domains#field-name", "Add a domain", "action new", CHANGE),
     Entry("new_template", "/template/new", "Create a template", "action new", CHANGE),
     Entry("invite", "/team#invite", "Invite a team member", "action add user person", callers.Permission.MANAGE),
@@ -97,7 +99,6 @@ ACTIONS: Final = (
 # Not in the menu.
 ELSEWHERE: Final = (
     Entry("tail", "/tail", "Live log", "tail events stream follow"),
-    Entry("webhooks", "/webhooks", "All webhooks", "endpoints list add"),
     Entry("roles", "/team/roles", "Roles", "permissions owner admin developer analyst read only"),
     Entry("team_sso", "/team/sso", "Single sign-on", "sso oidc identity provider", callers.Permission.OWN),
 )
@@ -119,7 +120,7 @@ SETTINGS: Final = (
 def visible(
     sections: Sections, permissions: Collection[callers.Permission], *, hidden: Collection[Entry] = ()
 ) -> list[tuple[str, list[Entry]]]:
-    """A menu as somebody with these permissions sees it, without what this installation does not have."""
+    """A menu as somebody with these permissions sees it, without what there is no use for."""
     shown = (
         (title, [entry for entry in entries if entry.permission in permissions and entry not in hidden])
         for title, entries in sections

@@ -66,6 +66,8 @@ class PageRequest(msgspec.Struct, frozen=True):
     view: view_as.ViewAs | None = None
     # The names of the accounts that the person can enter, by id.
     accounts: Mapping[str, str] = msgspec.field(default_factory=dict)
+    # Whether sends of the account may wait for an approval.
+    uses_approvals: bool = False
     # Of a live page: what its stream compares (live.py).
     fingerprint: str = ""
 
@@ -113,7 +115,11 @@ class PageRequest(msgspec.Struct, frozen=True):
         permissions = self.http.caller.permissions
         if self.view is not None:
             permissions |= {callers.Permission.OPERATE}
-        is_there = {navigation.INBOX: self.has_inbox, navigation.CREDITS: self.site.has_credits}
+        is_there = {
+            navigation.APPROVALS: self.uses_approvals,
+            navigation.CREDITS: self.site.has_credits and not self.account.unlimited,
+            navigation.INBOX: self.has_inbox,
+        }
         hidden = [entry for entry in is_there if not is_there[entry]]
         return navigation.visible(sections, permissions, hidden=hidden)
 
@@ -352,6 +358,8 @@ def _authenticated(
         # The console of operators is theirs, whatever they view.
         if viewing is not Viewing.UNCHANGED and permission is not callers.Permission.OPERATE:
             asked = await _as_reader(asked, permission, viewing)
+        uses_approvals = await logins.uses_approvals(ctx, asked.account_id)
+        asked = msgspec.structs.replace(asked, uses_approvals=uses_approvals)
         if isinstance(request.body, forms.Form) and request.body.question:
             return _ask(asked)
         return await handler(asked)

@@ -287,10 +287,8 @@ def _tiles(found: statistics.Overview, shown: ShownRange) -> list[Tile]:
 
 
 def _credit_tile(request: requests.PageRequest, shown: ShownRange, *, needs_credits: bool) -> list[Tile]:
-    if shown.narrowing or not request.site.has_credits:
+    if shown.narrowing or not needs_credits:
         return []
-    if not needs_credits:
-        return [Tile("Credits", "Unlimited", "no credits needed", "/credits")]
     return [Tile("Credits left", f"{request.account.available:,}", "one per recipient", "/credits")]
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from postroad import context, errors
 from postroad.mail import notice_kinds, notice_outbox
+from postroad.mail.accept import approval_limit
 from postroad.model.people import callers, login_rules
 from postroad.model.units import identifiers, times
 from postroad.protocol.mime import address
@@ -196,6 +197,12 @@ async def switch(ctx: context.Context, session: people_sessions.Session, account
         await audit_log.write(acting_user, tx, account.id, "user.logged_in", user.email, f"by {session.row.methods}")
     ctx.access_cache.invalidate()
     return LoggedIn(continued, user, account)
+
+
+async def uses_approvals(ctx: context.Context, account_id: str) -> bool:
+    """Whether a key of the account has a limit above which sends wait for an approval, or one still waits."""
+    async with ctx.store.reading() as tx:
+        return await accounts.uses_approvals(tx, account_id, after=ctx.clock() - approval_limit.LIFETIME)
 
 
 async def accounts_of(ctx: context.Context, login_id: str) -> dict[str, str]:

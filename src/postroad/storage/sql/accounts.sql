@@ -108,3 +108,11 @@ SELECT COUNT(*)
 SELECT accounts.id, accounts.available, used.recipients
 -- include: low_on_credits
 ORDER BY accounts.id LIMIT $2;
+
+-- name: uses_approvals
+-- Whether a key of an account may need approvals, or a send from after a time waits for one.
+SELECT 1
+WHERE EXISTS (SELECT 1 FROM api_keys WHERE account_id = $1 AND revoked_at IS NULL AND approval_above IS NOT NULL)
+    OR EXISTS (
+        SELECT 1 FROM approvals WHERE account_id = $1 AND state IN ('pending', 'approving') AND created_at > $2
+    );
