@@ -44,7 +44,7 @@ PAGES = (
     ("bulk, an hour of queued mail", "/bulk?action=retry&search=status:queued+after:{last_hour}"),
     ("bulk, a day of bounces", "/bulk?action=suppress&search=status:bounced+after:{yesterday}+before:{today}"),
     ("bulk, few of all messages", "/bulk?action=cancel&search=tag:{rare_tag}"),
-    ("webhook", "/webhook"),
+    ("webhook", "/webhooks/{webhook}"),
     ("suppressions", "/suppressions"),
     ("credits", "/credits"),
     ("audit-log", "/audit-log"),
@@ -157,6 +157,7 @@ def questions(filled: large_account.Filled, get: Get) -> typing.Iterator[tuple[s
     words = {
         "account": filled.account_id,
         "message": filled.message_id,
+        "webhook": filled.webhook_id,
         "message_prefix": filled.message_id[:12],
         "yesterday": _date(filled.start, days=large_account.DAYS - 1),
         "today": _date(filled.start, days=large_account.DAYS),

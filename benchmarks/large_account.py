@@ -211,13 +211,14 @@ DROP TABLE mail;
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Filled:
-    """What the store holds then: whose mail it is, a login, when the mail began and ended, and a message."""
+    """What the store holds then: whose mail it is, a login, when the mail began and ended, a message and a webhook."""
 
     account_id: str
     password: str
     start: int
     now: int
     message_id: str
+    webhook_id: str
 
 
 def fill(configuration: pathlib.Path, store: stores.Store, *, messages: int, queued: int) -> Filled:
@@ -236,10 +237,11 @@ def write(store: stores.Store, account: str, *, password: str, messages: int, qu
     words = HEXADECIMAL[store.bytes_type]
     if store.bytes_type == "BYTEA":
         store.load(_partitions(start, now))
+    webhook_id = "whk_" + f"{start:014x}".ljust(28, "0")
     store.load(
         SCRIPT.format(
             account=account,
-            webhook="whk_" + f"{start:014x}".ljust(28, "0"),
+            webhook=webhook_id,
             events=" ".join(events.SUBSCRIBABLE),
             messages=messages,
             accounts=ACCOUNTS,
@@ -266,7 +268,9 @@ def write(store: stores.Store, account: str, *, password: str, messages: int, qu
     )
     middle = messages // 2
     message_id = f"em_{start + middle * step:014x}{middle:013x}0"
-    return Filled(account_id=account, password=password, start=start, now=now, message_id=message_id)
+    return Filled(
+        account_id=account, password=password, start=start, now=now, message_id=message_id, webhook_id=webhook_id
+    )
 
 
 def _partitions(start: int, now: int) -> str:

@@ -137,9 +137,9 @@ async def test_a_notice_is_shown_once_and_is_only_text(browser: Browser) -> None
 
 async def test_a_notice_looks_as_good_as_it_is(browser: Browser) -> None:
     for value, shown in (
-        ("bad!Lost.", '<p class="notice bad" role="alert">Lost.</p>'),
-        ("warn!Half.", '<p class="notice warn" role="status">Half.</p>'),
-        ("good%20x!Done.", '<p class="notice good" role="status">Done.</p>'),
+        ("bad!Lost.", '<p class="notice bad" role="alert" tabindex="-1">Lost.</p>'),
+        ("warn!Half.", '<p class="notice warn" role="status" tabindex="-1">Half.</p>'),
+        ("good%20x!Done.", '<p class="notice good" role="status" tabindex="-1">Done.</p>'),
     ):
         browser.client.cookies.set("postroad_notice", value, domain="postroad.test", path="/")
         assert shown in (await browser.get("/suppressions")).text
@@ -230,7 +230,7 @@ async def test_fields_of_forms_keep_what_was_typed_on_the_way_back(browser: Brow
         "/credentials",
         "/keys",
         "/template/new/blank",
-        "/webhook",
+        "/webhooks",
         "/team",
         "/profile",
     ):

@@ -23,7 +23,7 @@ async def put(
 
 async def test_the_page_shows_the_request_and_the_way_to_the_message(ctx: context.Context, browser: Browser) -> None:
     delivery = await put(ctx, browser, State.SUCCEEDED)
-    text = (await browser.get(f"/webhook/deliveries/{delivery.id}")).text
+    text = (await browser.get(f"/webhooks/{delivery.webhook_id}/deliveries/{delivery.id}")).text
     assert f"<code>{URL}</code>" in text
     assert "Service-Webhook/1.0" in text
     assert "Service-Signature" in text
@@ -50,7 +50,7 @@ async def test_events_in_the_formats_of_other_services_are_shown(
 ) -> None:
     saved = await endpoints.save(ctx, browser.account_id, url=URL)
     delivery = await webhook_rows.put(ctx, browser.account_id, body=body)
-    for path in (f"/webhooks/{saved.webhook.id}", f"/webhook/deliveries/{delivery.id}"):
+    for path in (f"/webhooks/{saved.webhook.id}", f"/webhooks/{delivery.webhook_id}/deliveries/{delivery.id}"):
         page = await browser.get(path)
         assert page.status_code == 200
         assert "ada@example.net" in page.text
@@ -65,7 +65,7 @@ async def test_every_attempt_is_shown_newest_first_as_text_alone(ctx: context.Co
     )
     error = f"tls_failure: the certificate of {sample_account.HOSTILE} has expired"
     await webhook_rows.put_attempt(ctx, delivery, 2, status_code=None, response_body=None, error=error)
-    text = (await browser.get(f"/webhook/deliveries/{delivery.id}")).text
+    text = (await browser.get(f"/webhooks/{delivery.webhook_id}/deliveries/{delivery.id}")).text
     assert text.index("Attempt 2,") < text.index("Attempt 1,")
     assert "tls failure" in text
     assert "Renew it, and serve the full chain." in text
@@ -79,7 +79,7 @@ async def test_every_attempt_is_shown_newest_first_as_text_alone(ctx: context.Co
 async def test_a_delivery_that_was_never_tried_says_so(ctx: context.Context, browser: Browser) -> None:
     await endpoints.save(ctx, browser.account_id, url=URL, enabled=False)
     delivery = await webhook_rows.put(ctx, browser.account_id, message_id=None, recipient_id=None)
-    text = (await browser.get(f"/webhook/deliveries/{delivery.id}")).text
+    text = (await browser.get(f"/webhooks/{delivery.webhook_id}/deliveries/{delivery.id}")).text
     assert "No attempts yet." in text
     assert "the webhook is disabled and this delivery is on hold" in text
     assert "/messages/em_" not in text
@@ -98,10 +98,10 @@ async def test_every_reason_has_its_plain_words(ctx: context.Context, browser: B
 async def test_a_replay_is_a_delivery_of_its_own(ctx: context.Context, browser: Browser, clock: contexts.Clock) -> None:
     delivery = await put(ctx, browser)
     clock.pass_seconds(1)
-    replayed = await browser.post(f"/webhook/deliveries/{delivery.id}/replay")
+    replayed = await browser.post(f"/webhooks/{delivery.webhook_id}/deliveries/{delivery.id}/replay")
     assert browser_client.notice_of(replayed) == "Replaying the event. This is the new delivery."
     text = (await browser.follow(replayed)).text
-    assert f'href="/webhook/deliveries/{delivery.id}"' in text
+    assert f'href="/webhooks/{delivery.webhook_id}/deliveries/{delivery.id}"' in text
     assert "Next attempt:" in text
     newest, old = (await delivery_log.page(ctx, browser.account_id, limit=10)).rows
     assert (newest.delivery.replay_of, newest.delivery.body) == (delivery.id, delivery.body)
@@ -111,6 +111,6 @@ async def test_a_replay_is_a_delivery_of_its_own(ctx: context.Context, browser: 
 async def test_nothing_is_replayed_to_a_webhook_that_is_disabled(ctx: context.Context, browser: Browser) -> None:
     delivery = await put(ctx, browser)
     await endpoints.save(ctx, browser.account_id, url=URL, enabled=False)
-    answer = await browser.post(f"/webhook/deliveries/{delivery.id}/replay")
+    answer = await browser.post(f"/webhooks/{delivery.webhook_id}/deliveries/{delivery.id}/replay")
     assert (answer.status_code, "The webhook is disabled; enable it" in answer.text) == (409, True)
     assert len((await delivery_log.page(ctx, browser.account_id, limit=10)).rows) == 1

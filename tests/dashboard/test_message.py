@@ -225,7 +225,7 @@ async def test_the_webhook_deliveries_of_a_message_are_linked(ctx: context.Conte
     failed = webhooks.State.FAILED
     delivery = await webhook_rows.put_ended(ctx, browser.account_id, failed, message_id=message_id)
     text = (await browser.get(f"/messages/{message_id}")).text
-    assert f'href="/webhook/deliveries/{delivery.id}"' in text
+    assert f'href="/webhooks/{delivery.webhook_id}/deliveries/{delivery.id}"' in text
     assert "Webhook failed: email.delivered" in text
     assert "Last response: 500. It will not be retried." in text
 

@@ -172,7 +172,7 @@ async def test_the_content_of_a_message_is_nowhere_until_it_was_asked_for(
     addresses = {route.path: await ask(operator, route, things) for route in walked}
     extra = [await operator.get("/find", q=message_id), await operator.get("/find", q="ada@to.example")]
     # Who belongs to the account sees it.
-    for path in ("/messages", "/templates/{alias}", "/webhook/deliveries/{id}", "/messages/{id}"):
+    for path in ("/messages", "/templates/{alias}", "/webhooks/{webhook}/deliveries/{id}", "/messages/{id}"):
         route = next(one for one in walked if one.path == path)
         assert SECRET in html.unescape((await ask(stranger, route, things)).text), path
     for answer in (*addresses.values(), *extra):
@@ -190,7 +190,8 @@ async def test_the_content_of_a_message_is_nowhere_until_it_was_asked_for(
     assert shown.text.count(SECRET) >= 2
     assert BANNER in shown.text
     assert "/raw" not in shown.text
-    assert SECRET in (await operator.get(f"/webhook/deliveries/{things['webhook_delivery']}")).text
+    delivery = f"/webhooks/{things['webhook']}/deliveries/{things['webhook_delivery']}"
+    assert SECRET in (await operator.get(delivery)).text
     for path in ASKED_FOR:
         assert (await operator.get(path.replace("{id}", message_id))).status_code == 200, path
     assert (await operator.get(f"/messages/{message_id}/raw")).status_code == 403
@@ -294,9 +295,11 @@ async def test_the_path_of_a_webhook_is_hidden(
     ctx: context.Context, mail: dev_inbox.Inbox, operator: Browser, stranger: Browser, theirs: accounts.Account
 ) -> None:
     things = await furnish(ctx, stranger, mail, domain="theirs.example")
-    assert webhook_rows.URL in (await stranger.get("/webhook")).text
+    webhook = f"/webhooks/{things['webhook']}"
+    assert webhook_rows.URL in (await stranger.get(webhook)).text
     await view_account(operator, theirs)
-    for page in ("/webhook", "/webhooks", "/welcome", f"/webhook/deliveries/{things['webhook_delivery']}"):
+    own = (webhook, f"{webhook}/settings", f"{webhook}/secret", f"{webhook}/deliveries/{things['webhook_delivery']}")
+    for page in ("/webhooks", "/welcome", *own):
         answer: httpx.Response = await operator.get(page)
         assert answer.status_code == 200
         assert webhook_rows.URL not in answer.text, page

@@ -10,7 +10,7 @@ from postroad.services.webhooks import endpoint_settings, endpoints
 from tests import accepted_mail, webhook_rows
 from tests.dashboard.browser_client import Browser
 
-NEW = {"url": "https://127.0.0.2/second", "events": ["email.failed"], "enabled": "true"}
+NEW = {"url": "https://127.0.0.2/second", "preset": "custom", "events": ["email.failed"]}
 
 
 @pytest.fixture
@@ -18,11 +18,10 @@ def settings(database_url: str) -> config.Settings:
     return webhook_rows.settings(database_url)
 
 
-async def test_another_webhook_is_added_and_has_a_page_of_its_own(
+async def test_another_webhook_is_added_and_has_pages_of_its_own(
     ctx: context.Context, browser: Browser, reader: Browser
 ) -> None:
     await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
-    assert "All webhooks (1)" in (await browser.get("/webhook")).text
     made = await browser.post("/webhooks", NEW)
     assert made.status_code == 201
     assert "Webhook created" in made.text
@@ -30,49 +29,84 @@ async def test_another_webhook_is_added_and_has_a_page_of_its_own(
     assert (second.url, second.events, second.is_first) == ("https://127.0.0.2/second", "email.failed", 0)
     path = f"/webhooks/{second.id}"
     listed = (await browser.get("/webhooks")).text
-    assert f'href="{path}"' in listed
+    assert f'href="{path}">https://127.0.0.2/second</a>' in listed
+    assert f'href="/webhooks/{first.id}">' in listed
     assert 'action="/webhooks"' in listed
-    assert ">https://127.0.0.2/second</a>" in listed
     assert 'action="/webhooks"' not in (await reader.get("/webhooks")).text
-    shown = (await browser.get(path)).text
-    for action in ("", "/rotate", "/ping", "/remove", "/replay"):
-        assert f'action="{path}{action}"' in shown
-    seen = (await reader.get(path)).text
-    assert "https://127.0.0.2/second" in seen
-    assert 'method="post" action="/webhook' not in seen
+    await webhook_rows.put_ended(ctx, browser.account_id, webhook_id=second.id)
+    pages = {"": ("/ping", "/remove", "/replay"), "/settings": ("/settings",), "/secret": ("/secret",)}
+    for tab, actions in pages.items():
+        shown = (await browser.get(f"{path}{tab}")).text
+        for action in actions:
+            assert f'method="post" action="{path}{action}"' in shown
+        assert f'<a href="{path}{tab}" aria-current="page">' in shown
+        seen = (await reader.get(f"{path}{tab}")).text
+        assert "https://127.0.0.2/second" in seen
+        assert 'method="post" action="/webhook' not in seen
     assert (await endpoints.get(ctx, browser.account_id, first.id)) == first
 
 
-async def test_a_new_webhook_has_the_default_events_until_others_are_chosen(browser: Browser) -> None:
-    for path in ("/webhook", "/webhooks"):
-        text = (await browser.get(path)).text
-        ticked = re.findall(r'name="events" value="([a-z._]+)" checked', text)
-        assert ticked == list(events.DEFAULT), path
+async def test_there_is_no_second_address(browser: Browser) -> None:
+    assert (await browser.get("/webhook")).status_code == 404
 
 
-async def test_filters_and_options_are_saved_and_kept_by_a_form_without_them(
+@pytest.mark.parametrize(
+    "preset, subscribed, words",
+    [
+        ("results", ["email.delivered", "email.bounced", "email.failed"], "Deliveries and failures"),
+        ("all", list(events.SUBSCRIBABLE), "All events"),
+        ("custom", ["email.bounced", "email.expired"], "email.bounced, email.expired"),
+    ],
+)
+async def test_events_are_chosen_by_a_preset_or_one_by_one(
+    ctx: context.Context, browser: Browser, preset: str, subscribed: list[str], words: str
+) -> None:
+    form = {"url": webhook_rows.URL, "preset": preset, "events": ["email.expired", "email.bounced"]}
+    await browser.post("/webhooks", form)
+    (saved,) = await endpoints.of_account(ctx, browser.account_id)
+    assert saved.events.split() == subscribed
+    assert f'<td data-label="Events">{words}</td>' in (await browser.get("/webhooks")).text
+    text = (await browser.get(f"/webhooks/{saved.id}/settings")).text
+    assert f'name="preset" value="{preset}" checked' in text
+    assert re.findall(r'name="events" value="([a-z._]+)" checked', text) == subscribed
+
+
+async def test_sender_domains_are_those_of_the_account_and_what_was_chosen_before(
     ctx: context.Context, browser: Browser
 ) -> None:
+    await accepted_mail.allow_sending(ctx, browser.account_id)
+    await browser.post("/webhooks", {**NEW, "sender_domains": ["example.com", "Gone.example"]})
+    (saved,) = await endpoints.of_account(ctx, browser.account_id)
+    assert saved.sender_domains == "example.com\ngone.example"
+    page = f"/webhooks/{saved.id}/settings"
+    text = (await browser.get(page)).text
+    assert re.findall(r'name="sender_domains" value="([a-z.]+)" checked', text) == ["example.com", "gone.example"]
+    await browser.post(page, {**NEW, "enabled": "true"})
+    assert (await endpoints.get(ctx, browser.account_id, saved.id)).sender_domains == ""
+    assert re.findall(r'name="sender_domains" value="([a-z.]+)">', (await browser.get(page)).text) == ["example.com"]
+
+
+async def test_all_settings_are_saved(ctx: context.Context, browser: Browser) -> None:
     changes = endpoint_settings.Changes(url=webhook_rows.URL)
     webhook = (await endpoints.create(ctx, browser.account_id, changes)).webhook
-    path = f"/webhooks/{webhook.id}"
+    page = f"/webhooks/{webhook.id}/settings"
     options = {
-        "has_options": "true",
+        "enabled": "true",
         "description": "Billing",
         "tags": "a tag\r\n\r\nother\r\n",
-        "sender_domains": "Shop.example",
         "version": "2",
         "mode": "test",
         "standard_signature": "true",
     }
-    for form in ({**NEW, **options}, NEW):
-        saved = await browser.post(path, form)
-        assert saved.headers["location"] == path
-        found = await endpoints.get(ctx, browser.account_id, webhook.id)
-        assert (found.description, found.tags, found.sender_domains) == ("Billing", "a tag\nother", "shop.example")
-        assert (found.version, found.mode, found.standard_signature) == (2, "test", 1)
-    assert '<option value="2" selected>' in (await browser.get(path)).text
-    await browser.post(path, {**NEW, "has_options": "true", "mode": "live"})
+    saved = await browser.post(page, {**NEW, **options})
+    assert saved.headers["location"] == page
+    found = await endpoints.get(ctx, browser.account_id, webhook.id)
+    assert (found.description, found.tags, found.enabled) == ("Billing", "a tag\nother", 1)
+    assert (found.version, found.mode, found.standard_signature) == (2, "test", 1)
+    text = (await browser.get(page)).text
+    assert '<option value="2" selected>' in text
+    assert "<h1>Billing " in text
+    await browser.post(page, {**NEW, "mode": "live"})
     found = await endpoints.get(ctx, browser.account_id, webhook.id)
     assert (found.description, found.tags, found.mode, found.standard_signature) == ("", "", "live", 0)
 
@@ -80,34 +114,38 @@ async def test_filters_and_options_are_saved_and_kept_by_a_form_without_them(
 async def test_a_message_shows_its_deliveries_to_every_webhook(ctx: context.Context, browser: Browser) -> None:
     await accepted_mail.allow_sending(ctx, browser.account_id)
     message_id = await accepted_mail.accept(ctx, browser.account_id)
-    await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
+    first = (await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)).webhook
     changes = endpoint_settings.Changes(url=webhook_rows.URL)
     second = (await endpoints.create(ctx, browser.account_id, changes)).webhook
     one = await webhook_rows.put_ended(ctx, browser.account_id, message_id=message_id)
     two = await webhook_rows.put_ended(ctx, browser.account_id, message_id=message_id, webhook_id=second.id)
     text = (await browser.get(f"/messages/{message_id}")).text
-    for path in (f"/webhook/deliveries/{one.id}", f"/webhooks/{second.id}/deliveries/{two.id}"):
+    for path in (f"/webhooks/{first.id}/deliveries/{one.id}", f"/webhooks/{second.id}/deliveries/{two.id}"):
         assert f'href="{path}"' in text
         assert (await browser.get(path)).status_code == 200
 
 
 async def test_a_webhook_that_is_failing_says_since_when(ctx: context.Context, browser: Browser) -> None:
-    await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
-    assert "Every attempt has failed" not in (await browser.get("/webhook")).text
+    saved = await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
+    page = f"/webhooks/{saved.webhook.id}"
+    assert "Every attempt has failed" not in (await browser.get(page)).text
     async with ctx.store.transaction() as tx:
         await tx.run_script("UPDATE webhooks SET failing_since = 1769860803811000")
-    assert "Every attempt has failed since " in (await browser.get("/webhook")).text
-    await browser.post("/webhook", {name: value for name, value in NEW.items() if name != "enabled"})
-    assert "Every attempt has failed" not in (await browser.get("/webhook")).text
+    assert "Every attempt has failed since " in (await browser.get(page)).text
+    assert "failing since " in (await browser.get("/webhooks")).text
+    await browser.post(f"{page}/settings", NEW)
+    assert "Every attempt has failed" not in (await browser.get(page)).text
 
 
 async def test_a_webhook_that_was_disabled_says_why(ctx: context.Context, browser: Browser) -> None:
     saved = await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
+    page = f"/webhooks/{saved.webhook.id}"
     samples = "UPDATE webhooks SET enabled = 0, disabled_reason = 'Every attempt has failed for 3 days.'"
     async with ctx.store.transaction() as tx:
         await tx.run_script(samples)
-    assert "Disabled: Every attempt has failed for 3 days." in (await browser.get("/webhook")).text
-    await browser.post("/webhook", NEW)
+    assert "Disabled: Every attempt has failed for 3 days." in (await browser.get(page)).text
+    assert "Every attempt has failed for 3 days." in (await browser.get("/webhooks")).text
+    await browser.post(f"{page}/settings", {**NEW, "enabled": "true"})
     found = await endpoints.get(ctx, browser.account_id, saved.webhook.id)
     assert (found.enabled, found.disabled_reason) == (1, "")
-    assert "Disabled: " not in (await browser.get("/webhook")).text
+    assert "Disabled: " not in (await browser.get(page)).text

@@ -186,7 +186,8 @@ async def test_a_webhook_that_is_there_is_not_replaced(ctx: context.Context, bro
     await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL, wanted=["email.bounced"], enabled=False)
     before = await endpoints.find(ctx, browser.account_id)
     answer = await browser.post("/welcome/webhook", {"url": f"{webhook_rows.URL}/other"})
-    assert browser_client.location_of(answer) == "/webhook"
+    assert before is not None
+    assert browser_client.location_of(answer) == f"/webhooks/{before.id}/settings"
     assert await endpoints.find(ctx, browser.account_id) == before
 
 
@@ -210,7 +211,7 @@ async def test_the_webhook_of_the_latest_test_is_shown_with_its_answer(
     await webhook_rows.put_attempt(ctx, delivery, 1, status_code=202, response_body=sample_account.HOSTILE)
     page = (await browser.get("/welcome")).text
     assert "Your endpoint responded 202 in 12 ms." in words(page)
-    assert f'href="/webhook/deliveries/{delivery.id}"' in page
+    assert f'href="/webhooks/{delivery.webhook_id}/deliveries/{delivery.id}"' in page
     assert sample_account.HOSTILE not in page
 
 
@@ -273,7 +274,7 @@ async def test_a_disabled_webhook_can_be_replaced_by_the_built_in_endpoint(
         # One that is enabled is not replaced here.
         await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
         saved = await newcomer.post("/welcome/webhook", endpoint)
-        assert browser_client.location_of(saved) == "/webhook"
+        assert browser_client.location_of(saved) == f"/webhooks/{webhook.id}/settings"
     (webhook,) = await endpoints.of_account(ctx, browser.account_id)
     assert webhook.url == webhook_rows.URL
 

@@ -30,6 +30,7 @@ SETTINGS = config.load(environment={}, overrides={})
 PARTS = (
     "/assets/",
     "/messages/{id}/",
+    "/domains/{id}/zone",
     "/inbox/{id}/",
     "/template/new/{starter}/",
     "/templates/{alias}/picture",

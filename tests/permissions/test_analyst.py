@@ -66,7 +66,6 @@ SHOWN = {
     "GET /v1/webhook/deliveries/{id}",
     "GET /v1/webhooks/{webhook}/deliveries",
     "GET /v1/webhooks/{webhook}/deliveries/{id}",
-    "GET /webhook/deliveries/{id}",
     "GET /webhooks/{webhook}/deliveries/{id}",
     "POST /v1/templates/{alias}/preview",
 }

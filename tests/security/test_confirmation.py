@@ -22,7 +22,7 @@ DANGEROUS = re.compile(
     r"^GET .*(/export|/raw|/request|/attachments/.*|\.csv)$"
     r"|^(POST|PUT|PATCH|DELETE) .*/(api-keys|keys|credentials|team|sso|operators|profile)\b"
     r"|^(POST|PUT|PATCH|DELETE) .*/(view-as|close|recovery-link|rotate|rotate-key|rotate-secret)\b"
-    r"|^(POST|PUT|PATCH) (/v1)?/(welcome/)?webhooks?(/{webhook})?$"
+    r"|^(POST|PUT|PATCH) (/v1)?/(welcome/)?webhooks?(/{webhook}(/secret|/settings)?)?$"
     r"|^(DELETE /v1/domains/|POST /domains/.*/remove|PATCH /v1/account$)"
 )
 HARMLESS = {

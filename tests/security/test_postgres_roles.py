@@ -97,7 +97,7 @@ async def test_mail_is_sent_delivered_and_reported_as_the_service_role(migrated:
         form = {"email": "ada@example.com", "password": PASSWORD}
         entered = await whole.client.post(f"{base}/login", data=form, headers={"Origin": base})
         assert entered.status_code == 303, entered.text
-        for page in ("/", "/messages", "/domains", "/webhook", "/suppressions", "/audit-log", "/team"):
+        for page in ("/", "/messages", "/domains", "/webhooks", "/suppressions", "/audit-log", "/team"):
             shown = await whole.client.get(f"{base}{page}", follow_redirects=True)
             assert shown.status_code == 200, page
 

@@ -68,6 +68,7 @@ class SampleIds:
     waiting: str
     domain: str
     template: str
+    webhook: str
     delivery: str
     recipient: str
     request: str
@@ -116,6 +117,7 @@ async def write(
         waiting=messages[-1],
         domain=domain,
         template="receipt",
+        webhook=webhook.id,
         delivery=delivery,
         recipient=reached.email,
         request=await _requests(ctx, account_id, now=now),

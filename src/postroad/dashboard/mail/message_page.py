@@ -68,7 +68,6 @@ async def show(request: requests.PageRequest) -> routing.Response:
     is_movable = found.message.send_at is not None and can_cancel == len(views)
     return request.page(
         "message.html",
-        first_webhook_id=next((webhook.id for webhook in webhooks if webhook.is_first), None),
         found=found,
         message=found.message,
         beside=await _neighbours(request, message_id, query),

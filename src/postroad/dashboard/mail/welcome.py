@@ -91,10 +91,10 @@ async def save_webhook(request: requests.PageRequest) -> routing.Response:
         await endpoints.save(request.ctx, request.account_id, url=form.url, enabled=True)
         return request.redirect("/welcome", notice=BUILTIN_NOTICE)
     if existing is not None:
-        return request.redirect("/webhook", notice="A webhook already exists. Change it here.")
+        return request.redirect(_settings_url(existing), notice="A webhook already exists. Change it here.")
     saved = await endpoints.save(request.ctx, request.account_id, url=form.url)
     if saved.secret is None:  # created by a concurrent request
-        return request.redirect("/webhook", notice="Webhook saved.")
+        return request.redirect(_settings_url(saved.webhook), notice="Webhook saved.")
     return request.page("welcome.html", status=201, secret=saved.secret, **await _values(request))
 
 
@@ -102,6 +102,10 @@ async def offers_builtin_endpoint(request: requests.PageRequest) -> bool:
     """Whether to offer the built-in endpoint: in development, while there is no webhook."""
     may_save = request.site.mail is not None and request.may(callers.Permission.CHANGE)
     return may_save and await endpoints.find(request.ctx, request.account_id) is None
+
+
+def _settings_url(webhook: webhooks.Webhook) -> str:
+    return f"/webhooks/{webhook.id}/settings"
 
 
 def _builtin_endpoint_url(request: requests.PageRequest) -> str:

@@ -1,7 +1,7 @@
-"""`/webhook` and `/webhooks`: endpoints, their secrets, the delivery log, and each delivery with its attempts."""
+"""`/webhooks`: endpoints, the delivery log of each, their settings and secrets, and each delivery with its attempts."""
 
 import zoneinfo
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
@@ -12,14 +12,19 @@ from postroad.model.events import event_formats, events
 from postroad.model.units import times
 from postroad.network.http import guarded_client
 from postroad.protocol.signatures import webhook_signature
+from postroad.services.domains import domain_registry
 from postroad.services.messages import dev_inbox
 from postroad.services.webhooks import delivery_log, endpoint_settings, endpoints, signed_requests
 from postroad.storage.mail import webhooks
 from postroad.web import routing
 
-# `/webhook/deliveries/{id}`, for any endpoint too: one delivery with its request and every attempt, and its replay.
+# One delivery, with its request and every attempt, and its replay.
 #
 # The response of an endpoint is untrusted: it is shown as text, truncated by the log to 2 KB.
+
+PATH: Final = "/webhooks"
+ENDPOINT_PATH: Final = f"{PATH}/{{webhook}}"
+DELIVERY_PATH: Final = f"{ENDPOINT_PATH}/deliveries/{{id}}"
 
 FailureCode = guarded_client.FailureCode
 # Why an attempt failed, and what to do; as in docs/webhooks.md.
@@ -87,7 +92,7 @@ def explain(attempt: webhooks.Attempt) -> str:
 
 
 async def show_delivery(request: requests.PageRequest) -> routing.Response:
-    webhook_id = request.path.get("webhook")
+    webhook_id = request.path["webhook"]
     entry = await delivery_log.find(request.ctx, request.account_id, request.path["id"], webhook_id=webhook_id)
     headers = (
         ("Content-Type", "application/json"),
@@ -97,7 +102,6 @@ async def show_delivery(request: requests.PageRequest) -> routing.Response:
     return request.page(
         "webhook_delivery.html",
         delivery_view=delivery_view(entry),
-        base=_path(request),
         headers=headers,
         explain=explain,
     )
@@ -105,26 +109,14 @@ async def show_delivery(request: requests.PageRequest) -> routing.Response:
 
 async def replay_delivery(request: requests.PageRequest) -> routing.Response:
     """Send the event again as a new delivery."""
-    webhook_id = request.path.get("webhook")
+    webhook_id = request.path["webhook"]
     again = await delivery_log.replay(request.ctx, request.account_id, request.path["id"], webhook_id=webhook_id)
-    return request.redirect(
-        f"{_path(request)}/deliveries/{again.delivery.id}",
-        notice="Replaying the event. This is the new delivery.",
-    )
+    return request.redirect(_delivery_url(again.delivery), notice="Replaying the event. This is the new delivery.")
 
 
-DELIVERY_ROUTES: Final = (
-    requests.get("/webhook/deliveries/{id}", show_delivery, is_live=True),
-    requests.post("/webhook/deliveries/{id}/replay", replay_delivery),
-    requests.get("/webhooks/{webhook}/deliveries/{id}", show_delivery, is_live=True),
-    requests.post("/webhooks/{webhook}/deliveries/{id}/replay", replay_delivery),
-)
-
-
-PATH: Final = "/webhook"
-LIST_PATH: Final = "/webhooks"
-ENDPOINT_PATH: Final = f"{LIST_PATH}/{{webhook}}"
 ROWS: Final = 50
+# More domains of an account are not offered as filters.
+MAX_DOMAINS: Final = 100
 # What each event means, as in docs/webhooks.md.
 EVENTS: Final = {
     events.EventType.DELIVERED: "The receiving server accepted the message.",
@@ -132,16 +124,22 @@ EVENTS: Final = {
     events.EventType.FAILED: "All attempts failed.",
     events.EventType.ACCEPTED: "Postroad accepted the message.",
     events.EventType.DEFERRED: "An attempt failed, and there will be another; at most once an hour.",
-    events.EventType.COMPLAINED: "The recipient complained: the provider reported the message as spam or fraud.",
-    events.EventType.BOUNCED_LATER: "A bounce was reported after the receiving server had accepted the message.",
-    events.EventType.SUPPRESSED: "The address was added to the suppression list because of this message.",
-    events.EventType.EXPIRED: "It was not delivered before it expired.",
-    events.EventType.CANCELED: "The sender canceled it before an attempt.",
+    events.EventType.COMPLAINED: "The recipient reported the message as spam or fraud.",
+    events.EventType.BOUNCED_LATER: "A bounce came back after the receiving server had accepted the message.",
+    events.EventType.SUPPRESSED: "The message put the address on your suppression list.",
+    events.EventType.EXPIRED: "Gave up: not delivered before its deadline.",
+    events.EventType.CANCELED: "You canceled it before sending.",
     events.EventType.DOMAIN_VERIFIED: "A sender domain was verified.",
     events.EventType.DOMAIN_FAILING: "The DKIM record of a verified domain is no longer in DNS.",
     events.EventType.ACCOUNT_WARNED: "The bounce guard warns of many bounces or complaints.",
     events.EventType.ACCOUNT_SUSPENDED: "The account was suspended and can no longer send.",
     events.EventType.CREDITS_LOW: "Fewer credits are left than were used in the last three days.",
+}
+# What most endpoints get; any other choice is ticked event by event.
+Preset = Literal["results", "all", "custom"]
+PRESETS: Final[Mapping[Preset, tuple[str, tuple[events.EventType, ...]]]] = {
+    "results": ("Deliveries and failures", events.DEFAULT),
+    "all": ("All events", events.SUBSCRIBABLE),
 }
 PERIODS: Final = {"24h": times.DAY, "7d": delivery_log.LOG_SECONDS * times.SECOND}
 _EXAMPLE: Final = events.body(
@@ -169,42 +167,52 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     before: str | None = None
 
 
-class Endpoint(forms.Form, frozen=True, kw_only=True):
-    """The endpoint. Browsers do not send unchecked boxes; `has_options` says that the rest of the form was sent."""
+class NewEndpoint(forms.Form, frozen=True, kw_only=True):
+    """An endpoint to create. Without a preset, which those in the format of another service lack, its events stay."""
 
     url: str
-    events: tuple[str, ...] | None = None
-    enabled: bool | None = None
-    has_options: bool | None = None
-    description: str | None = None
-    tags: str | None = None
-    sender_domains: str | None = None
-    version: endpoint_settings.Version | None = None
-    mode: endpoint_settings.Mode | None = None
-    standard_signature: bool | None = None
+    preset: Preset | None = None
+    events: tuple[str, ...] = ()
+    sender_domains: tuple[str, ...] = ()
 
     def changes(self) -> endpoint_settings.Changes:
         """What the form says. Raises InvalidRequest."""
+        return endpoint_settings.Changes(url=self.url, events=self._events(), sender_domains=self.sender_domains)
+
+    def _events(self) -> Sequence[str] | None:
+        if self.preset != "custom":
+            return PRESETS[self.preset][1] if self.preset else None
         if not self.events:
             raise errors.InvalidRequest("events: select at least one; to receive none, disable the webhook")
-        given = endpoint_settings.Changes(url=self.url, events=self.events, enabled=self.enabled is True)
-        if not self.has_options:
-            return given
+        return self.events
+
+
+class Endpoint(NewEndpoint, frozen=True, kw_only=True):
+    """All settings of an endpoint. Browsers do not send unchecked boxes."""
+
+    enabled: bool = False
+    description: str | None = None
+    tags: str | None = None
+    version: endpoint_settings.Version | None = None
+    mode: endpoint_settings.Mode | None = None
+    standard_signature: bool = False
+
+    def changes(self) -> endpoint_settings.Changes:
         return msgspec.structs.replace(
-            given,
+            super().changes(),
+            enabled=self.enabled,
             description=self.description or "",
-            tags=_lines(self.tags),
-            sender_domains=_lines(self.sender_domains),
+            tags=[line for entry in (self.tags or "").splitlines() if (line := entry.strip())],
             version=self.version,
             mode=self.mode,
-            standard_signature=self.standard_signature is True,
+            standard_signature=self.standard_signature,
         )
 
 
 class Rotation(forms.Form, frozen=True, kw_only=True):
-    """How long the old secret stays valid beside the new one."""
+    """How long the old secret stays valid beside the new one; 0 revokes it at once."""
 
-    overlap_hours: int | None = None
+    overlap_hours: int
 
 
 class Replay(forms.Form, frozen=True, kw_only=True):
@@ -218,7 +226,7 @@ class Replay(forms.Form, frozen=True, kw_only=True):
         """The start (inclusive) and the end (exclusive)."""
         if self.period in PERIODS:
             if self.from_day or self.to_day:
-                raise errors.InvalidRequest("period: choose 'The days below', or leave the days empty")
+                raise errors.InvalidRequest("period: choose 'Custom range', or leave the days blank")
             return max(0, now - PERIODS[self.period]), now
         return (
             forms.start_of_day("from_day", self.from_day, zone),
@@ -226,61 +234,99 @@ class Replay(forms.Form, frozen=True, kw_only=True):
         )
 
 
-async def show(request: requests.PageRequest) -> routing.Response:
-    """The endpoint and a page of the log; without an endpoint, how to add one."""
-    webhook = await _find(request)
-    return request.page("webhook.html", **await _values(request, webhook), **await _log(request, request.query))
-
-
 async def index(request: requests.PageRequest) -> routing.Response:
     found = await endpoints.of_account(request.ctx, request.account_id)
-    return request.page("webhooks.html", webhooks=found, chosen=events.DEFAULT, kinds=_kinds(request))
-
-
-async def save(request: requests.PageRequest) -> routing.Response:
-    """Create the endpoint and show its secret once, or update it."""
-    form: Endpoint = request.form
-    ctx, account_id, webhook = request.ctx, request.account_id, await _find(request)
-    changes = form.changes()
-    if webhook is None:
-        saved = await endpoints.save(ctx, account_id, url=form.url, wanted=changes.events, enabled=changes.enabled)
-        if saved.secret is not None:
-            return await _with_secret(request, saved.webhook, saved.secret, "Webhook saved")
-    else:
-        if webhook.format != event_formats.OWN:  # these are that service's own
-            changes = msgspec.structs.replace(changes, events=None, version=None, standard_signature=None)
-        await endpoints.change(ctx, account_id, webhook.id, changes)
-    notice = "Webhook saved." if changes.enabled else "Webhook saved and disabled."
-    return request.redirect(_path(request), notice=notice)
+    is_used = any(webhook.url == _builtin_endpoint_url(request) for webhook in found)
+    return request.page(
+        "webhooks.html",
+        webhooks=found,
+        subscription=_subscription,
+        presets=PRESETS,
+        suggested_url="" if is_used else _builtin_endpoint_url(request),
+        **await _choices(request),
+        **_guide(request),
+    )
 
 
 async def create(request: requests.PageRequest) -> routing.Response:
-    """Create one more endpoint and show its secret once."""
-    form: Endpoint = request.form
+    """Create an endpoint and show its secret once."""
+    form: NewEndpoint = request.form
     saved = await endpoints.create(request.ctx, request.account_id, form.changes())
-    return await _with_secret(request, saved.webhook, saved.secret or "", "Webhook created")
+    return _secret_page(request, saved.webhook, secret=saved.secret or "", title="Webhook created")
+
+
+async def show(request: requests.PageRequest) -> routing.Response:
+    """An endpoint with a page of its log."""
+    webhook, query = await _find(request), request.query
+    message, status = (query.message or "").strip(), query.status or None
+    part = await delivery_log.page(
+        request.ctx,
+        request.account_id,
+        webhook.id,
+        message_id=message or None,
+        status=status,
+        before=query.before,
+        limit=ROWS,
+    )
+    return request.page(
+        "webhook.html",
+        webhook=webhook,
+        rows=[delivery_view(entry) for entry in part.rows],
+        next_cursor=part.next_cursor,
+        wanted=status or "",
+        message=message,
+        is_first=not (message or status or query.before),
+    )
+
+
+async def show_settings(request: requests.PageRequest) -> routing.Response:
+    webhook = await _find(request)
+    return request.page(
+        "webhook_settings.html",
+        webhook=webhook,
+        chosen=webhook.events.split(),
+        preset=_preset(webhook),
+        presets=PRESETS,
+        subscription=_subscription,
+        builtin_endpoint_url=_builtin_endpoint_url(request),
+        **await _choices(request, webhook),
+    )
+
+
+async def save(request: requests.PageRequest) -> routing.Response:
+    form: Endpoint = request.form
+    webhook, changes = await _find(request), form.changes()
+    if webhook.format != event_formats.OWN:  # these are that service's own
+        changes = msgspec.structs.replace(changes, events=None, version=None, standard_signature=None)
+    await endpoints.change(request.ctx, request.account_id, webhook.id, changes)
+    notice = "Webhook saved." if form.enabled else "Webhook saved and disabled."
+    return request.redirect(f"{url_of(webhook.id)}/settings", notice=notice)
+
+
+async def show_secret(request: requests.PageRequest) -> routing.Response:
+    return _secret_page(request, await _find(request))
 
 
 async def rotate(request: requests.PageRequest) -> routing.Response:
     """Create a new secret and show it once."""
     form: Rotation = request.form
-    webhook_id = request.path.get("webhook")
-    secret = await endpoints.rotate(request.ctx, request.account_id, webhook_id, overlap_hours=form.overlap_hours)
-    return await _with_secret(request, await _find(request), secret, "New secret created")
+    webhook_id = request.path["webhook"]
+    secret = await endpoints.rotate(
+        request.ctx, request.account_id, webhook_id, overlap_hours=form.overlap_hours or None
+    )
+    return _secret_page(request, await _find(request), secret=secret, title="New secret created")
 
 
 async def ping(request: requests.PageRequest) -> routing.Response:
     """Send one test event now and show its delivery."""
-    sent = await delivery_log.ping(request.ctx, request.account_id, request.path.get("webhook"))
+    sent = await delivery_log.ping(request.ctx, request.account_id, request.path["webhook"])
     is_accepted = sent.status == "succeeded"
     notice = "Test event accepted." if is_accepted else "Test event not accepted. See the attempt below."
-    return request.redirect(
-        f"{_path(request)}/deliveries/{sent.delivery.id}", notice=notice, kind="good" if is_accepted else "bad"
-    )
+    return request.redirect(_delivery_url(sent.delivery), notice=notice, kind="good" if is_accepted else "bad")
 
 
 async def remove(request: requests.PageRequest) -> routing.Response:
-    await endpoints.remove(request.ctx, request.account_id, request.path.get("webhook"))
+    await endpoints.remove(request.ctx, request.account_id, request.path["webhook"])
     return request.redirect(PATH, notice="Webhook removed, with its secret and log.")
 
 
@@ -288,99 +334,92 @@ async def replay_failed(request: requests.PageRequest) -> routing.Response:
     """Replay the failed events of a period."""
     form: Replay = request.form
     after, before = form.bounds(request.ctx.clock(), request.zone)
-    webhook_id = request.path.get("webhook")
+    webhook_id = request.path["webhook"]
     done = await delivery_log.replay_failed(request.ctx, request.account_id, webhook_id, after=after, before=before)
     counted = "Replaying 1 event." if done.count == 1 else f"Replaying {done.count:,} events."
     if not done.count:
         counted = "No events to replay: those that failed have been sent since, or are being sent."
     return request.redirect(
-        _path(request), notice=f"{counted} There are more: replay again to continue." if done.has_more else counted
+        url_of(webhook_id), notice=f"{counted} There are more: replay again to continue." if done.has_more else counted
     )
 
 
-async def _with_secret(
-    request: requests.PageRequest, webhook: webhooks.Webhook | None, secret: str, title: str
-) -> routing.Response:
-    values = {**await _values(request, webhook), "secret": secret, "secret_title": title}
-    return request.page("webhook.html", status=201, **values, **await _log(request, Query()))
+async def _find(request: requests.PageRequest) -> webhooks.Webhook:
+    """The endpoint that the path names."""
+    return await endpoints.get(request.ctx, request.account_id, request.path["webhook"])
 
 
-async def _find(request: requests.PageRequest) -> webhooks.Webhook | None:
-    """The endpoint that the path names, or the first one, if there is one."""
-    if (webhook_id := request.path.get("webhook")) is not None:
-        return await endpoints.get(request.ctx, request.account_id, webhook_id)
-    return await endpoints.find(request.ctx, request.account_id)
+def url_of(webhook_id: str) -> str:
+    return f"{PATH}/{webhook_id}"
 
 
-def _path(request: requests.PageRequest) -> str:
-    webhook_id = request.path.get("webhook")
-    return PATH if webhook_id is None else f"{LIST_PATH}/{webhook_id}"
+def _delivery_url(delivery: webhooks.Delivery) -> str:
+    return f"{url_of(delivery.webhook_id)}/deliveries/{delivery.id}"
 
 
-def _lines(text: str | None) -> list[str]:
-    return [line for entry in (text or "").splitlines() if (line := entry.strip())]
+def _builtin_endpoint_url(request: requests.PageRequest) -> str:
+    """The endpoint that accepts everything, in `postroad dev` only; else empty."""
+    return f"{request.base_url}{dev_inbox.WEBHOOK_PATH}" if request.site.mail is not None else ""
 
 
-def _kinds(request: requests.PageRequest) -> dict[events.EventType, str]:
-    """The events that can happen here, and what they mean."""
+def _preset(webhook: webhooks.Webhook) -> Preset:
+    chosen = set(webhook.events.split())
+    return next((preset for preset, (_, listed) in PRESETS.items() if chosen == set(listed)), "custom")
+
+
+def _subscription(webhook: webhooks.Webhook) -> str:
+    """What an endpoint gets, in words."""
+    if webhook.format != event_formats.OWN:
+        return ", ".join(webhook.format_events.split())
+    preset = _preset(webhook)
+    return ", ".join(webhook.events.split()) if preset == "custom" else PRESETS[preset][0]
+
+
+async def _choices(request: requests.PageRequest, webhook: webhooks.Webhook | None = None) -> dict[str, Any]:
+    """The events that can happen here and what they mean, and the sender domains to choose from."""
     has_credits = request.site.has_credits
-    return {kind: meaning for kind, meaning in EVENTS.items() if has_credits or kind != events.EventType.CREDITS_LOW}
+    kinds = {kind: meaning for kind, meaning in EVENTS.items() if has_credits or kind != events.EventType.CREDITS_LOW}
+    known = await domain_registry.of_account(request.ctx, request.account_id, limit=MAX_DOMAINS)
+    chosen = endpoint_settings.lines("" if webhook is None else webhook.sender_domains)
+    # A filter may name a domain that is none of the account's, or no longer.
+    names = [*(domain.name for domain in known), *chosen]
+    return {"kinds": kinds, "domains": list(dict.fromkeys(names)), "chosen_domains": chosen}
 
 
-async def _values(request: requests.PageRequest, webhook: webhooks.Webhook | None) -> dict[str, Any]:
-    # What was just created has a page of its own, whatever page created it.
-    base = PATH if webhook is None or webhook.is_first else f"{LIST_PATH}/{webhook.id}"
+def _guide(request: requests.PageRequest) -> dict[str, Any]:
+    """How an application gets events, and verifies them."""
     return {
-        "webhook": webhook,
-        "base": base,
-        "count": len(await endpoints.of_account(request.ctx, request.account_id)),
-        "chosen": webhook.events.split() if webhook else list(events.DEFAULT),
-        "kinds": _kinds(request),
-        "secret": None,
-        "secret_title": "",
         "example": EXAMPLE,
         "verification_snippets": snippets.sources().verification,
         "retries": request.ctx.settings.webhooks.retry_seconds,
-        "max_overlap_hours": endpoints.MAX_OVERLAP_HOURS,
-        "builtin_endpoint_url": f"{request.base_url}{dev_inbox.WEBHOOK_PATH}"
-        if request.site.mail is not None
-        else None,
     }
 
 
-async def _log(request: requests.PageRequest, query: Query) -> dict[str, Any]:
-    message, status = (query.message or "").strip(), query.status or None
-    part = await delivery_log.page(
-        request.ctx,
-        request.account_id,
-        request.path.get("webhook"),
-        message_id=message or None,
-        status=status,
-        before=query.before,
-        limit=ROWS,
+def _secret_page(
+    request: requests.PageRequest, webhook: webhooks.Webhook, *, secret: str = "", title: str = ""
+) -> routing.Response:
+    return request.page(
+        "webhook_secret.html",
+        status=201 if secret else 200,
+        webhook=webhook,
+        secret=secret,
+        secret_title=title,
+        max_overlap_hours=endpoints.MAX_OVERLAP_HOURS,
+        **_guide(request),
     )
-    return {
-        "rows": [delivery_view(entry) for entry in part.rows],
-        "next_cursor": part.next_cursor,
-        "wanted": status or "",
-        "message": message,
-        "is_first": not (message or status or query.before),
-    }
 
 
 ROUTES: Final = (
-    requests.get(PATH, show, query=Query, is_live=True),
-    requests.post(PATH, save, form=Endpoint),
-    requests.post(f"{PATH}/rotate", rotate, form=Rotation),
-    requests.post(f"{PATH}/ping", ping),
-    requests.post(f"{PATH}/remove", remove),
-    requests.post(f"{PATH}/replay", replay_failed, form=Replay),
-    requests.get(LIST_PATH, index),
-    requests.post(LIST_PATH, create, form=Endpoint),
+    requests.get(PATH, index),
+    requests.post(PATH, create, form=NewEndpoint),
     requests.get(ENDPOINT_PATH, show, query=Query, is_live=True),
-    requests.post(ENDPOINT_PATH, save, form=Endpoint),
-    requests.post(f"{ENDPOINT_PATH}/rotate", rotate, form=Rotation),
+    requests.get(f"{ENDPOINT_PATH}/settings", show_settings),
+    requests.post(f"{ENDPOINT_PATH}/settings", save, form=Endpoint),
+    requests.get(f"{ENDPOINT_PATH}/secret", show_secret),
+    requests.post(f"{ENDPOINT_PATH}/secret", rotate, form=Rotation),
     requests.post(f"{ENDPOINT_PATH}/ping", ping),
     requests.post(f"{ENDPOINT_PATH}/remove", remove),
     requests.post(f"{ENDPOINT_PATH}/replay", replay_failed, form=Replay),
+    requests.get(DELIVERY_PATH, show_delivery, is_live=True),
+    requests.post(f"{DELIVERY_PATH}/replay", replay_delivery),
 )
