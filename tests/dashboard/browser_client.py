@@ -95,7 +95,7 @@ def notice_of(response: httpx.Response) -> str:
     """What the next page will say was done."""
     for name in (cookies.NOTICE, f"__Host-{cookies.NOTICE}"):
         if name in response.cookies:
-            return cookies.decode_notice(response.cookies[name])
+            return cookies.decode_notice(response.cookies[name]).text
     return ""
 
 

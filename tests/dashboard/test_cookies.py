@@ -44,24 +44,28 @@ def test_a_cookie_is_kept_from_scripts_and_from_other_sites() -> None:
 
 @pytest.mark.parametrize("text", ["Done.", "é☃; a=b\r\nSet-Cookie: x=y", '"quoted", and more', ""])
 def test_a_notice_comes_back_as_it_was_and_never_leaves_its_cookie(text: str) -> None:
-    value = cookies.encode_notice(text)
+    value = cookies.encode_notice(cookies.Notice(text))
     assert value.isascii()
     assert not set(value) & set(' ",;\\\r\n')
-    assert cookies.decode_notice(value) == text
+    assert cookies.decode_notice(value) == cookies.Notice(text)
 
 
 @pytest.mark.parametrize("kind", cookies.KINDS)
 def test_a_notice_is_as_good_as_its_kind_says(kind: str) -> None:
-    value = cookies.encode_notice("Well! Or not?", kind)
-    assert (cookies.kind_of_notice(value), cookies.decode_notice(value)) == (kind, "Well! Or not?")
+    value = cookies.encode_notice(cookies.Notice("Well! Or not?", kind, "a-b.c_d"))
+    assert cookies.decode_notice(value) == ("Well! Or not?", kind, "a-b.c_d")
 
 
-@pytest.mark.parametrize("value", ["", "bad", "Done.", "!bad", "evil!Done.", "bad%21Done.", "good bad!x", "x!bad!y"])
+@pytest.mark.parametrize(
+    "value", ["", "bad", "Done.", "!bad", "evil!Done.", "bad%21Done.", "good bad!x", "x!bad!y", "!!", "x!y!z!"]
+)
 def test_a_kind_that_nobody_knows_is_the_usual_one(value: str) -> None:
-    assert cookies.kind_of_notice(value) == cookies.GOOD
+    assert cookies.decode_notice(value).kind == cookies.GOOD
 
 
 def test_a_notice_is_bounded_whoever_wrote_it() -> None:
-    assert len(cookies.decode_notice(cookies.encode_notice("x" * 5_000))) == 400
-    assert len(cookies.decode_notice("y" * 5_000)) == 400
-    assert cookies.decode_notice("%ff%") == "\ufffd%"
+    assert len(cookies.decode_notice(cookies.encode_notice(cookies.Notice("x" * 5_000))).text) == 400
+    assert len(cookies.decode_notice("y" * 5_000).text) == 400
+    assert cookies.decode_notice("%ff%").text == "\ufffd%"
+    # What is too long for a cookie cannot be undone.
+    assert cookies.encode_notice(cookies.Notice("Done.", undo="x" * 3_000)) == "good!Done."

@@ -52,8 +52,9 @@ def check(data: bytes) -> None:
     assert return_path.read(KEYS.return_path, text) is None
     with contextlib.suppress(errors.InvalidRequest):
         cookies.read(routing.Headers([(b"cookie", first)]), cookies.SESSION, is_secure=False)
-    assert len(cookies.decode_notice(text)) <= cookies.NOTICE_CHARACTERS
-    assert cookies.kind_of_notice(text) in cookies.KINDS
+    notice = cookies.decode_notice(text)
+    assert len(notice.text) <= cookies.NOTICE_CHARACTERS
+    assert notice.kind in cookies.KINDS
 
 
 def _check_authorization(text: str) -> None:

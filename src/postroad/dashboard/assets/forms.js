@@ -79,6 +79,8 @@
     line.tabIndex = -1;
     document.body.append(line);
     line.focus({ preventScroll: true });
+    /* What can be undone stays, so that there is time for it. */
+    if (line.querySelector("form")) return;
     line.addEventListener("click", () => line.remove());
     setTimeout(() => line.remove(), 8000);
   }

@@ -4,7 +4,7 @@ They are HttpOnly and SameSite=Lax, and Secure when the base URL uses TLS (RFC 6
 sibling host from setting one).
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 from urllib import parse
 
 from postroad.web import routing
@@ -18,6 +18,8 @@ PASSKEY: Final = "postroad_passkey"
 SSO: Final = "postroad_sso"
 NOTICE_SECONDS: Final = 60
 NOTICE_CHARACTERS: Final = 400
+# Browsers keep cookies of up to 4 KB.
+MAX_CHARACTERS: Final = 3_000
 GOOD: Final = "good"
 KINDS: Final = (GOOD, "warn", "bad")
 _PREFIX: Final = "__Host-"
@@ -45,20 +47,25 @@ def remove(name: str, *, is_secure: bool) -> tuple[str, str]:
     return write(name, "", is_secure=is_secure, seconds=0)
 
 
-def encode_notice(text: str, kind: str = GOOD) -> str:
-    """The kind and the escaped text, separated by `!`."""
-    return f"{kind}!{parse.quote(text[:NOTICE_CHARACTERS], safe='')}"
+class Notice(NamedTuple):
+    """What the next page says, and the signed value of how it is undone (framework/requests.py), if it can be."""
+
+    text: str
+    kind: str = GOOD
+    undo: str = ""
 
 
-def decode_notice(value: str) -> str:
-    """The text of a notice cookie, which may be forged."""
-    return parse.unquote(value.rpartition("!")[2])[:NOTICE_CHARACTERS]
+def encode_notice(notice: Notice) -> str:
+    """The kind, the escaped text and how it is undone, separated by `!`."""
+    written = f"{notice.kind}!{parse.quote(notice.text[:NOTICE_CHARACTERS], safe='')}"
+    has_room = len(written) + len(notice.undo) < MAX_CHARACTERS
+    return f"{written}!{notice.undo}" if notice.undo and has_room else written
 
 
-def kind_of_notice(value: str) -> str:
-    """The kind of a notice; an unknown kind counts as good."""
-    kind = value.rpartition("!")[0]
-    return kind if kind in KINDS else GOOD
+def decode_notice(value: str) -> Notice:
+    """A notice of a cookie, which may be forged; an unknown kind counts as good."""
+    kind, text, undo = [*value.split("!", 2), "", ""][:3] if "!" in value else (GOOD, value, "")
+    return Notice(parse.unquote(text)[:NOTICE_CHARACTERS], kind if kind in KINDS else GOOD, undo)
 
 
 def _name(name: str, *, is_secure: bool) -> str:

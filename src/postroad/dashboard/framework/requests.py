@@ -8,6 +8,7 @@ pages are shown, and forms, downloads and what else a route says are refused. Th
 as those of users without the permission to see it do (services/messages/lookup.py).
 """
 
+import contextvars
 import dataclasses
 import functools
 import zoneinfo
@@ -25,7 +26,7 @@ from postroad.model.people import callers
 from postroad.model.units import times
 from postroad.services.accounts import view_as
 from postroad.services.messages import lookup
-from postroad.services.people import logins, second_factors, sessions
+from postroad.services.people import logins, second_factors, sessions, tokens
 from postroad.services.webhooks import endpoints
 from postroad.storage.mail import messages
 from postroad.storage.people import accounts as stored_accounts
@@ -40,6 +41,7 @@ SCRIPTED_FORM_HEADER: Final = b"x-enhanced"
 # And this one when they refresh an open page.
 REFRESH_HEADER: Final = b"x-refreshed"
 Headers = tuple[tuple[str, str], ...]
+UNDO: Final = "undo"
 # What an operator may do in the account that they view.
 VIEW_AS_PERMISSIONS: Final = callers.ROLE_PERMISSIONS[callers.Role.READ_ONLY]
 
@@ -50,6 +52,17 @@ class Viewing(Enum):
     REFUSED = auto()
     # It answers as always.
     UNCHANGED = auto()
+
+
+class Undo(msgspec.Struct, frozen=True):
+    """A form that undoes what was done, for the session that did it.
+
+    It is only for what it restores exactly. It is signed, so nobody else can make the button do something different.
+    """
+
+    session_id: str
+    path: str
+    fields: Mapping[str, str]
 
 
 class PageRequest(msgspec.Struct, frozen=True):
@@ -156,13 +169,21 @@ class PageRequest(msgspec.Struct, frozen=True):
         shown = {**self._common_values(notice), **values}
         return self.site.page(self.http.headers, name, shown, status=status, headers=self._cookies(notice))
 
-    def redirect(self, path: str, *, notice: str, kind: str = cookies.GOOD, headers: Headers = ()) -> routing.Response:
-        """Redirect to a page that shows `notice`; `kind` is one of `cookies.KINDS`."""
-        seconds, value = cookies.NOTICE_SECONDS, cookies.encode_notice(notice, kind)
+    def undo(self, path: str, /, **fields: str) -> str:
+        """What makes the notice of a redirect offer to undo what was done, by a form of another route."""
+        return tokens.write_value(self.ctx, Undo(self.session.claims.jti, path, fields), purpose=UNDO)
+
+    def redirect(
+        self, path: str, *, notice: str, kind: str = cookies.GOOD, undo: str = "", headers: Headers = ()
+    ) -> routing.Response:
+        """Redirect to a page that shows `notice`; `kind` is one of `cookies.KINDS`, and `undo` a value of `undo()`."""
+        seconds, value = cookies.NOTICE_SECONDS, cookies.encode_notice(cookies.Notice(notice, kind, undo))
         notice_cookie = cookies.write(cookies.NOTICE, value, is_secure=self.site.is_secure, seconds=seconds)
         return redirect(self.http.headers, path, headers=(notice_cookie, *headers))
 
-    def _common_values(self, notice: str | None) -> dict[str, Any]:
+    def _common_values(self, cookie: str | None) -> dict[str, Any]:
+        notice = None if cookie is None else cookies.decode_notice(cookie)
+        undo = tokens.read_value(self.ctx, notice.undo, Undo, purpose=UNDO) if notice and notice.undo else None
         return {
             "me": self.user,
             "zone": self.zone,
@@ -183,8 +204,8 @@ class PageRequest(msgspec.Struct, frozen=True):
             "hides": self.hides,
             # The path of a webhook URL may be a secret.
             "shown_url": endpoints.host if self.view else str,
-            "notice": None if notice is None else cookies.decode_notice(notice),
-            "notice_kind": cookies.kind_of_notice(notice or ""),
+            "notice": notice,
+            "undo": undo if undo and undo.session_id == self.session.claims.jti else None,
             "now": self.ctx.clock(),
             "base_url": self.base_url,
             "version": build_version.current(),
@@ -198,6 +219,22 @@ class PageRequest(msgspec.Struct, frozen=True):
         if renewed is not None:
             fields.append(session_cookie(self.ctx, self.site, renewed))
         return tuple(fields)
+
+
+# The request whose handler runs: the page of an error that it raises has its menu.
+_handled: Final = contextvars.ContextVar[PageRequest | None]("handled", default=None)
+
+
+def handling(asked: PageRequest) -> PageRequest:
+    """The same, known to `handled`."""
+    _handled.set(asked)
+    return asked
+
+
+def handled(request_id: str) -> PageRequest | None:
+    """The request with this id, if its handler has begun. Requests of a connection may share a task."""
+    asked = _handled.get()
+    return asked if asked is not None and asked.http.id == request_id else None
 
 
 Handler = Callable[[PageRequest], Awaitable[routing.Response]]
@@ -362,7 +399,7 @@ def _authenticated(
         asked = msgspec.structs.replace(asked, uses_approvals=uses_approvals)
         if isinstance(request.body, forms.Form) and request.body.question:
             return _ask(asked)
-        return await handler(asked)
+        return await handler(handling(asked))
 
     return handle
 
@@ -384,7 +421,7 @@ async def _as_reader(asked: PageRequest, permission: callers.Permission, viewing
     if account is None:
         return asked
     if viewing is Viewing.REFUSED or permission not in VIEW_AS_PERMISSIONS:
-        raise errors.Forbidden("you are viewing this account read-only; leave the view to make changes")
+        raise errors.Forbidden("you are viewing this account read-only; stop viewing it to make changes")
     who = dataclasses.replace(
         asked.http.caller, account_id=account.id, credential_id=None, permissions=VIEW_AS_PERMISSIONS, request_rate=None
     )

@@ -122,6 +122,11 @@ def rate_of(totals: mail_counts.HourlyTotals, *, now: int, zone: zoneinfo.ZoneIn
     return Rate(today=Results(*found[True]), yesterday=Results(*found[False]))
 
 
+def is_deferring(deferred: int, attempts: int) -> bool:
+    """Whether that many deferrals are more than usual."""
+    return attempts >= MIN_COUNTED and 100 * deferred >= DEFERRING_PERCENT * attempts
+
+
 def deferring(totals: mail_counts.HourlyTotals, *, now: int) -> Iterator[Deferring]:
     """The named providers that defer much now. Others are many hosts, which have nothing in common."""
     newest_first = sorted(totals.rows, key=lambda row: row.bucket, reverse=True)

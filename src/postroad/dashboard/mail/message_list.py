@@ -114,8 +114,9 @@ async def rename_view(request: requests.PageRequest) -> routing.Response:
 
 
 async def remove_view(request: requests.PageRequest) -> routing.Response:
-    name = await saved_views.remove(request.ctx, request.account_id, request.path["id"])
-    return request.redirect(navigation.MESSAGES, notice=f"View {name} removed.")
+    view = await saved_views.remove(request.ctx, request.account_id, request.path["id"])
+    undo = request.undo("/views", name=view.name, search=view.search)
+    return request.redirect(navigation.MESSAGES, notice=f"View {view.name} removed.", undo=undo)
 
 
 VIEW_ROUTES: Final = (

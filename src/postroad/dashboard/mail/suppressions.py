@@ -11,6 +11,7 @@ from postroad.dashboard.mail import recipient_views
 from postroad.model.units import identifiers
 from postroad.protocol.mime import address
 from postroad.services.messages import lookup, message_history
+from postroad.services.people import tokens
 from postroad.services.queue import wait_reasons
 from postroad.services.suppressions import suppression_csv
 from postroad.services.suppressions import suppression_list as suppressions
@@ -19,6 +20,8 @@ from postroad.web import routing
 
 PATH: Final = "/suppressions"
 ROWS: Final = 50
+# What a row that was removed is signed for.
+RESTORE: Final = "suppression"
 # About 100,000 form-encoded addresses. Longer files go through the API, which takes them unencoded.
 FILE_BYTES: Final = 8 * 1024 * 1024
 # Who or what suppressed an address, as the page says it.
@@ -50,6 +53,12 @@ class Removal(forms.Form, frozen=True, kw_only=True):
 
     email: str
     confirmed: Literal["yes"] | None = None
+
+
+class Restoration(forms.Form, frozen=True, kw_only=True):
+    """A row that was removed, as it was signed then."""
+
+    row: str
 
 
 class File(forms.Form, frozen=True, kw_only=True):
@@ -94,23 +103,39 @@ async def add(request: requests.PageRequest) -> routing.Response:
     row, is_new = await suppressions.add(request.ctx, request.account_id, form.email, reason=reason)
     if not is_new:
         raise errors.Conflict(f"email: {row.email_key} is already suppressed; to change the reason, remove it first")
-    return request.redirect(PATH, notice=f"{row.email_key} is suppressed.")
+    undo = request.undo(f"{PATH}/remove", email=row.email_key)
+    return request.redirect(PATH, notice=f"{row.email_key} is suppressed.", undo=undo)
 
 
 async def remove(request: requests.PageRequest) -> routing.Response:
     form: Removal = request.form
-    email = await remove_confirmed(request, form.email, is_confirmed=form.confirmed is not None)
-    return request.redirect(PATH, notice=f"{email} is no longer suppressed.")
+    return await _remove(request, form.email, back_to=PATH, is_confirmed=form.confirmed is not None)
 
 
-async def remove_confirmed(request: requests.PageRequest, email: str, *, is_confirmed: bool) -> str:
-    """Remove an address; one that complained only when that is confirmed. Returns it as stored."""
-    if not is_confirmed:
-        found = await suppressions.find(request.ctx, request.account_id, email)
-        if found.source == stored.Source.COMPLAINT:
-            msg = "email: the recipient reported your mail as spam; confirm that they asked to receive mail again"
-            raise errors.Conflict(msg)
-    return await suppressions.remove(request.ctx, request.account_id, email)
+async def _remove(request: requests.PageRequest, email: str, *, back_to: str, is_confirmed: bool) -> routing.Response:
+    """Remove an address; one that complained only when that is confirmed."""
+    found = await suppressions.find(request.ctx, request.account_id, email)
+    if found.source == stored.Source.COMPLAINT and not is_confirmed:
+        msg = "email: the recipient reported your mail as spam; confirm that they asked to receive mail again"
+        raise errors.Conflict(msg)
+    await suppressions.remove(request.ctx, request.account_id, email)
+    row = tokens.write_value(request.ctx, found, purpose=RESTORE)
+    undo = request.undo(f"{back_to}/restore", row=row)
+    return request.redirect(back_to, notice=f"{found.email_key} is no longer suppressed.", undo=undo)
+
+
+async def restore(request: requests.PageRequest) -> routing.Response:
+    return await _restore(request, back_to=PATH)
+
+
+async def _restore(request: requests.PageRequest, *, back_to: str) -> routing.Response:
+    """Undo a removal: the address is on the list as it was, with its reason and its date."""
+    form: Restoration = request.form
+    row = tokens.read_value(request.ctx, form.row, stored.Suppression, purpose=RESTORE)
+    if row is None or row.account_id != request.account_id:
+        raise errors.NotFound("this is not an address that was removed here")
+    await suppressions.restore(request.ctx, row)
+    return request.redirect(back_to, notice=f"{row.email_key} is suppressed again.")
 
 
 async def import_file(request: requests.PageRequest) -> routing.Response:
@@ -129,6 +154,7 @@ ROUTES: Final = (
     requests.get(PATH, index, query=Query),
     requests.post(PATH, add, form=Addition),
     requests.post(f"{PATH}/remove", remove, form=Removal),
+    requests.post(f"{PATH}/restore", restore, form=Restoration),
     requests.post(f"{PATH}/import", import_file, form=File, body_limit=FILE_BYTES),
     requests.get(f"{PATH}/export", export_file, viewing=requests.Viewing.REFUSED),
 )
@@ -177,7 +203,8 @@ async def _outcomes(request: requests.PageRequest, email: str, message_id: str) 
 async def suppress_recipient(request: requests.PageRequest) -> routing.Response:
     history = await message_history.of_address(request.ctx, request.account_id, request.path["email"])
     await suppressions.add(request.ctx, request.account_id, history.email_key)
-    return _back_to_recipient(request, history.email_key, f"{history.email_key} is suppressed.")
+    path = navigation.recipient_url(history.email_key)
+    return request.redirect(path, notice=f"{history.email_key} is suppressed.", undo=request.undo(f"{path}/remove"))
 
 
 async def unsuppress_recipient(request: requests.PageRequest) -> routing.Response:
@@ -185,16 +212,17 @@ async def unsuppress_recipient(request: requests.PageRequest) -> routing.Respons
     history = await message_history.of_address(request.ctx, request.account_id, request.path["email"])
     if history.suppression is None:
         raise errors.Conflict(f"{history.email_key} is not suppressed")
-    email = await remove_confirmed(request, history.email_key, is_confirmed=form.confirmed is not None)
-    return _back_to_recipient(request, email, f"{email} is no longer suppressed.")
+    path = navigation.recipient_url(history.email_key)
+    return await _remove(request, history.email_key, back_to=path, is_confirmed=form.confirmed is not None)
 
 
-def _back_to_recipient(request: requests.PageRequest, email: str, notice: str) -> routing.Response:
-    return request.redirect(navigation.recipient_url(email), notice=notice)
+async def restore_recipient(request: requests.PageRequest) -> routing.Response:
+    return await _restore(request, back_to=navigation.recipient_url(request.path["email"]))
 
 
 RECIPIENT_ROUTES: Final = (
     requests.get("/recipients/{email}", show_recipient),
     requests.post("/recipients/{email}/suppress", suppress_recipient),
     requests.post("/recipients/{email}/remove", unsuppress_recipient, form=RecipientRemoval),
+    requests.post("/recipients/{email}/restore", restore_recipient, form=Restoration),
 )

@@ -6,7 +6,7 @@ from urllib import parse
 
 import msgspec
 
-from postroad.dashboard.framework import forms, requests
+from postroad.dashboard.framework import forms, requests, verdicts
 from postroad.dashboard.operator import console
 from postroad.model.delivery import providers
 from postroad.model.units import labels
@@ -17,6 +17,8 @@ from postroad.web import routing
 
 PATH: Final = "/operator/providers"
 PAGE: Final = f"{PATH}/{{name}}"
+# What an open one is called that defers much.
+DEFERRING: Final = "deferring"
 Limit = Annotated[int, msgspec.Meta(ge=1, le=destinations.MAX_LIMIT)]
 
 
@@ -52,6 +54,12 @@ class ProviderRow(msgspec.Struct, frozen=True):
         )
 
     @property
+    def status(self) -> str:
+        """Its state; open says little where most attempts are deferred."""
+        is_deferring = verdicts.is_deferring(0 if self.counts is None else self.counts.deferred, self.attempts)
+        return DEFERRING if self.destination.state == destinations.OPEN and is_deferring else self.destination.state
+
+    @property
     def attempts(self) -> int:
         """The attempts of the last hours: those that ended a delivery, and those that were deferred."""
         return 0 if self.counts is None else self.counts.attempts
@@ -79,7 +87,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
     found = [
         ProviderRow(destination, totals.get(destination.name)) for destination in await destinations.listed(request.ctx)
     ]
-    found.sort(key=lambda row: row.destination.state == destinations.OPEN)
+    found.sort(key=lambda row: row.status == destinations.OPEN)
     return request.page("operator/providers.html", rows=found, counted_at=counted.at)
 
 
@@ -104,15 +112,22 @@ async def show(request: requests.PageRequest) -> routing.Response:
 
 async def pause(request: requests.PageRequest) -> routing.Response:
     form: Pause = request.form
-    destination = await destinations.pause(
-        request.ctx, request.path["name"], reason=form.reason, until=_until(request, form)
-    )
-    return request.redirect(url_of(destination.name), notice="Paused on all hosts. Its mail waits in the queue.")
+    before = await destinations.find(request.ctx, request.path["name"])
+    destination = await destinations.pause(request.ctx, before.name, reason=form.reason, until=_until(request, form))
+    url = url_of(destination.name)
+    # A change of the pause that was there is no new one, and resuming would not bring the old one back.
+    undo = "" if before.is_paused else request.undo(f"{url}/resume")
+    return request.redirect(url, notice="Paused on all hosts. Its mail waits in the queue.", undo=undo)
 
 
 async def resume(request: requests.PageRequest) -> routing.Response:
-    destination = await destinations.resume(request.ctx, request.path["name"])
-    return request.redirect(url_of(destination.name), notice="Resumed on all hosts.")
+    before = await destinations.find(request.ctx, request.path["name"])
+    destination = await destinations.resume(request.ctx, before.name)
+    url, paused = url_of(destination.name), before.override
+    # A date field has no seconds.
+    is_open_ended = paused is not None and paused.pause_until is None
+    undo = request.undo(f"{url}/pause", reason=paused.pause_reason or "") if paused and is_open_ended else ""
+    return request.redirect(url, notice="Resumed on all hosts.", undo=undo)
 
 
 async def set_limits(request: requests.PageRequest) -> routing.Response:

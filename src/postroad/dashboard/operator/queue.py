@@ -173,7 +173,8 @@ async def run(request: requests.PageRequest) -> routing.Response:
             request.ctx, account_id=chosen.account_id, domain=chosen.domain, reason=form.reason or ""
         )
         scope = holds.scope(chosen)
-        return request.redirect(PATH, notice=f"Held: {scope}." if is_new else f"Already held: {scope}.")
+        undo = request.undo(f"{PATH}/release", account_id=chosen.account_id, domain=chosen.domain) if is_new else ""
+        return request.redirect(PATH, notice=f"Held: {scope}." if is_new else f"Already held: {scope}.", undo=undo)
     job = await operator_queue.start(request.ctx, request.site.operator_state.jobs, form.action, chosen)
     return request.redirect(f"{jobs.PATH}/{job.id}", notice="Started. This page shows the progress.")
 

@@ -8,10 +8,12 @@ from postroad.dashboard.operator import console
 from postroad.model.delivery import providers
 from postroad.model.units import labels
 from postroad.services.queue import sources
+from postroad.storage.mail import delivery_controls
 from postroad.web import routing
 
 PATH: Final = "/operator/sources"
 PAGE: Final = f"{PATH}/{{name}}"
+_STOPPED: Final = (delivery_controls.SourceStatus.PAUSED, delivery_controls.SourceStatus.DRAINING)
 
 
 class Drain(forms.Form, frozen=True, kw_only=True):
@@ -50,12 +52,14 @@ async def show(request: requests.PageRequest) -> routing.Response:
 async def pause(request: requests.PageRequest) -> routing.Response:
     form: Pause = request.form
     until = None if form.until is None else forms.moment("until", form.until, request.zone)
-    row = await sources.pause(
-        request.ctx, request.path["name"], provider=form.provider or "", reason=form.reason, until=until
-    )
-    return request.redirect(
-        url_of(row.source.name), notice="Paused on all hosts. Other addresses of its pool take over."
-    )
+    provider = form.provider or ""
+    before = await sources.find(request.ctx, request.path["name"])
+    row = await sources.pause(request.ctx, before.source.name, provider=provider, reason=form.reason, until=until)
+    url = url_of(row.source.name)
+    # Resuming ends all that stops it, also what was there before.
+    was_stopped = any(state.provider == provider and state.state in _STOPPED for state in before.states)
+    undo = "" if was_stopped else request.undo(f"{url}/resume", provider=provider)
+    return request.redirect(url, notice="Paused on all hosts. Other addresses of its pool take over.", undo=undo)
 
 
 async def resume(request: requests.PageRequest) -> routing.Response:

@@ -51,14 +51,14 @@ async def rename(ctx: context.Context, account_id: str, view_id: str, name: str)
     return name
 
 
-async def remove(ctx: context.Context, account_id: str, view_id: str) -> str:
-    """Remove a view; returns its name."""
+async def remove(ctx: context.Context, account_id: str, view_id: str) -> message_search.SavedView:
+    """Remove a view; returns it."""
     async with ctx.store.transaction() as tx:
         await accounts.lock(tx, [account_id])
         view = await _find(tx, account_id, view_id)
         await message_search.remove_view(tx, account_id, view_id)
         await audit_log.write(ctx, tx, account_id, "view.removed", view.name)
-    return view.name
+    return view
 
 
 async def _find(tx: store.Transaction, account_id: str, view_id: str) -> message_search.SavedView:

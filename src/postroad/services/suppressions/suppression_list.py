@@ -100,6 +100,16 @@ async def remove(ctx: context.Context, account_id: str, email: str) -> str:
     return removed
 
 
+async def restore(ctx: context.Context, row: suppressions.Suppression) -> bool:
+    """Put back what was removed, as it was; an address that is on the list again is not changed."""
+    await usage_limits.check_suppression_quota(ctx, row.account_id)
+    async with ctx.store.transaction() as tx:
+        is_new = bool(await suppressions.add(tx, [row]))
+        if is_new:
+            await audit_log.write(ctx, tx, row.account_id, "suppression.added", row.email_key)
+    return is_new
+
+
 async def remove_many(ctx: context.Context, account_id: str, emails: Sequence[str]) -> list[str | None]:
     """The same for the addresses of one request, in one transaction; None for those that are not on the list."""
     keys = _keys(account_id, emails)
