@@ -33,7 +33,7 @@ async def test_on_request_each_recipient_says_when_it_is_tried_next_and_why_not_
         "next_attempt_at": "2027-01-15T08:04:00.000Z",
         "reason": {
             "code": "deferred",
-            "text": "Google is deferring us with 4.7.1; next attempt at 2027-01-15 08:04:00 UTC",
+            "text": "Google asked us to try later (4.7.1); next attempt at 2027-01-15 08:04:00 UTC",
         },
         "ahead": 0,
     }

@@ -77,6 +77,7 @@ PAGES: Final = (
     Page(name="roles", path="/team/roles", sees="Permission"),
     Page(name="team-sso", path="/team/sso", sees="Redirect URI"),
     Page(name="audit-log", path="/audit-log", sees="Who"),
+    Page(name="glossary", path="/glossary", sees="durably accepted"),
     Page(name="profile", path="/profile", sees="Password"),
     Page(name="security", path="/profile/security", sees="Authenticator app"),
     Page(name="inbox", path="/inbox", sees="Welcome to the Corner Shop"),

@@ -51,7 +51,7 @@ async def test_the_people_of_an_account_are_whole_for_operators(
 ) -> None:
     await page.set_viewport_size({"width": 1440, "height": 900})
     await page.goto(f"/operator/accounts/{dev.account.id}")
-    people = page.get_by_role("region", name="People").locator("table")
+    people = page.get_by_role("region", name="Users: table").locator("table")
     card, table = await box(page.locator("section", has=people).last), await box(people)
     assert table["x"] >= card["x"]
     assert table["x"] + table["width"] <= card["x"] + card["width"]

@@ -15,7 +15,7 @@ async def test_somebody_with_a_login_is_invited_joins_with_it_and_switches(
     other, owner = await dev.new_account("Brewery")
     inviting = await open_page(owner)
     await inviting.goto("/team")
-    await inviting.get_by_role("button", name="Invite a team member").click()
+    await inviting.get_by_role("button", name="Invite a user").click()
     await axe.check(inviting)
     await inviting.get_by_label("Email").fill(login.email)
     await inviting.get_by_role("button", name="Create invitation").click()

@@ -85,7 +85,7 @@ def test_programs_get_the_same_with_the_names_of_the_api(shop: Installation) -> 
     )
     assert (one["provider_queue"], one["last_smtp_code"]) == ("google", 451)
     assert one["due_at"] > one["queued_at"]
-    assert one["why"].startswith("Google is deferring us with 4.7.1")
+    assert one["why"].startswith("Google asked us to try later (4.7.1)")
     (traced,) = shop.json("queue", "show", message_id)["message"]["recipients"]
     assert (traced["queue"]["reason"]["code"], traced["queue"]["ahead"]) == ("deferred", 0)
 
@@ -113,7 +113,7 @@ def test_a_message_is_shown_with_its_recipients_and_every_attempt(shop: Installa
     defer(shop)
     text = shop.text("queue", "show", message_id)
     assert text.startswith(f"Message {message_id} of account acc_")
-    assert "ada@example.net: deferred\n  Google is deferring us with 4.7.1; next attempt at 2" in text
+    assert "ada@example.net: deferred\n  Google asked us to try later (4.7.1); next attempt at 2" in text
     assert " UTC; last result: 451 4.7.1 greylisted\n  1st attempt at 2" in text
     assert (
         "0.250 s, to mx.example.net [192.0.2.1], provider queue google, TLSv1.3\n    rcpt: 451 4.7.1 greylisted\n"

@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from postroad import config, context
 from postroad.dashboard import application as error_pages
+from postroad.dashboard.framework import requests
 from postroad.dashboard.framework import site as sites
 from postroad.model.people import callers
 from postroad.services.people import logins
@@ -126,7 +127,7 @@ async def test_a_page_of_ours_says_so_and_is_heard(
 async def test_a_notice_is_shown_once_and_is_only_text(browser: Browser) -> None:
     done = await browser.post("/suppressions", ADD)
     (field,) = cookie_fields(done)
-    assert re.fullmatch(r"postroad_notice=good![\w%.~-]+; Path=/; Max-Age=60; HttpOnly; SameSite=Lax", field)
+    assert re.fullmatch(r"postroad_notice=good![\w%.~-]+![\w.-]+; Path=/; Max-Age=60; HttpOnly; SameSite=Lax", field)
     page = await browser.follow(done)
     assert browser_client.notice_of(done) in page.text
     assert "Max-Age=0" in cookie_fields(page)[0]
@@ -190,6 +191,23 @@ async def test_a_refusal_is_a_page_with_its_request_id(browser: Browser) -> None
     assert wrong.status_code == 400
     assert wrong.headers["x-request-id"] in wrong.text
     assert "<b>nobody" not in wrong.text
+
+
+async def test_what_a_handler_refuses_has_the_menu_of_its_reader(browser: Browser, operator: Browser) -> None:
+    missing = await browser.get("/messages/em_0000000000000000000000000000")
+    assert missing.status_code == 404
+    assert missing.headers["x-request-id"] in missing.text
+    assert 'aria-label="Pages"' in missing.text
+    assert "owner@mine.example" in missing.text
+    inside = await operator.get("/operator/accounts/acc_0")
+    assert (inside.status_code, ">Source addresses</a>" in inside.text) == (404, True)
+    # Whose it is is not known before its handler begins.
+    assert 'aria-label="Pages"' not in (await browser.get("/operator")).text
+
+
+async def test_a_refusal_has_the_menu_of_no_other_request_of_its_connection(browser: Browser) -> None:
+    await browser.get("/messages/em_0000000000000000000000000000")
+    assert requests.handled("req_of_another") is None
 
 
 async def test_a_missing_page_is_explained_in_html(browser: Browser) -> None:

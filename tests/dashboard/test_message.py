@@ -55,7 +55,7 @@ async def test_a_message_shows_what_was_sent(ctx: context.Context, browser: Brow
     for part in (
         "hidden@example.net",
         "help@example.com, Sales &lt;sales@example.com&gt;",
-        "3, reserved until",
+        "3 (held until delivered)",
         message_id,
         "req_" + "0" * 28,
     ):
@@ -108,7 +108,7 @@ async def test_an_attempt_is_shown_in_plain_words_with_host_reply_and_fault(
     assert disposition.explain("greylisted").replace("'", "&#39;") in text
     assert '<td class="reply" data-label="Result"><span class="status status-deferred">deferred</span>' in text
     assert "Next attempt: ada@example.net" in text
-    assert "Google is deferring us with 4.7.1. The next attempt is in 4 minutes, at <time datetime=" in text
+    assert "Google asked us to try later (4.7.1). The next attempt is in 4 minutes, at <time datetime=" in text
     assert 'id="timeline" data-live' in text
 
 

@@ -19,7 +19,7 @@ NEW = {"email": "new@mine.example", "role": "developer"}
 
 def row_of(text: str, email: str) -> str:
     """The row of a user."""
-    return next(row for row in text.split("<li>") if f"<strong>{email}</strong>" in row)
+    return next(row for row in text.split("<tr>") if f'<td class="address">{email}' in row)
 
 
 def link_in(text: str) -> str:
@@ -138,8 +138,8 @@ async def test_a_user_is_disabled_and_enabled_again(ctx: context.Context, browse
     done = await browser.post(f"/team/{member.user.id}/disable")
     assert browser_client.notice_of(done) == "member@mine.example is disabled."
     assert (await member.get("/team")).headers["location"].startswith("/login")
-    text = (await browser.follow(done)).text
-    assert "Enable" in row_of(text, "member@mine.example")
+    assert ">disabled<" in row_of((await browser.follow(done)).text, "member@mine.example")
+    assert "Enable member@mine.example" in (await browser.get(f"/team/{member.user.id}")).text
     refused = await browser.post(f"/team/{member.user.id}/link")
     assert refused.status_code == 409
     done = await browser.post(f"/team/{member.user.id}/enable")

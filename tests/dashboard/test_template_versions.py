@@ -12,7 +12,7 @@ async def test_versions_are_listed_compared_and_restored(ctx: context.Context, b
     text = f"Dear {{{{name}}}}\n{sample_account.HOSTILE}"
     await templates.put(ctx, browser.account_id, "greeting", subject="Hello", text=text, html=None)
     page = (await browser.get("/templates/greeting/versions")).text
-    assert "Published</span>" in page
+    assert "published</span>" in page
     assert '<span class="removed">-first\n</span>' in page
     assert '<span class="added">+' in page
     assert "<script>alert" not in page
@@ -21,7 +21,7 @@ async def test_versions_are_listed_compared_and_restored(ctx: context.Context, b
     assert browser_client.notice_of(restored) == "Version 1 restored as a draft."
     assert browser_client.location_of(restored) == "/templates/greeting"
     page = (await browser.get("/templates/greeting/versions")).text
-    assert "Draft</span>" in page
+    assert "draft</span>" in page
     assert "owner@mine.example" in page
     assert (await templates.find(ctx, browser.account_id, "greeting")).version == 2
 

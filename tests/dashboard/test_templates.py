@@ -48,7 +48,7 @@ async def test_a_new_template_is_saved_and_its_editor_opens(ctx: context.Context
     assert "not published yet" in opened.text
     assert 'value="Hello {{name}}"' in opened.text
     assert "&lt;p&gt;Dear &lt;b&gt;{{name}}&lt;/b&gt;&lt;/p&gt;" in opened.text
-    assert "Draft</span>" in (await browser.get("/templates")).text
+    assert "draft</span>" in (await browser.get("/templates")).text
     await browser.post("/templates/greeting/publish", GREETING)
     stored = await templates.find(ctx, browser.account_id, "greeting")
     assert {"subject": stored.subject, "text": stored.text, "html": stored.html} == GREETING
@@ -137,13 +137,13 @@ async def test_the_longest_template_in_any_script_can_be_saved(ctx: context.Cont
 
 async def test_a_draft_is_saved_with_its_values_and_not_sent(ctx: context.Context, browser: Browser) -> None:
     await put(ctx, browser)
-    assert "Published</span>" in (await browser.get("/templates/greeting")).text
+    assert "published</span>" in (await browser.get("/templates/greeting")).text
     draft = {**GREETING, "subject": "Draft {{name}}", "values": '{"name": "Grace"}'}
     saved = await browser.post("/templates/greeting", draft)
     assert browser_client.notice_of(saved).startswith("Draft of greeting saved.")
     assert await subjects(ctx, browser) == {"greeting": "Hello {{name}}"}
     opened = (await browser.follow(saved)).text
-    assert "Draft</span> saved" in opened
+    assert "draft</span> saved" in opened
     assert 'value="Draft {{name}}"' in opened
     assert "&#34;Grace&#34;" in opened
     assert "<strong>Draft Grace</strong>" in (await browser.get("/templates/greeting/preview")).text

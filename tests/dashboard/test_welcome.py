@@ -146,8 +146,8 @@ async def test_the_tick_of_an_old_page_leaves_a_webhook_as_it_is(ctx: context.Co
 async def test_without_a_domain_the_way_begins_with_one(browser: Browser) -> None:
     page = (await browser.get("/welcome")).text
     assert '<a class="button" href="/domains">Add a domain</a>' in page
-    assert "Four steps to your application" in page
-    assert re.findall(r'class="step-number" aria-hidden="true">(.)<', page) == ["1", "2", "3", "4"]
+    assert "Three steps to your application" in page
+    assert re.findall(r'class="step-number" aria-hidden="true">(.)<', page) == ["1", "2", "+", "3"]
     assert 'action="/welcome/test"' not in page
 
 

@@ -19,6 +19,7 @@ from postroad import cli, errors
 from postroad.api import openapi
 from postroad.api import routes as api_routes
 from postroad.cli.framework import lazy_commands
+from postroad.dashboard.mail import glossary
 from postroad.dashboard.settings import webhooks
 from postroad.model.events import events
 from postroad.model.people import callers
@@ -201,6 +202,15 @@ def permissions() -> str:
     return _table(["Permission", *columns], rows)
 
 
+def terms() -> str:
+    """The terms of the glossary, section by section."""
+    parts = []
+    for section in glossary.SECTIONS:
+        items = (f"**{term}**: " + "\n  ".join(_sentences(meaning)) for term, meaning in section.terms)
+        parts.append(f"## {section.title}\n\n- " + "\n- ".join(items) + "\n")
+    return "\n".join(parts)
+
+
 def roles() -> str:
     """The roles and what they are for."""
     return _table(
@@ -229,6 +239,7 @@ PARTS: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
     "compatibility.md": {"methods": method_table.tables},
     "configuration.md": {"settings": reference},
     "errors.md": {"codes": error_codes},
+    "glossary.md": {"terms": terms},
     "webhook-events.md": {"members": event_members, "types": event_types},
     "metrics.md": {"metrics": all_metrics},
     "operator.md": {"endpoints": operator_endpoints},

@@ -29,6 +29,7 @@ SETTINGS = config.load(environment={}, overrides={})
 # Forms lead to their pages; these are asked for by pages themselves, and are no place to be.
 PARTS = (
     "/assets/",
+    "/domains/{id}/",
     "/messages/{id}/",
     "/domains/{id}/zone",
     "/inbox/{id}/",

@@ -150,7 +150,7 @@ class WaitReason(msgspec.Struct, frozen=True):
         msgspec.Meta(
             description="The same for people, with the time of the next attempt in UTC and the recipients ahead.",
             examples=[
-                "Google is deferring us with 4.7.28; next attempt at 2026-01-31 14:05:00 UTC; 312 recipients ahead"
+                "Google asked us to try later (4.7.28); next attempt at 2026-01-31 14:05:00 UTC; 312 recipients ahead"
             ],
         ),
     ]

@@ -6,11 +6,12 @@ from urllib import parse
 
 from postroad import context, errors
 from postroad.concurrency import fairness
-from postroad.dashboard.framework import live, requests, static_files
+from postroad.dashboard.framework import live, navigation, requests, static_files
 from postroad.dashboard.framework import site as sites
 from postroad.dashboard.mail import (
     approvals,
     find,
+    glossary,
     inbox,
     message_list,
     message_page,
@@ -28,7 +29,8 @@ from postroad.services.people import authentication, step_up
 from postroad.telemetry import logs
 from postroad.web import application, reverse_proxies, routing
 
-# Error pages: the message, the request id and a link to go on; without a session, a redirect to the login.
+# Error pages: the message, the request id and a link to go on, and the menu where a handler has refused the request;
+# without a session, a redirect to the login.
 #
 # Programs get the error object, and so do our scripts, which show it next to the form.
 
@@ -92,7 +94,13 @@ def error_renderer(
             "is_noted": refused.has_caller and _is_noted(error.status),
             "retry_after": error.retry_after,
         }
-        answer = site.page(refused.headers, "error.html", values, status=error.status)
+        asked = requests.handled(refused.request_id)
+        if asked is None:
+            answer = site.page(refused.headers, "error.html", values, status=error.status)
+        else:
+            is_operator = asked.sections is navigation.OPERATOR_SECTIONS
+            layout = "operator/layout.html" if is_operator else "layout.html"
+            answer = asked.page("error.html", status=error.status, layout=layout, **values)
         status, fields, body = routing.success(answer, request_id=refused.request_id)
         return status, [*fields, *routing.refusal_fields(error)], body
 
@@ -221,6 +229,7 @@ ROUTES: Final = (
     *overview.ROUTES,
     *overview.FAILURE_ROUTES,
     *find.ROUTES,
+    *glossary.ROUTES,
     *message_list.ROUTES,
     *message_page.ROUTES,
     *message_list.VIEW_ROUTES,

@@ -158,7 +158,7 @@ async def test_each_row_says_why_it_waits_and_a_wrong_cursor_is_refused(
     operator: Operator, mail: tuple[str, str]
 ) -> None:
     (one,) = (await operator.http.get(f"{PATH}/recipients", params={"state": "waiting"})).json()["recipients"]
-    assert one["why"].startswith("Google is deferring us with 4.7.1; next attempt at ")
+    assert one["why"].startswith("Google asked us to try later (4.7.1); next attempt at ")
     assert (one["provider_queue"], one["last_smtp_code"], one["attempt_count"]) == ("google", 451, 1)
     for cursor in ("x", "acc_1.em_1.rcp_1", "..", "a" * 100):
         assert (await operator.http.get(f"{PATH}/recipients", params={"cursor": cursor})).status_code == 400

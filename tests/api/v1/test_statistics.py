@@ -84,7 +84,7 @@ async def test_what_waits_says_when_it_is_tried_again(ctx: context.Context, mine
     found = (await mine.reader.get("/v1/statistics")).json()["statistics"]["oldest"]
     assert (found["state"], found["reason"]) == (
         "waiting",
-        "example.net is deferring us with 2.0.0; next attempt at 2027-01-15 08:00:01 UTC",
+        "example.net asked us to try later (2.0.0); next attempt at 2027-01-15 08:00:01 UTC",
     )
     assert (found["next_attempt_at"], found["last_smtp_code"], found["last_smtp_response"]) == (
         "2027-01-15T08:00:01.000Z",

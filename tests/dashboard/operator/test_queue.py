@@ -85,7 +85,7 @@ async def test_recipients_are_listed_with_the_reason(
         url = found[1].replace("&amp;", "&") if found else ""
     assert sorted(seen) == ["a@example.org", "ada@example.net", "b@example.org", "bob@example.org", "c@example.net"]
     waiting = (await operator.get(f"{PATH}/recipients", account_id=mine, state="waiting")).text
-    assert "Google is deferring us with 4.7.1; next attempt at " in waiting
+    assert "Google asked us to try later (4.7.1); next attempt at " in waiting
     assert f'href="{PATH}/change?account_id={mine}"' in waiting
     nothing = (await operator.get(f"{PATH}/recipients", account_id=other, domain="example.com")).text
     assert "No recipients match." in nothing

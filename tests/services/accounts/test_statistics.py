@@ -229,7 +229,7 @@ async def test_the_oldest_recipient_is_shown_with_the_reason_why_it_waits(
     oldest = (await day(ctx, shop)).oldest
     assert oldest is not None
     assert (oldest.waiting.message_id, oldest.waiting.email) == (message_id, "first@example.net")
-    assert oldest.why == "example.net is deferring us with 2.0.0; next attempt at 2027-01-15 08:00:01 UTC"
+    assert oldest.why == "example.net asked us to try later (2.0.0); next attempt at 2027-01-15 08:00:01 UTC"
     assert oldest.waiting.due_at == times.parse("2027-01-15T08:00:01.000Z")
 
 

@@ -46,7 +46,7 @@ async def test_everything_that_is_not_final_is_shown_oldest_first(
     assert [line.waiting.state for line in found.entries] == ["waiting", "ready", "ready", "sending"]
     assert [line.provider_queue for line in found.entries] == ["google", None, None, None]
     assert found.entries[0].why.startswith(
-        "Google is deferring us with 4.7.1; next attempt at 2027-01-15 08:04:00 UTC; "
+        "Google asked us to try later (4.7.1); next attempt at 2027-01-15 08:04:00 UTC; "
     )
     assert found.entries[3].why.startswith("being sent; by mail-1:42, ")
     assert {state: count.recipients for state, count in found.counts.items()} == {

@@ -59,23 +59,23 @@ def detail(
 def test_a_deferral_names_the_provider_its_code_the_next_attempt_and_how_many_are_ahead() -> None:
     reason = explained(ahead=312, enhanced_code="4.7.28")
     assert (reason.code, reason.next_attempt_at, reason.ahead) == ("deferred", NOW + 4 * MINUTE, 312)
-    assert reason.text == "Google is deferring us with 4.7.28"
+    assert reason.text == "Google asked us to try later (4.7.28)"
     assert (
         reason.sentence
-        == "Google is deferring us with 4.7.28; next attempt at 2027-01-15 08:04:00 UTC; 312 recipients ahead"
+        == "Google asked us to try later (4.7.28); next attempt at 2027-01-15 08:04:00 UTC; 312 recipients ahead"
     )
 
 
 @pytest.mark.parametrize(
     "changes, code, text",
     [
-        ({}, "deferred", "Google is deferring us with 4.7.1"),
-        ({"enhanced_code": ""}, "deferred", "Google is deferring us with 451"),
-        ({"provider_queue": "mx.example.net"}, "deferred", "example.net is deferring us with 4.7.1"),
+        ({}, "deferred", "Google asked us to try later (4.7.1)"),
+        ({"enhanced_code": ""}, "deferred", "Google asked us to try later (451)"),
+        ({"provider_queue": "mx.example.net"}, "deferred", "example.net asked us to try later (4.7.1)"),
         (
             {"provider_queue": "upstream:relay"},
             "deferred",
-            "the upstream server of this service is deferring us with 4.7.1",
+            "the upstream server of this service asked us to try later (4.7.1)",
         ),
         (
             {"last_smtp_code": None, "enhanced_code": "", "attempt_reason": "connection_refused"},
@@ -176,7 +176,7 @@ def test_operators_see_workers_replies_and_the_reason_of_a_hold_besides() -> Non
     assert detail(state=queue_views.HELD, hold=hold) == "since 2027-01-15 08:00:00 UTC: moving house"
     reason = dataclasses.replace(explained(), detail=detail())
     assert reason.sentence == (
-        "Google is deferring us with 4.7.1; next attempt at 2027-01-15 08:04:00 UTC; "
+        "Google asked us to try later (4.7.1); next attempt at 2027-01-15 08:04:00 UTC; "
         "last result: 451 4.7.1 greylisted, come back"
     )
 

@@ -88,13 +88,19 @@ def spf_finding(state: State, value: str) -> domain_records.Finding:
 
 
 # API keys with their scopes.
+CHECKOUT: Final = "Checkout"
+DEPLOYMENT: Final = "Deployment"
 KEYS: Final = {
-    "Checkout": frozenset({callers.Permission.SEND}),
-    "Reports": frozenset({callers.Permission.SEND, callers.Permission.READ}),
+    CHECKOUT: frozenset({callers.Scope.SEND}),
+    "Reports": frozenset({callers.Scope.SEND, callers.Scope.READ}),
+    DEPLOYMENT: frozenset({callers.Scope.SEND, callers.Scope.TEAM}),
 }
+# A test key that the last one has created.
+STAGING: Final = "Staging"
+STAGING_BODY: Final = b'{"name": "Staging", "scopes": ["send"], "mode": "test"}'
 USERS: Final = {"grace@shop.example": callers.Role.DEVELOPER, "alan@shop.example": callers.Role.READ_ONLY}
 INVITED: Final = "margaret@shop.example"
-# Requests of the first key that were refused: method, path, error and body.
+# Requests of Checkout that were refused: method, path, error and body.
 REQUESTS: Final = (
     (
         "POST",

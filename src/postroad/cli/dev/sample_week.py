@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from postroad import context
 from postroad.cli.dev import sample_data, sample_mail
 from postroad.cli.framework import data_folder
@@ -130,7 +132,9 @@ def _at(ctx: context.Context, now: int, person: users.User | None) -> context.Co
     actor = callers.OPERATOR
     if person is not None:
         request_id = ctx.new_id(identifiers.REQUEST, now=now)
-        actor = callers.Actor(callers.ActorKind.PERSON, person.id, request_id, "203.0.113.7")
+        permissions = callers.ROLE_PERMISSIONS[callers.Role(person.role)]
+        who = callers.Caller(person.account_id, None, callers.Scheme.TOKEN, permissions, user_id=person.id)
+        actor = callers.Actor(callers.ActorKind.PERSON, person.id, request_id, "203.0.113.7", who)
     return dataclasses.replace(ctx, clock=lambda: now, actor=actor)
 
 
@@ -241,29 +245,50 @@ async def _keys(
 
 
 async def _requests(ctx: context.Context, account_id: str, *, now: int) -> str:
-    """Requests of a key that were refused; returns the id of the newest."""
-    key = next(key for key in await api_keys.of_account(ctx, account_id) if key.name in sample_data.KEYS)
-    named = callers.ApiKey(key.id, key.name, callers.scopes_of(key.scopes))
-    who = callers.Caller(account_id, key.credential_id, callers.Scheme.API_KEY, frozenset(), key=named)
-    ids = []
+    """Requests of a key that were refused, and one of another that created a key; returns the id of the newest."""
+    known = {key.name: key for key in await api_keys.of_account(ctx, account_id)}
+    checkout, deployment = (_caller(known[name]) for name in (sample_data.CHECKOUT, sample_data.DEPLOYMENT))
+    if sample_data.STAGING not in known:
+        at = now - (len(sample_data.REQUESTS) + 1) * times.HOUR
+        created = _request(ctx, deployment, "POST", "/v1/api-keys", sample_data.STAGING_BODY, at=at, status=201)
+        acting = context.acting_as(
+            _at(ctx, at, None), deployment, request_id=created.id, client_address=created.client_address
+        )
+        scopes = frozenset({callers.Scope.SEND})
+        await api_keys.create(
+            acting, account_id, credential_id=None, name=sample_data.STAGING, scopes=scopes, mode=statuses.Mode.TEST
+        )
+        ctx.request_log.note(created)
+    newest = ""
     for place, (method, path, error, body) in enumerate(sample_data.REQUESTS):
         at = now - (len(sample_data.REQUESTS) - place) * times.HOUR
-        ids.append(ctx.new_id(identifiers.REQUEST, now=at))
-        request = callers.FinishedRequest(
-            id=ids[-1],
-            caller=who,
-            method=method,
-            path=path.encode(),
-            status=error.status,
-            code=error.code,
-            error=error.message,
-            client_address="203.0.113.7",
-            body_size=len(body),
-            body=body,
-        )
-        ctx.request_log.note(request)
+        refused = _request(ctx, checkout, method, path, body, at=at, status=error.status)
+        ctx.request_log.note(msgspec.structs.replace(refused, code=error.code, error=error.message))
+        newest = refused.id
     await ctx.request_log.flush()
-    return ids[-1]
+    return newest
+
+
+def _caller(key: stored_credentials.ApiKey) -> callers.Caller:
+    named = callers.ApiKey(key.id, key.name, callers.scopes_of(key.scopes))
+    return callers.Caller(key.account_id, key.credential_id, callers.Scheme.API_KEY, frozenset(), key=named)
+
+
+def _request(
+    ctx: context.Context, who: callers.Caller, method: str, path: str, body: bytes, *, at: int, status: int
+) -> callers.FinishedRequest:
+    return callers.FinishedRequest(
+        id=ctx.new_id(identifiers.REQUEST, now=at),
+        caller=who,
+        method=method,
+        path=path.encode(),
+        status=status,
+        code="",
+        error="",
+        client_address="203.0.113.7",
+        body_size=len(body),
+        body=body,
+    )
 
 
 async def _people(ctx: context.Context, later: context.Context, account_id: str) -> str:

@@ -77,10 +77,10 @@ OPERATOR_SECTIONS: Final[Sections] = (
         ),
     ),
     (
-        "Accounts and people",
+        "Accounts and users",
         (
             Entry("operator_accounts", "/operator/accounts", "Accounts", "suspend credits limits close", OPERATE),
-            Entry("operator_operators", "/operator/operators", "Operators", "role invite people", OPERATE),
+            Entry("operator_operators", "/operator/operators", "Operators", "role invite people users", OPERATE),
             Entry("operator_audit_log", "/operator/audit-log", "All audit logs", "history changes who", OPERATE),
         ),
     ),
@@ -94,11 +94,12 @@ ACTIONS: Final = (
     Entry("new_webhook", "/webhooks#new-webhook", "Add a webhook", "action new create endpoint", CHANGE),
     Entry("new_domain", "/domains#field-name", "Add a domain", "action new", CHANGE),
     Entry("new_template", "/template/new", "Create a template", "action new", CHANGE),
-    Entry("invite", "/team#invite", "Invite a team member", "action add user person", callers.Permission.MANAGE),
+    Entry("invite", "/team#invite", "Invite a user", "action add team member person", callers.Permission.MANAGE),
 )
 # Not in the menu.
 ELSEWHERE: Final = (
     Entry("tail", "/tail", "Live log", "tail events stream follow"),
+    Entry("glossary", "/glossary", "Glossary", "help words terms meaning status"),
     Entry("roles", "/team/roles", "Roles", "permissions owner admin developer analyst read only"),
     Entry("team_sso", "/team/sso", "Single sign-on", "sso oidc identity provider", callers.Permission.OWN),
 )

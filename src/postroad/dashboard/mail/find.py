@@ -52,12 +52,12 @@ class Group(msgspec.Struct, frozen=True):
 
 
 async def index(request: requests.PageRequest) -> routing.Response:
-    """Everything that matches, by kind; without a text, the pages."""
+    """Everything that matches, by kind; without a text what can be done, or for readers the pages."""
     query: Query = request.query
     text = " ".join((query.q or "").split())[:MAX_CHARACTERS]
     pages = Group("Pages", _places(request, (*_menu(request), *navigation.ELSEWHERE), text))
     actions = Group("Actions", _places(request, navigation.ACTIONS if request.view is None else (), text))
-    groups = [actions, pages] if text else [pages, actions]
+    groups = [actions, pages] if text or not actions.results else [actions]
     if text:
         mail = [Group("Messages", await _messages(request, text)), Group("Views", await _views(request, text))]
         recipients = Group("Recipients", await _recipients(request, text))
@@ -68,8 +68,8 @@ async def index(request: requests.PageRequest) -> routing.Response:
             Group("Templates", await _templates(request, text)),
             Group("Requests", await _requests(request, text)),
         ]
-    # The settings of an operator who views an account are not those of its people.
-    groups.append(Group("Settings", _places(request, navigation.SETTINGS if request.view is None else (), text)))
+        # The settings of an operator who views an account are not those of its users.
+        groups.append(Group("Settings", _places(request, navigation.SETTINGS if request.view is None else (), text)))
     return request.page("find.html", q=text, groups=[group for group in groups if group.results], limit=MAX_CHARACTERS)
 
 

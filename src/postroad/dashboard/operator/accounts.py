@@ -239,7 +239,7 @@ async def end_view(request: requests.PageRequest) -> routing.Response:
     view = requests.read_view(request)
     gone = cookies.remove(cookies.VIEW_AS, is_secure=request.site.is_secure)
     path = PATH if view is None else f"{PATH}/{view.account_id}"
-    return request.redirect(path, notice="You have left the view.", headers=(gone,))
+    return request.redirect(path, notice="You stopped viewing the account.", headers=(gone,))
 
 
 VIEW_ROUTES: Final = (

@@ -37,7 +37,8 @@ def _as_operator(handler: requests.Handler) -> requests.Handler:
     async def handle(request: requests.PageRequest) -> routing.Response:
         ctx = context.as_operator(request.ctx)
         sections, fingerprint = navigation.OPERATOR_SECTIONS, await _tick(request)
-        return await handler(msgspec.structs.replace(request, ctx=ctx, sections=sections, fingerprint=fingerprint))
+        inside = msgspec.structs.replace(request, ctx=ctx, sections=sections, fingerprint=fingerprint)
+        return await handler(requests.handling(inside))
 
     return handle
 

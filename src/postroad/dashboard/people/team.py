@@ -54,14 +54,12 @@ async def index(
     members = await account_users.of_account(request.ctx, request.account_id)
     is_mailed = await sender.payer(request.ctx) is not None
     with_factor = await second_factors.users_with(request.ctx, request.account_id)
-    may_own = request.may(callers.Permission.OWN)
     return request.page(
         "team.html",
         status=status,
-        people=members,
+        users=members,
         roles=callers.ROLE_TEXTS,
-        # Who is no owner changes no owners, and makes none.
-        given={role: name for role, (name, _) in callers.ROLE_TEXTS.items() if may_own or role != callers.Role.OWNER},
+        given=_given(request),
         link=link,
         is_mailed=is_mailed,
         with_factor=with_factor,
@@ -127,12 +125,14 @@ async def enable(request: requests.PageRequest) -> routing.Response:
 
 
 async def show(request: requests.PageRequest) -> routing.Response:
-    """A user: their sessions in this account, and what they created, before they are disabled or removed."""
+    """A user: role, links, sessions in this account, and what they created, before they are disabled or removed."""
     user = await _managed(request)
     return request.page(
         "team_user.html",
         user=user,
         roles=callers.ROLE_TEXTS,
+        given=_given(request),
+        has_factor=user.id in await second_factors.users_with(request.ctx, request.account_id),
         sessions=await sessions.of_user(request.ctx, user),
         created=await credentials.secrets_created_by(request.ctx, user),
     )
@@ -149,6 +149,12 @@ async def remove(request: requests.PageRequest) -> routing.Response:
     form: Removal = request.form
     user, _ = await account_users.remove(request.ctx, request.account_id, request.path["id"], secrets=form.secrets)
     return request.redirect(PATH, notice=f"{user.email} is removed from the team.")
+
+
+def _given(request: requests.PageRequest) -> dict[callers.Role, str]:
+    """The roles that the user of the request may give. Who is no owner changes no owners, and makes none."""
+    may_own = request.may(callers.Permission.OWN)
+    return {role: name for role, (name, _) in callers.ROLE_TEXTS.items() if may_own or role != callers.Role.OWNER}
 
 
 async def _managed(request: requests.PageRequest) -> users.User:
@@ -239,7 +245,7 @@ async def save_sso(request: requests.PageRequest) -> routing.Response:
         allows_passwords=form.allows_passwords is True,
     )
     await sso_connections.save(request.ctx, request.account_id, draft)
-    return request.redirect(SSO_PATH, notice="Single sign-on saved. Test it before you tell your people.")
+    return request.redirect(SSO_PATH, notice="Single sign-on saved. Test it before you tell your users.")
 
 
 async def try_sso(request: requests.PageRequest) -> routing.Response:

@@ -60,7 +60,7 @@ _TEXTS: Final = {
     Code.SENDING: "being sent",
     Code.INTERRUPTED: "the worker stopped while sending; another one takes over",
     Code.SCHEDULED: "scheduled by the sender",
-    Code.DEFERRED: "{} is deferring us",
+    Code.DEFERRED: "{} asked us to try later",
     Code.NO_REPLY: "the last attempt got no reply from {}",
     Code.CONFIGURATION: "a setting of this service is wrong; its operator has to correct it",
     Code.HELD: "held by the operator of this service",
@@ -106,7 +106,7 @@ def explain(
     code = _code(row, status, now=now, ahead=ahead)
     text = _TEXTS[code].format(_provider(row, status))
     if code is Code.DEFERRED:
-        text = f"{text} with {row.enhanced_code or row.last_smtp_code}"
+        text = f"{text} ({row.enhanced_code or row.last_smtp_code})"
     is_running = row.state in {queue_views.SENDING, queue_views.HELD}
     return WaitReason(code, text, _next_attempt_at(row, status, now=now), None if is_running else ahead)
 
