@@ -155,7 +155,7 @@ class ModelState:
         if isinstance(answer, transaction.Accepted) and answer.replayed:
             used = self.used(send, now)
             first = repeated(used.answer) if used else None
-            return expected == REPLAYED and answer == first
+            return expected == REPLAYED and repeated(answer) == first
         if isinstance(answer, transaction.Accepted):
             return expected == ACCEPTED and self.rates[self.owners[send.credential]].has_one(now)
         return expected == answer

@@ -198,7 +198,9 @@ class SystemUnderTest:
         for used in list(self.books.keys.values()):
             if used.expires_at > self.clock.now:
                 (outcome,) = await self._answers([(place, used.send)])
-                assert outcome.answer == model.repeated(used.answer)
+                assert isinstance(outcome.answer, transaction.Accepted)
+                assert outcome.answer.replayed
+                assert model.repeated(outcome.answer) == model.repeated(used.answer)
                 self._check([outcome])
 
     async def _answers(self, requests: Sequence[Request]) -> list[model.Outcome]:

@@ -320,7 +320,8 @@ async def counts(ctx: context.Context) -> tuple[int, int, int, int]:
 async def test_everything_of_an_accepted_message_is_stored(ctx: context.Context, account: accounts.Account) -> None:
     await service_credits.add(ctx, account.id, 10, None)
     (answer,) = await accept(ctx, submission(1, account=account.id, count=3, key="k"))
-    assert answer == transaction.Accepted("em_1", "req_1", b'{"id":"em_1"}', replayed=False)
+    assert isinstance(answer, transaction.Accepted)
+    assert answer == transaction.Accepted("em_1", "req_1", b'{"id":"em_1"}', replayed=False, full_at=answer.full_at)
     assert await balance(ctx, account.id) == (7, 3)
     assert await counts(ctx) == (1, 3, 2, 1)
     async with ctx.store.reading() as tx:
@@ -364,7 +365,8 @@ async def test_a_later_batch_replays_byte_for_byte(ctx: context.Context, account
         submission(2, account=account.id, key="k", now=NOW + DAY - 1),
         submission(3, account=account.id, key="k", body=OTHER_BODY, now=NOW + DAY - 1),
     )
-    assert again == transaction.Accepted("em_1", "req_1", b'{"id":"em_1"}', replayed=True)
+    assert isinstance(again, transaction.Accepted)
+    assert again == transaction.Accepted("em_1", "req_1", b'{"id":"em_1"}', replayed=True, full_at=again.full_at)
     assert isinstance(other, errors.IdempotencyConflict)
     assert await counts(ctx) == before
     assert await balance(ctx, account.id) == (9, 1)

@@ -13,7 +13,6 @@ Its key is stored with the response if at least one item was accepted; a batch w
 """
 
 import asyncio
-import dataclasses
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -137,8 +136,7 @@ class RefusedSend(msgspec.Struct, frozen=True, array_like=True):
 Entry = Submission | Batch | RefusedSend
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """The stored response; `replayed` when an earlier request created it."""
 
     message_id: str
@@ -146,12 +144,12 @@ class Accepted:
     response: bytes
     replayed: bool
     # When the account's bucket is full again, by this host's clock; None if unknown. Not part of the response.
-    full_at: int | None = field(default=None, compare=False)
+    full_at: int | None = None
     # The error codes of items of a batch that were refused, for metrics. Not part of the response.
-    refused: tuple[str, ...] = field(default=(), compare=False)
+    refused: tuple[str, ...] = ()
 
 
-class Counted(msgspec.Struct, frozen=True, array_like=True):
+class Counted(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """The result of a refused send: it has counted, and this is when the account's bucket is full again."""
 
     full_at: int
@@ -301,7 +299,7 @@ async def store_submissions(
             results.append(Accepted(message.id, message.request_id, message.response, replayed=False, full_at=full))
         elif isinstance(decision, messages.StoredIdempotencyKey):
             replayed = await replay(tx, message.account_id, decision)
-            results.append(dataclasses.replace(replayed, full_at=full_at.get(message.account_id, 0)))
+            results.append(msgspec.structs.replace(replayed, full_at=full_at.get(message.account_id, 0)))
         else:
             results.append(decision)
     return results
@@ -687,7 +685,7 @@ async def _store_batch(
             # The items took nothing from the rate, whatever a process has counted for them.
             account = locked.get(message.account_id)
             full_at = 0 if account is None else throttle.full_at(account.bucket, now=message.created_at)
-            replayed = dataclasses.replace(replayed, full_at=full_at)
+            replayed = msgspec.structs.replace(replayed, full_at=full_at)
         return replayed
     try:
         answers = await store_submissions(
@@ -707,7 +705,7 @@ async def _store_batch(
         locked = await stored_accounts.lock(tx, locked)
         (answer,) = await count_refused_sends(tx, [refused], locked=locked, policies=policies)
         if isinstance(answer, Counted):
-            accepted = dataclasses.replace(accepted, full_at=answer.full_at)
+            accepted = msgspec.structs.replace(accepted, full_at=answer.full_at)
     if not accepted.message_id and isinstance(answers[0], OF_THE_ACCOUNT):
         return answers[0]
     if accepted.message_id:
