@@ -145,7 +145,7 @@ def names_things(route: Route) -> bool:
 
 def address(route: Route, things: Mapping[str, str]) -> str:
     """The route's path with the names of these things in it."""
-    path, kind = route.path, kind_of(route)
+    path, kind = route.path.replace("{starter}", "welcome"), kind_of(route)
     for name in routing.parameters(route.path):
         named = ALSO.get(name) or (kind if f"/{{{name}}}" in path and kind else None)
         value = things[named] if named and (name in ALSO or name in ("id", "alias", "email", "name")) else "0"

@@ -15,10 +15,9 @@ from postroad.model.bounces import disposition
 from postroad.model.mail import statuses
 from postroad.model.people import callers
 from postroad.model.search import search_query
-from postroad.services.accounts import statistics
 from postroad.services.messages import bulk_actions, export_csv, lookup, message_history, queue_inspection, saved_views
+from postroad.storage.mail import delivery_controls, messages
 from postroad.storage.mail import message_search as stored
-from postroad.storage.mail import messages
 from postroad.web import routing
 
 SCHEDULED: Final = "scheduled"
@@ -183,7 +182,9 @@ async def index(request: requests.PageRequest) -> routing.Response:
 
 async def _pauses(request: requests.PageRequest) -> Sequence[verdicts.Alert]:
     """What the operator holds or has paused, mostly nothing."""
-    if not await statistics.is_anything_paused(request.ctx):
+    async with request.ctx.store.reading() as tx:
+        held, changed = await delivery_controls.holds_in_force(tx), await delivery_controls.listed_overrides(tx)
+    if not held and not any(override.paused for override in changed):
         return ()
     return list(alerts.pauses(request.account_id, await queue_inspection.conditions(request.ctx)))
 

@@ -351,13 +351,6 @@ async def change_fingerprint(ctx: context.Context, account_id: str) -> bytes:
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 
-async def is_anything_paused(ctx: context.Context) -> bool:
-    """Whether an operator holds mail or has paused a provider, whomever it concerns."""
-    async with ctx.store.reading() as tx:
-        changed = delivery_controls.overrides_in_force(await delivery_controls.listed_overrides(tx), now=ctx.clock())
-        return any(each.paused for each in changed.values()) or bool(await delivery_controls.holds_in_force(tx))
-
-
 def total(sums: Sequence[mail_counts.BucketTotal]) -> Counts:
     return Counts(*(sum(getattr(bucket, name) for bucket in sums) for name in _COUNTED))
 
