@@ -17,7 +17,7 @@
     title.textContent = link.title;
     const about = page.querySelector("#head .top > div");
     const subject = document.createElement("p");
-    Object.assign(subject, { className: "step-title", textContent: about.querySelector("h1").textContent });
+    subject.textContent = about.querySelector("h1").textContent;
     about.querySelector("h1").replaceWith(subject);
     return [title, ...about.children];
   }
@@ -34,7 +34,6 @@
     const [head, body] = ["[data-peek-head]", "[data-peek-body]"].map((name) => panel().querySelector(name));
     head.replaceChildren(...heading(link, page));
     body.replaceChildren(...parts);
-    panel().querySelectorAll("[data-peek-link]").forEach((one) => { one.href = link.href + one.dataset.peekLink; });
     window.postroad.prepare(body);
   }
 
@@ -48,6 +47,7 @@
     const isNew = shown !== link.href;
     shown = link.href;
     panel().hidden = false;
+    panel().querySelectorAll("[data-peek-link]").forEach((one) => { one.href = link.href + one.dataset.peekLink; });
     mark(link);
     if (isNew) load(link).catch((error) => { if (error.name !== "AbortError") window.postroad.notify("The service cannot be reached.", "bad"); });
   }
