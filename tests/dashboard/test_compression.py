@@ -33,6 +33,12 @@ async def test_a_compressed_page_is_the_plain_one(browser: Browser) -> None:
             assert TOKEN.sub(rb"\1", gzip.decompress(body)) == TOKEN.sub(rb"\1", page)
 
 
+async def test_pages_are_not_compressed_with_the_effort_that_a_hostile_text_makes_endless(browser: Browser) -> None:
+    _, body = await read(browser, "/messages", "gzip")
+    # RFC 1952 section 2.3.1.2: XFL is 2 for "maximum compression, slowest algorithm".
+    assert body[8] == 0
+
+
 async def test_a_page_without_a_login_is_compressed_too(nobody: Browser) -> None:
     response, body = await read(nobody, "/login", "gzip")
     assert response.headers["content-encoding"] == "gzip"

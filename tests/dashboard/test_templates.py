@@ -199,6 +199,17 @@ async def test_mistakes_have_their_place(browser: Browser) -> None:
     }
 
 
+async def test_an_editor_does_not_fill_in_more_values_than_somebody_can_edit(browser: Browser) -> None:
+    names = "".join(f"{{{{a_rather_long_name_of_a_variable_{number}}}}}" for number in range(90))
+    given = '{"rows": [' + "{}, " * 999 + "{}]}"
+    draft = {"subject": "Rows", "text": "{{#rows}}" + names + "{{/rows}}", "values": given}
+    await browser.post("/templates", {**draft, "alias": "rows"})
+    response = await browser.get("/templates/rows")
+    assert response.status_code == 200
+    assert len(response.content) < 200_000
+    assert response.text.count("{}") >= 1_000
+
+
 async def test_test_values_are_those_of_the_content_and_its_layout(ctx: context.Context, browser: Browser) -> None:
     await put(ctx, browser, "base", text=None, html="{{> content}}<p>{{company_name}}</p>")
     draft = {

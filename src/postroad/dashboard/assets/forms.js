@@ -127,9 +127,9 @@
     return isConfirmed;
   }
 
-  /* After a new login the forms need the CSRF token of the new session. That of another user is not used. */
+  /* After a new login the forms need the CSRF token of the new session. That of another user or account is not used. */
   async function renewToken() {
-    const userOf = (page) => page.querySelector(".current-user summary")?.textContent;
+    const userOf = (page) => `${page.body.dataset.account} ${page.querySelector(".current-user summary")?.textContent}`;
     const answer = await fetch(location.href, { headers: { "Accept": "text/html", "X-Refreshed": "page" } });
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
     const token = next.querySelector("input[name=csrf_token]")?.value;

@@ -78,6 +78,8 @@ class PreviewPage(msgspec.Struct, frozen=True, kw_only=True):
     remote_count: int
     images: bool
     report: content_checks.Report
+    # Of the frame, which tells nobody how tall its content is.
+    height: int
     # The search whose results the message is one of; links to this page keep it.
     search: str = ""
 
@@ -85,12 +87,6 @@ class PreviewPage(msgspec.Struct, frozen=True, kw_only=True):
         """The URL of this page with the HTML shown in another way."""
         usual = {"view": View.HTML, "width": self.width, "scheme": self.scheme, "images": _IMAGES[self.images]}
         return _url(self.path, {**usual, **changes, "search": self.search}) + "#preview"
-
-    @property
-    def height(self) -> int:
-        """Of the frame, which tells nobody how tall its content is."""
-        width = PHONE_WIDTH if self.width is Width.PHONE else DESKTOP_WIDTH
-        return html_height.estimate(self.preview.html or "", width=width)
 
     @property
     def document(self) -> str:
@@ -116,19 +112,22 @@ async def preview_page(
     source = await _parse(request, lambda: previews.source_text(raw)) if view is View.SOURCE else None
     may_fetch = _may_fetch(request) and view is View.HTML
     urls = await _parse(request, lambda: previews.image_urls(preview.html or "")) if may_fetch else []
+    width = query.width or Width.DESKTOP
+    pixels = PHONE_WIDTH if width is Width.PHONE else DESKTOP_WIDTH
     return PreviewPage(
         path=path,
         views=views,
         view=view,
         preview=preview,
         source=source,
-        width=query.width or Width.DESKTOP,
+        width=width,
         scheme=query.scheme or Scheme.LIGHT,
         remote_count=len(urls),
         images=bool(query.images and urls),
         report=await content_checks.run(
             request.ctx, request.account_id, preview, await origin(), asks_spamd=view is View.CHECKS
         ),
+        height=await _parse(request, lambda: html_height.estimate(preview.html or "", width=pixels)),
     )
 
 

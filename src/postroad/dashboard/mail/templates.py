@@ -67,10 +67,8 @@ class Draft(forms.Form, frozen=True, kw_only=True):
     def content(self) -> templates.Content:
         """What is saved; test values that are not JSON, or too long, are not kept."""
         try:
-            sample: str | None = json.dumps(_variables(self.values), indent=2, ensure_ascii=False)
+            sample = _written(_variables(self.values))
         except errors.InvalidRequest:
-            sample = None
-        if len(sample or "") > VALUES_CHARACTERS:
             sample = None
         layout = (self.layout or "").strip() or None
         return templates.Content(self.subject or "", self.text or None, self.html or None, layout, sample)
@@ -280,8 +278,8 @@ async def _editor(request: requests.PageRequest, draft: Draft, *, saved: stored.
         sender, now = senders[0] if senders else SENDER, request.ctx.clock()
         work = functools.partial(_example, saved, sender=sender, now=now)
         example = await request.ctx.threads.run(request.account_id, work)
-    if (values := await _values(request, draft)) is not None:
-        draft = msgspec.structs.replace(draft, values=json.dumps(values, indent=2, ensure_ascii=False))
+    if values := _written(await _values(request, draft)):
+        draft = msgspec.structs.replace(draft, values=values)
     latest = await template_drafts.latest(request.ctx, saved) if saved else None
     shown = {"draft": draft, "saved": saved, "latest": latest, "is_draft": template_drafts.is_draft(latest)}
     return {**shown, "senders": senders, "example": example, "layouts": await _layouts(request, draft), "sent": None}
@@ -315,6 +313,12 @@ def _example(saved: stored.Template, *, sender: str, now: int) -> str:
     message = {"from": sender, "to": RECIPIENT, "template": saved.alias}
     variables = dict(itertools.islice(templates.sample(saved, now=now).items(), limits.VARIABLES))
     return json.dumps({**message, "variables": variables} if variables else message, indent=2)
+
+
+def _written(values: Mapping[str, Any] | None) -> str | None:
+    """Test values as people read them; None if there are none, or too many to edit: a short text can have thousands."""
+    written = msgspec.json.format(msgspec.json.encode(values), indent=2).decode()
+    return written if values is not None and len(written) <= VALUES_CHARACTERS else None
 
 
 def _variables(text: str | None) -> dict[str, statuses.TemplateValue]:
