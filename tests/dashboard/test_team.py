@@ -168,6 +168,9 @@ async def test_what_a_user_created_is_shown_and_stops_or_is_handed_over(
     text = (await browser.get(page)).text
     assert "which do not work while they are disabled" in text
     assert 'value="revoke" checked' in text
+    # Without scripts, the question is a page, whose form has the field as the first one had it.
+    asked = await browser.post(f"{page}/disable", {"hand_over": "true", "question": "Hand over?", "verb": "Hand over"})
+    assert '<input type="hidden" name="hand_over" value="true">' in asked.text
     done = await browser.post(f"{page}/disable", {"hand_over": "true"})
     assert browser_client.notice_of(done) == (
         "member@mine.example is disabled. Their API keys and SMTP credentials are now yours and keep working."

@@ -37,3 +37,10 @@ def test_a_frame_has_a_least_and_a_largest_height() -> None:
 def test_a_narrow_frame_is_taller() -> None:
     prose = "<p>" + "Some words of prose. " * 40 + "</p>"
     assert html_height.estimate(prose, width=375) > html_height.estimate(prose, width=600) + 60
+
+
+def test_of_many_elements_without_height_the_first_are_looked_at() -> None:
+    empty = "<b></b>" * (html_height.MAX_TOKENS // 2)
+    tall = "<p>x</p>" * 100
+    assert html_height.estimate(tall, width=600) == html_height.MAX_HEIGHT
+    assert html_height.estimate(empty + tall, width=600) < 100

@@ -53,8 +53,8 @@ def test_a_text_is_cut_into_strings_that_fit(length: int, lengths: list[int]) ->
     assert "".join(strings) == text
 
 
-def test_a_zone_with_the_line_holds_the_record() -> None:
-    value = tag_lists.dkim_value(KEY)
+@pytest.mark.parametrize("value", [tag_lists.dkim_value(KEY), 'v=spf1 exp=a"b\\c x=");', "a" * 254 + '"' + "\\" * 300])
+def test_a_zone_with_the_line_holds_the_record(value: str) -> None:
     line = tag_lists.zone_line("pr1._domainkey.example.com", value)
     zone = dns.zone.from_text(
         f"$TTL 60\n@ IN SOA ns hostmaster 1 2 3 4 5\n@ IN NS ns\n{line}\n", origin="example.com.", check_origin=False

@@ -83,7 +83,7 @@ def zone_line(record: Mapping[str, Any]) -> str:
     """The record as a line of a zone file (RFC 1035 section 5.1)."""
     name, value = str(record.get("name")), str(record.get("value") or "")
     if record.get("type") == tag_lists.TYPE:
-        return tag_lists.zone_line(name, value.replace("\\", "\\\\").replace('"', '\\"'))
+        return tag_lists.zone_line(name, value)
     return f"{name}. IN {record.get('type')} {value}."
 
 

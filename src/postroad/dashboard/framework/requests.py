@@ -410,7 +410,8 @@ def _ask(asked: PageRequest) -> routing.Response:
     unasked = msgspec.structs.replace(form, csrf_token=None, question=None, verb=None)
     fields: list[tuple[str, Any]] = []
     for name, value in msgspec.to_builtins(unasked).items():
-        fields += [(name, one) for one in (value if isinstance(value, list) else [value]) if one is not None]
+        several = value if isinstance(value, list) else [value]
+        fields += [(name, str(one).lower() if isinstance(one, bool) else one) for one in several if one is not None]
     return asked.page("question.html", question=form.question, verb=form.verb, fields=fields)
 
 

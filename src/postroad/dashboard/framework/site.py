@@ -243,8 +243,8 @@ POLICY: Final = (
 )
 HTML: Final = "text/html; charset=utf-8"
 _YEAR_SECONDS: Final = 31_536_000
-# Pages have texts of strangers, and the event loop waits for them. With the level 9 of gzip, a text of 2 MB that is made
-# for it takes 16 seconds; with this one a seventh of a second, for pages that are a few percent larger.
+# Pages have texts of strangers, and the event loop waits. With level 9, 2 MB of the worst text take 16 seconds, with
+# this one a seventh of a second; usual pages are a few percent larger.
 GZIP_LEVEL: Final = 4
 # As in Django's defence against BREACH.
 MAX_PADDING_BYTES: Final = 100

@@ -51,8 +51,9 @@ def txt_strings(text: str) -> list[str]:
 
 
 def zone_line(record_name: str, text: str) -> str:
-    """The record as a line of a zone file (RFC 1035 section 5.1)."""
-    quoted = " ".join(f'"{string}"' for string in txt_strings(text))
+    """The record as a line of a zone file (RFC 1035 section 5.1); a text that was found in DNS may have quotes."""
+    strings = (string.replace("\\", "\\\\").replace('"', '\\"') for string in txt_strings(text))
+    quoted = " ".join(f'"{string}"' for string in strings)
     return f"{record_name}. IN {TYPE} ( {quoted} )"
 
 

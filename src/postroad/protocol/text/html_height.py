@@ -11,6 +11,8 @@ from postroad.protocol.text import html_usage
 
 MAX_HEIGHT: Final = 600
 _MIN_HEIGHT: Final = 60
+# Elements and texts that are looked at: mail that fills a frame has some hundred, and hostile mail many without height.
+MAX_TOKENS: Final = 5_000
 # As browsers show 16 px: line, margin of a paragraph, and the width of a letter on average.
 _LINE: Final = 19
 _MARGIN: Final = 16
@@ -32,9 +34,9 @@ _HEAD: Final = frozenset({"style", "script", "title"})
 def estimate(source: str, *, width: int) -> int:
     """The height in pixels, up to `MAX_HEIGHT`."""
     height, letters, scale, at = 1.5 * _MARGIN, 0.0, 1.0, 0
-    while at < len(source) and height < MAX_HEIGHT:
-        token = html_usage.TOKEN.match(source, at)
-        if token is None:  # every character begins a token
+    for _ in range(MAX_TOKENS):
+        token = html_usage.TOKEN.match(source, at) if height < MAX_HEIGHT else None
+        if token is None:  # at the end: every character begins a token
             break
         at = token.end()
         name = (token["start"] or token["end"] or "").lower()
