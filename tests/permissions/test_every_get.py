@@ -25,6 +25,7 @@ from tests.permissions.installation import installed
 EXAMPLES: Final = {
     "/approvals/{id}/request": "approval",
     "/domains/{id}": "domain",
+    "/domains/{id}/zone": "domain",
     "/emails/{id}": "message",
     "/inbox/{id}": "received",
     "/inbox/{id}/attachments/{index}": "received_attachment",
