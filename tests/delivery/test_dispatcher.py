@@ -39,6 +39,29 @@ async def test_a_recipient_is_claimed_prepared_sent_and_recorded(database_url: s
         assert (await operator_jobs.check_consistency(made.ctx)).findings == []
 
 
+async def test_free_capacity_is_a_reason_to_look_again_only_if_something_was_left_or_released(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with parts.opened(url) as made, smtp_peers.serving() as peer:
+        made.router.known["example.net"] = parts.route_to(parts.host_at(peer.port))
+        one = made.dispatching()
+        messages = [await made.accept() for _ in range(2)]
+        with monkeypatch.context() as patch:
+            patch.setattr(dispatcher, "MAX_CLAIMS_PER_STEP", 1)
+            patch.setattr(dispatcher, "MIN_SHARE", 1)
+            await one.step()
+        await parts.until(lambda: not len(made.held))
+        assert len(made.wakes) == 1
+        await one.step()
+        await parts.until(lambda: not len(made.held))
+        assert [await made.statuses(message) for message in messages] == [["delivered"]] * 2
+        assert len(made.wakes) == 1
+        before = made.held.leaves_ready
+        await made.held.release([(made.account_id, messages[0], "rcp")])
+        assert (before, made.held.leaves_ready) == (False, True)
+        await one.stop()
+
+
 async def test_a_domain_is_looked_up_once_and_claimed_when_its_route_is_known(url: str) -> None:
     async with parts.opened(url) as made, smtp_peers.serving() as peer:
         made.router.to_find["example.net"] = parts.route_to(parts.host_at(peer.port))

@@ -1,7 +1,6 @@
 """What the engines' poll loops share: pauses between steps, and a stop within the grace period."""
 
 import asyncio
-import contextlib
 from typing import Final
 
 # Between two claims, so that each takes many under load: a transaction costs the same for one row as for a hundred.
@@ -36,9 +35,11 @@ async def pause(seconds: float) -> None:
 
 async def wait_for_work(wake: asyncio.Event, *, milliseconds: int) -> None:
     """Wait for a wake-up, or until it is time to look for work that other processes left."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(milliseconds / _MILLISECONDS):
-            await wake.wait()
+    alarm = asyncio.get_running_loop().call_later(milliseconds / _MILLISECONDS, wake.set)
+    try:
+        await wake.wait()
+    finally:
+        alarm.cancel()
     wake.clear()
 
 

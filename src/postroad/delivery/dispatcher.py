@@ -285,6 +285,7 @@ class Dispatcher:
     async def step(self) -> bool:
         """Claim what can be sent; False at the end of a round through all scheduled queues that found nothing."""
         now, leases_until = self._ctx.clock(), self._services.trusted_clock()
+        is_whole_round, self._leases.leaves_ready = self.is_round_over, True
         async with self._ctx.store.looking_up() as tx:
             await self._holds.refresh(tx)
             await self._services.sources.refresh(tx)
@@ -306,10 +307,14 @@ class Dispatcher:
         # Those that cannot be sent now, however many, must not hide the others.
         self._urgent_cursor = "" if len(urgent_keys) < MAX_QUEUES_PER_STEP else urgent_keys[-1]
         self._cursor = "" if len(queue_keys) < MAX_QUEUES_PER_STEP else queue_keys[-1]
+        self.has_claimed_all = self.is_round_over and not work.is_due and claimed.are_all_of(plan)
+        # Asked for in full: each scheduled queue has one request, and none is for urgent or expired recipients alone.
+        is_full_plan = len(plan.wanted) == len(queue_keys) and not (urgent_keys or plan.expired)
+        if is_whole_round and is_full_plan and self.has_claimed_all:
+            self._leases.leaves_ready = False
         await self._assign(claimed, plan)
         if claimed.expired:
             await self._recorder.record_expired(claimed.expired)
-        self.has_claimed_all = self.is_round_over and not work.is_due and claimed.are_all_of(plan)
         self._has_found_work = self._has_found_work or work.is_due or bool(claimed.rows or claimed.expired)
         if not self.is_round_over:
             return True

@@ -470,7 +470,7 @@ class ProviderQueue:
             self._wake()
 
     def _wake(self) -> None:
-        if self.capacity_left():
+        if self._services.leases.leaves_ready and self.capacity_left():
             self._services.wake()
 
     def _release_slot(self, job: delivery_attempter.Job) -> None:

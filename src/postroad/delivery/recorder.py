@@ -52,6 +52,9 @@ class Leases:
         self, database: store.Store, *, worker: str, seconds: int, clock: Callable[[], int], log: logs.Logger
     ) -> None:
         self.worker = worker
+        # Whether the queue may have ready recipients that this worker could not claim, or that it has released. If not,
+        # free capacity is no reason to look at it.
+        self.leaves_ready = True
         self._database = database
         self._seconds = seconds
         self._clock = clock
@@ -121,6 +124,7 @@ class Leases:
         except store.UNAVAILABLE as error:
             # They are claimed again when the lease expires.
             self._log.warning("lease_release_failed", recipients=len(keys), error=error.message)
+        self.leaves_ready = True  # now, because a look at the queue may have ended meanwhile
 
     async def renew_forever(self) -> None:
         """Renew the held leases until cancelled."""
