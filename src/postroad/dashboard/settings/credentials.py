@@ -42,9 +42,9 @@ class NewKey(forms.Form, frozen=True, kw_only=True):
     name: str
     credential_id: str | None = None
     mode: statuses.Mode | None = None
-    access: Literal["sending", "read", "full", "custom"] = "sending"
-    scopes: tuple[str, ...] = ()
-    domains: tuple[str, ...] = ()
+    access: Literal["sending", "read", "full", "custom"] | None = None
+    scopes: tuple[str, ...] | None = None
+    domains: tuple[str, ...] | None = None
     networks: str | None = None
     templates: str | None = None
     recipients_per_day: int | None = None
@@ -55,14 +55,14 @@ class NewKey(forms.Form, frozen=True, kw_only=True):
     @property
     def chosen_scopes(self) -> frozenset[str]:
         """Those of the preset, or what is ticked. No preset has `operator`: it is ticked beside one."""
-        ticked = frozenset(self.scopes)
-        preset = PRESETS.get(self.access)
+        ticked = frozenset(self.scopes or ())
+        preset = PRESETS.get(self.access or "sending")
         return ticked if preset is None else frozenset({preset}) | (ticked & {callers.Scope.OPERATOR})
 
     def limits(self, zone: zoneinfo.ZoneInfo) -> callers.KeyLimits:
         """The limits of the key; it expires at the end of the day, in this zone."""
         return callers.KeyLimits(
-            domains=self.domains,
+            domains=self.domains or (),
             networks=_words(self.networks),
             templates=_words(self.templates),
             recipients_per_day=self.recipients_per_day,

@@ -172,12 +172,12 @@ class NewEndpoint(forms.Form, frozen=True, kw_only=True):
 
     url: str
     preset: Preset | None = None
-    events: tuple[str, ...] = ()
-    sender_domains: tuple[str, ...] = ()
+    events: tuple[str, ...] | None = None
+    sender_domains: tuple[str, ...] | None = None
 
     def changes(self) -> endpoint_settings.Changes:
         """What the form says. Raises InvalidRequest."""
-        return endpoint_settings.Changes(url=self.url, events=self._events(), sender_domains=self.sender_domains)
+        return endpoint_settings.Changes(url=self.url, events=self._events(), sender_domains=self.sender_domains or ())
 
     def _events(self) -> Sequence[str] | None:
         if self.preset != "custom":
@@ -190,22 +190,22 @@ class NewEndpoint(forms.Form, frozen=True, kw_only=True):
 class Endpoint(NewEndpoint, frozen=True, kw_only=True):
     """All settings of an endpoint. Browsers do not send unchecked boxes."""
 
-    enabled: bool = False
+    enabled: bool | None = None
     description: str | None = None
     tags: str | None = None
     version: endpoint_settings.Version | None = None
     mode: endpoint_settings.Mode | None = None
-    standard_signature: bool = False
+    standard_signature: bool | None = None
 
     def changes(self) -> endpoint_settings.Changes:
         return msgspec.structs.replace(
             super().changes(),
-            enabled=self.enabled,
+            enabled=bool(self.enabled),
             description=self.description or "",
             tags=[line for entry in (self.tags or "").splitlines() if (line := entry.strip())],
             version=self.version,
             mode=self.mode,
-            standard_signature=self.standard_signature,
+            standard_signature=bool(self.standard_signature),
         )
 
 
