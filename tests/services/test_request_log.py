@@ -95,7 +95,8 @@ def shown(document: object) -> object:
 
 @pytest.mark.parametrize(
     "name",
-    ["password", "new_password", "client_secret", "api_key", "key", "code", "Authorization", "reset_token", "otp"],
+    "password new_password client_secret api_key key code Authorization reset_token otp "
+    "apikey APIKEY apiKey resetCode passcode db_pwd".split(),
 )
 def test_what_is_named_like_a_secret_is_masked(name: str) -> None:
     assert shown({"data": [{name: {"deep": "hunter2"}}], "name": "shop"}) == {
@@ -105,9 +106,10 @@ def test_what_is_named_like_a_secret_is_masked(name: str) -> None:
 
 
 def test_what_looks_like_a_secret_is_masked_and_the_rest_is_not() -> None:
-    assert shown({"text": "use pr_live_abcDEF123 now", "barcode": "7", "monkey": 1, "key": None}) == {
+    assert shown({"text": "use pr_live_abcDEF123 now", "barcode": "7", "zipcode": "8", "monkey": 1, "key": None}) == {
         "text": "use [secret] now",
         "barcode": "7",
+        "zipcode": "8",
         "monkey": 1,
         "key": None,
     }

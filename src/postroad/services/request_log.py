@@ -47,7 +47,8 @@ MAX_PATH_CHARACTERS: Final = 200
 _SECRET_PATHS: Final = (b"/v1/auth/", b"/v1/sso")
 # Names of members whose values are not kept.
 _SECRET_NAME: Final = re.compile(
-    r"pass(word|phrase|wd)|secret|token|authorization|cookie|credential|private|(^|[_-])(key|code|pin|otp)$",
+    r"pass(word|phrase|wd|code)|pwd|secret|token|authorization|cookie|credential|private|apikey"
+    r"|(^|[_-]|(?-i:[a-z](?=[A-Z])))(key|code|pin|otp)$",
     re.IGNORECASE,
 )
 _UNSEEN: Final = re.compile(f"[{address.UNSEEN}\ud800-\udfff]")
