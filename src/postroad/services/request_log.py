@@ -14,6 +14,7 @@ import contextlib
 import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal
+from urllib import parse
 
 import msgspec
 
@@ -125,7 +126,8 @@ def _entry(request: callers.FinishedRequest) -> request_log.Entry:
         error=_one_line(request.error, MAX_ERROR_CHARACTERS),
         client_address=request.client_address,
         body_size=request.body_size,
-        body=b"" if request.path.startswith(_SECRET_PATHS) else shown_body(request.body),
+        # As routes are found: with what is percent-encoded decoded.
+        body=b"" if parse.unquote_to_bytes(request.path).startswith(_SECRET_PATHS) else shown_body(request.body),
         skipped=0,
         created_at=identifiers.time_of(request.id, identifiers.REQUEST),
     )
