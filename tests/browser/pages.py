@@ -67,7 +67,7 @@ PAGES: Final = (
     Page(name="webhooks", path="/webhooks", sees="New webhook"),
     Page(name="webhook", path="/webhooks/{webhook}", sees="email.delivered"),
     Page(name="webhook-settings", path="/webhooks/{webhook}/settings", sees="Deliveries and failures"),
-    Page(name="webhook-secret", path="/webhooks/{webhook}/secret", sees="Keep the old secret valid"),
+    Page(name="webhook-secret", path="/webhooks/{webhook}/secret", sees="Hours to keep the old secret valid"),
     Page(name="delivery", path="/webhooks/{webhook}/deliveries/{delivery}", sees="500"),
     Page(name="approvals", path="/approvals", sees="Approvals"),
     Page(name="suppressions", path="/suppressions", sees="Add"),

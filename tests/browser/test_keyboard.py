@@ -60,7 +60,7 @@ async def test_rows_are_walked_by_key_and_opened(page: async_api.Page) -> None:
     await page.wait_for_url(f"**{path}")
 
 
-async def test_the_palette_does_what_is_chosen(page: async_api.Page) -> None:
+async def test_the_palette_does_what_is_chosen(page: async_api.Page, dev: dev_service.DevService) -> None:
     await page.goto("/domains")
     for word, scheme in (("theme", "dark"), ("switch", "light")):
         await page.keyboard.press("Control+k")
@@ -72,6 +72,14 @@ async def test_the_palette_does_what_is_chosen(page: async_api.Page) -> None:
     await page.keyboard.type("create key")
     await page.get_by_role("option", name="Create an API key").click()
     await expect(page.get_by_role("dialog").get_by_label("Name")).to_be_visible()
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await page.goto(f"/messages/{dev.demo_ids.message}")
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("copy id")
+    await expect(page.get_by_role("option", name="Copy message ID")).to_have_attribute("aria-selected", "true")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert await page.evaluate("navigator.clipboard.readText()") == dev.demo_ids.message
 
 
 async def test_a_choice_of_the_profile_is_saved_when_it_is_made(page: async_api.Page) -> None:

@@ -57,7 +57,7 @@ async def test_a_session_is_ended_on_the_profile_and_its_browser_is_logged_out(
     await axe.check(page)
     theirs = listed.get_by_role("listitem").filter(has_not_text="this session")
     await theirs.get_by_role("button").click()
-    await async_api.expect(page.get_by_text("The session is ended.")).to_be_visible()
+    await async_api.expect(page.get_by_text("Session ended.")).to_be_visible()
     await async_api.expect(listed.get_by_role("listitem")).to_have_count(1)
     # Its live updates may end first.
     monitor.expect(r"^console: Failed to load resource: .* 401 .*/live")

@@ -46,7 +46,7 @@ async def test_an_app_is_set_up_and_asked_for_at_the_next_login(
     app, codes = await set_up(page, login.password)
     assert len(set(codes)) == 10
     await page.get_by_role("link", name="Done").click()
-    await expect(page.get_by_text("10 of 10 are left")).to_be_visible()
+    await expect(page.get_by_text("10 of 10 left")).to_be_visible()
 
     other = await open_page()
     await type_password(other, login)

@@ -87,7 +87,7 @@ async def test_a_new_secret_and_a_replay_are_asked_for(open_page: Opener, dev: d
     await dialog.get_by_role("button", name="Replay").click()
     await async_api.expect(page.get_by_text("No events to replay")).to_be_visible()
     await page.get_by_role("link", name="Secret", exact=True).click()
-    await page.get_by_label("Keep the old secret valid for").fill("0")
+    await page.get_by_label("Hours to keep the old secret valid").fill("0")
     await axe.check(page)
     await page.get_by_role("button", name="Create new secret").click()
     await questions.agree(page, "Create a new secret?")

@@ -310,7 +310,7 @@ async def test_what_was_found_is_shown_if_there_are_words_for_it(ctx: context.Co
 
 async def test_where_no_verification_is_required_the_page_says_so(ctx: context.Context, browser: Browser) -> None:
     domain = await add(ctx, browser)
-    said = "You can send from it meanwhile: this installation does not require verification."
+    said = "You can send from it in the meantime: this installation does not require verification."
     assert said not in (await browser.get(f"/domains/{domain.id}")).text
     lax = msgspec.structs.replace(ctx.settings.domains, require_verified=False)
     msgspec.structs.force_setattr(ctx.settings, "domains", lax)

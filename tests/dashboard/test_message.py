@@ -246,7 +246,7 @@ async def test_why_there_is_no_webhook_delivery_is_said(
 
     assert await reason() == "You have no webhook yet."
     await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL)
-    assert await reason() == "Your webhook at 127.0.0.2 is told when there is a result."
+    assert await reason() == "Your webhook at 127.0.0.2 gets an event as soon as there is a result."
     await change(enabled=False)
     await ctx.outcome_commits.submit([claimed_mail.outcome(ctx, claimed, disposition.Verdict.DELIVERED)])
     assert await reason() == "Your webhook at 127.0.0.2 is disabled."
@@ -255,11 +255,11 @@ async def test_why_there_is_no_webhook_delivery_is_said(
     await change(events=["email.bounced"])
     assert await reason() == "Your webhook at 127.0.0.2 does not subscribe to email.delivered."
     await change(sender_domains=["other.example"])
-    assert await reason() == "Your webhook at 127.0.0.2 only takes mail from other.example."
+    assert await reason() == "Your webhook at 127.0.0.2 only gets events for mail from other.example."
     await change(tags=["a", "b"])
-    assert await reason() == "Your webhook at 127.0.0.2 only takes mail tagged a or b."
+    assert await reason() == "Your webhook at 127.0.0.2 only gets events for mail tagged a or b."
     await change(mode="test")
-    assert await reason() == "Your webhook at 127.0.0.2 only takes test mail."
+    assert await reason() == "Your webhook at 127.0.0.2 only gets events for test mail."
     monkeypatch.setattr(delivery_log, "LOG_SECONDS", 60)
     clock.pass_seconds(61)
     assert await reason() == "Webhook deliveries are kept for 7 days, and this message is older."

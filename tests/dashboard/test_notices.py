@@ -16,13 +16,13 @@ async def test_a_mail_program_ends_a_kind_with_one_request(
     clock.pass_seconds(1)
     link = "/notices/" + choices.unsubscribe_url(ctx, browser.user.id, notice_kinds.CREDITS_LOW).rpartition("/")[2]
     asked = await nobody.get(link)
-    assert (asked.status_code, "Stop mail of this kind to" in asked.text) == (200, True)
+    assert (asked.status_code, "Stop emails of this kind to" in asked.text) == (200, True)
     assert (await choices.of_user(ctx, browser.user))[notice_kinds.CREDITS_LOW] is notice_kinds.Choice.NOW
     # From a server of a mailbox provider, without our cookies and from no page.
     done = await nobody.client.post(
         link, data={"List-Unsubscribe": "One-Click"}, headers={"Origin": "https://x.example"}
     )
-    assert (done.status_code, "gets no more mail of this kind: Credits are low." in done.text) == (200, True)
+    assert (done.status_code, "no longer gets emails of this kind: Credits are low." in done.text) == (200, True)
     chosen = await choices.of_user(ctx, browser.user)
     assert [kind for kind, choice in chosen.items() if choice is notice_kinds.Choice.OFF] == [notice_kinds.CREDITS_LOW]
     (entry, *_) = await audit_log.page(ctx, browser.account_id, before=None, limit=1)

@@ -302,7 +302,7 @@ async def test_the_limits_of_the_guard_are_shown_in_words_as_well(ctx: context.C
     page = (await browser.get("/")).text
     assert "Warning at 4%, suspension at 8%." in page
     assert "Warning at 0.08%, suspension at 0.3%." in page
-    assert "We do nothing below 200 recipients." in page
+    assert "We take no action below 200 recipients." in page
     await bounce_counts.count(ctx, browser.account_id, recipients=3, bounces=1)
     page = (await browser.get("/")).text
     assert '<span class="meter-value">33.33%</span>' in page
@@ -337,7 +337,7 @@ async def test_the_first_line_says_that_all_is_normal_or_what_is_not(
         page = (await later.get("/")).text
     assert "All normal" not in page
     assert "for a reason of ours" not in page
-    line = "Mail to Google is paused by the operator since 08:00 · It waits in the queue. · See what waits"
+    line = "Mail to Google is paused by the operator · since 08:00 · It waits in the queue. · See what waits"
     assert line in words(page)
     assert words(page).index(line) < words(page).index("100% delivered today (yesterday 50.0%).")
 

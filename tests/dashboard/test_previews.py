@@ -85,7 +85,7 @@ async def test_the_html_is_shown_on_a_phone_and_in_the_dark(ctx: context.Context
     dark = (await browser.get(path, scheme="dark", view="html", width="phone")).text
     assert '<div class="preview-frame phone dark"' in dark
     assert f'<iframe sandbox src="{path}/preview/html?scheme=dark"' in dark
-    assert "Clients that recolour mail themselves, such as Gmail and Outlook, look different." in dark
+    assert "Clients that recolor mail themselves, such as Gmail and Outlook, look different." in dark
     document = await browser.get(f"{path}/preview/html", scheme="dark")
     assert "@media (min-width:0){p{color:red}}" in document.text
     assert document.headers["content-security-policy"] == browser_client.PREVIEW_POLICY

@@ -56,7 +56,7 @@ async def test_an_app_is_set_up_with_its_first_code_and_recovery_codes_are_shown
     assert (page.status_code, len(codes)) == (201, 10)
     assert await has_factor(ctx, reader)
     shown = (await reader.get(PAGE)).text
-    assert "10 of 10 are left" in shown
+    assert "10 of 10 left" in shown
     assert not CODE.search(shown)
     assert secret not in shown.replace(" ", "")
 
@@ -94,7 +94,7 @@ async def test_the_app_is_removed_with_a_code_and_codes_are_renewed(
     assert not later & set(codes)
     clock.pass_seconds(60)
     removed = await browser.post(f"{PAGE}/totp/remove", {"proof": authenticator.code(secret, clock)})
-    assert browser_client.notice_of(removed) == "Your authenticator app is removed."
+    assert browser_client.notice_of(removed) == "Authenticator app removed."
     assert not await has_factor(ctx, browser)
 
 
@@ -130,17 +130,17 @@ async def test_whoever_has_no_required_factor_is_led_to_set_one_up_and_to_nothin
 async def test_an_owner_requires_it_on_the_page_of_the_team(
     ctx: context.Context, browser: Browser, member: Browser, clock: Clock
 ) -> None:
-    assert "0 of 2 people use it" in (await browser.get("/team")).text
+    assert "0 of 2 users have set it up" in (await browser.get("/team")).text
     await set_up(browser, clock)
     page = (await browser.get("/team")).text
-    assert "1 of 2 people use it" in page
-    assert page.count(">second factor<") == 1
+    assert "1 of 2 users have set it up" in page
+    assert page.count(">yes<") == 1
     answer = await browser.post("/team/second-factor", {"required": "true"})
-    assert browser_client.notice_of(answer) == "A second factor is required now."
+    assert browser_client.notice_of(answer) == "Two-factor authentication is now required."
     assert "Required for everybody" in (await browser.get("/team")).text
     assert (await member.get("/messages")).headers["location"] == PAGE
     answer = await browser.post("/team/second-factor", {"required": "false"})
-    assert browser_client.notice_of(answer) == "A second factor is no longer required."
+    assert browser_client.notice_of(answer) == "Two-factor authentication is no longer required."
     assert (await member.get("/messages")).status_code == 200
 
 

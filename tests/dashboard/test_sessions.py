@@ -19,7 +19,7 @@ async def test_the_profile_lists_sessions_and_ends_one(ctx: context.Context, bro
         assert f'action="/profile/sessions/{row.id}/end"' in page
     assert page.count("this session</span>") == 1
     done = await browser.post(f"/profile/sessions/{other.row.id}/end")
-    assert browser_client.notice_of(done) == "The session is ended."
+    assert browser_client.notice_of(done) == "Session ended."
     assert [one.id for one in await sessions.of_user(ctx, browser.user)] == [browser.session.row.id]
 
 

@@ -55,7 +55,7 @@ async def connect(ctx: context.Context, browser: Browser, provider: oidc_provide
     """What an owner does on the page."""
     await domain_registry.add(ctx, browser.account_id, "corp.example", verified=True)
     saved = await browser.post("/team/sso", {**FORM, "issuer": provider.issuer, **more})
-    assert notice_of(saved) == "Single sign-on saved. Test it before you tell your people."
+    assert notice_of(saved) == "Single sign-on saved. Test it before you tell your users."
 
 
 def leads_to(response: httpx.Response) -> str:

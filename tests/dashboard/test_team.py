@@ -74,7 +74,7 @@ class TestMailedInvitations:
         assert "Postroad does not email it" in (await browser.post("/team", NEW)).text
         await accepted_mail.allow_sending(ctx, browser.account_id)
         made = await browser.post("/team", {**NEW, "email": "other@mine.example"})
-        assert "It is also sent to other@mine.example by mail." in made.text
+        assert "It is also sent to other@mine.example by email." in made.text
 
 
 async def test_the_link_leads_to_the_configured_address_whatever_the_host_says(browser: Browser) -> None:

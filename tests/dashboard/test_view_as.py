@@ -178,8 +178,8 @@ async def test_the_content_of_a_message_is_nowhere_until_it_was_asked_for(
     for answer in (*addresses.values(), *extra):
         assert SECRET not in answer.text, answer.url
         assert answer.status_code in (200, 403)
-    assert "The whole request" in (await stranger.get("/approvals")).text
-    assert "The whole request" not in addresses["/approvals"].text
+    assert "See the whole request" in (await stranger.get("/approvals")).text
+    assert "See the whole request" not in addresses["/approvals"].text
     assert "Subject hidden" in addresses["/messages"].text
     assert "Subject hidden" in addresses["/messages/{id}"].text
     assert 'value="Show the content of this message?' in addresses["/messages/{id}"].text

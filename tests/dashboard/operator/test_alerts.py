@@ -111,5 +111,5 @@ def test_mail_that_is_due_for_half_an_hour_is_a_backlog() -> None:
 
     assert titles(totals=[total("ready", 29), total("held", 99), total("waiting", 99)]) == []
     (alert,) = found(totals=[total("ready", 30), total("ready", 1)])
-    assert (alert.kind, alert.title) == ("bad", "1,200 recipients are due and not tried")
+    assert (alert.kind, alert.title) == ("bad", "1,200 recipients are due but not being tried")
     assert alert.since == NOW - 30 * MINUTE

@@ -26,7 +26,7 @@ def ours(ctx: context.Context) -> None:
 
 
 async def test_without_sources_the_page_says_who_chooses_the_address(operator: Browser) -> None:
-    assert "No sending IPs configured; the system's default is used." in (await operator.get(PATH)).text
+    assert "No source addresses are configured; the system chooses one." in (await operator.get(PATH)).text
 
 
 @pytest.mark.usefixtures("ours")

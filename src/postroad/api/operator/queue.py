@@ -336,7 +336,7 @@ def routes(summary: operator_queue.QueueSummary, jobs: operator_jobs.Jobs) -> tu
         return await act(ctx, request, "cancel")
 
     async def expire(ctx: context.Context, request: routing.Request) -> routing.Response:
-        """Expire recipients: they end as `expired` without further attempts, and their credits are returned.
+        """Expire recipients: they end as `expired` without further attempts, and their credits are refunded.
 
         Starts a job, or counts with `dry_run`. Recipients that are being sent are left alone.
         """

@@ -45,7 +45,7 @@
   /* What only a script can do; each is offered where what it acts on is there. */
   const ACTS = [
     { text: "Switch theme", find: () => document.querySelector("[data-theme-choice] input:not(:checked)"), act: switchTheme },
-    { text: "Copy message ID", find: () => document.querySelector('main [data-copy^="msg_"]'), act: (button) => button.click() },
+    { text: "Copy message ID", find: () => document.querySelector('main [data-copy^="em_"]'), act: (button) => button.click() },
   ];
 
   function switchTheme() {

@@ -119,7 +119,7 @@ def _domains(facts: AlertFacts) -> Iterator[verdicts.Alert]:
                 kind="warn",
                 title=f"The DNS records of {domain.name} are gone",
                 since=domain.failing_since,
-                text="Put them back within 3 days, or it can no longer send.",
+                text="Restore them within 3 days, or you can no longer send from it.",
                 path=f"/domains/{domain.id}",
                 action="See the records",
             )

@@ -121,15 +121,15 @@ def _why_none(webhook: stored_webhooks.Webhook, found: lookup.Details) -> tuple[
     is_test = bool(found.message.is_test)
     match outbox.excluding_filter(webhook, is_test=is_test, sender_domain=domain, tags=found.receipt.tags):
         case outbox.Filter.MODE:
-            return 2, f"{name} only takes {'live' if is_test else 'test'} mail."
+            return 2, f"{name} only gets events for {'live' if is_test else 'test'} mail."
         case outbox.Filter.TAGS:
-            return 3, f"{name} only takes mail tagged {' or '.join(webhook.tags.splitlines())}."
+            return 3, f"{name} only gets events for mail tagged {' or '.join(webhook.tags.splitlines())}."
         case outbox.Filter.SENDER_DOMAINS:
-            return 4, f"{name} only takes mail from {' or '.join(webhook.sender_domains.splitlines())}."
+            return 4, f"{name} only gets events for mail from {' or '.join(webhook.sender_domains.splitlines())}."
     ends = {recipient.status for recipient in found.recipients} & set(statuses.FINAL)
     kinds = sorted(events.OF_STATUS[statuses.RecipientStatus(status)] for status in ends)
     if not kinds:
-        return 7, f"{name} is told when there is a result."
+        return 7, f"{name} gets an event as soon as there is a result."
     if set(kinds).isdisjoint(webhook.events.split()):
         return 5, f"{name} does not subscribe to {' or '.join(kinds)}."
     return 6, f"{name} was created or changed after this message."

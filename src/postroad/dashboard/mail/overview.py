@@ -340,7 +340,7 @@ def _charts(series: statistics.Series) -> list[Chart]:
             ),
             list(map(verdicts.Results, series.delivered, ended)),
         ),
-        Chart("Delayed", (ChartSeries("Delayed attempts", "deferred", series.deferred, TERMS["deferred"]),)),
+        Chart("Deferred", (ChartSeries("Deferred attempts", "deferred", series.deferred, TERMS["deferred"]),)),
     ]
 
 

@@ -122,7 +122,7 @@ def _outcome(view: RecipientView) -> Outcome:
     if view.async_bounces:
         bounce = view.async_bounces[-1]
         text = "The receiving server accepted the message and returned it later. The final status does not change."
-        return Outcome(title="Bounced later", tone="bad", text=text, quoted=bounce.response, emails=emails)
+        return Outcome(title="Asynchronous bounce", tone="bad", text=text, quoted=bounce.response, emails=emails)
     if status in statuses.FAILURES:
         return _failure(view, status, emails)
     if status is statuses.RecipientStatus.DELIVERED:

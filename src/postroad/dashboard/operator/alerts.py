@@ -150,7 +150,7 @@ def _backlog(facts: AlertFacts) -> Iterator[verdicts.Alert]:
     since = min((total.due_at for total in ready), default=facts.now)
     if facts.now - since >= watch.QUEUE_DELAY_MINUTES * 60 * times.SECOND:
         count = sum(total.recipients for total in ready)
-        title = f"{count:,} {'recipient is' if count == 1 else 'recipients are'} due and not tried"
+        title = f"{count:,} {'recipient is' if count == 1 else 'recipients are'} due but not being tried"
         yield verdicts.Alert(kind="bad", title=title, since=since, path=queue.PATH, action="See the queue")
 
 

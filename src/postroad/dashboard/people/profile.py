@@ -95,7 +95,7 @@ async def end_session(request: requests.PageRequest) -> routing.Response:
     ended = await sessions.end(request.ctx, request.path["id"], login_id=request.session.row.login_id)
     if ended.id == request.session.row.id:
         return requests.redirect(request.http.headers, "/login")
-    what = "The token is revoked." if ended.kind == stored_sessions.Kind.TOKEN else "The session is ended."
+    what = "Token revoked." if ended.kind == stored_sessions.Kind.TOKEN else "Session ended."
     return request.redirect(SESSIONS, notice=what)
 
 

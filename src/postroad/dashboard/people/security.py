@@ -72,12 +72,12 @@ async def confirm(request: requests.PageRequest) -> routing.Response:
     await sessions.confirm(request.ctx, request.session, methods=methods)
     if codes:
         return await show(request, status=201, codes=codes)
-    return request.redirect(PATH, notice="Your authenticator app is set up.")
+    return request.redirect(PATH, notice="Authenticator app set up.")
 
 
 async def remove(request: requests.PageRequest) -> routing.Response:
     await second_factors.remove_totp(request.ctx, await _proven(request))
-    return request.redirect(PATH, notice="Your authenticator app is removed.")
+    return request.redirect(PATH, notice="Authenticator app removed.")
 
 
 async def renew_codes(request: requests.PageRequest) -> routing.Response:

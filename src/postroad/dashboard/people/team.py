@@ -99,7 +99,11 @@ async def require_second_factor(request: requests.PageRequest) -> routing.Respon
     """Require a second factor of everybody in the account, or no longer."""
     form: Requirement = request.form
     await account_registry.require_second_factor(request.ctx, request.account_id, required=form.required)
-    notice = "A second factor is required now." if form.required else "A second factor is no longer required."
+    notice = (
+        "Two-factor authentication is now required."
+        if form.required
+        else "Two-factor authentication is no longer required."
+    )
     return request.redirect(PATH, notice=notice)
 
 

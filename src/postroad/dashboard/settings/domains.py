@@ -31,7 +31,8 @@ RECORD_GUIDES: Final = {
         "SPF", "Lets this service send for you. Without it, much of your mail goes to spam."
     ),
     domain_records.RecordPurpose.RETURN_PATH: RecordGuide(
-        "Return path", "Brings late bounces back here. As a subdomain, it leaves the mailboxes of your domain alone."
+        "Return path",
+        "Brings asynchronous bounces back here. It is a subdomain, so the mailboxes of your domain stay as they are.",
     ),
     domain_records.RecordPurpose.DMARC: RecordGuide(
         "DMARC", "Says what to do with forged mail. Without it, large mailbox providers trust your mail less."
