@@ -42,6 +42,18 @@ async def test_the_first_key_needs_no_credential(ctx: context.Context, browser: 
     assert label in (await browser.get("/keys")).text
 
 
+async def test_code_for_a_template_of_thousands_of_variables_is_written_without_them(browser: Browser) -> None:
+    names = "".join(f"{{{{name_{number}}}}}" for number in range(5_000))
+    wide = {"alias": "wide", "subject": "Hello", "text": "{{#rows}}" + names + "{{/rows}}"}
+    await browser.post("/template/publish", wide)
+    made = await browser.post("/keys", {"name": "shop", "templates": "wide"})
+    assert made.status_code == 201
+    assert "name_1" not in made.text
+    assert "&#34;template&#34;: &#34;wide&#34;" in made.text
+    # The editor says so too, below the content.
+    assert "name_1" not in (await browser.get("/templates/wide")).text.partition('id="use"')[2]
+
+
 async def test_a_key_that_does_not_send_is_shown_with_a_request_that_it_may_make(browser: Browser) -> None:
     for scope, path in (
         ("read", "/v1/messages"),

@@ -118,7 +118,7 @@ async def _template(
         with contextlib.suppress(errors.NotFound, errors.InvalidRequest):
             template = await templates.find_with_parts(request.ctx, request.account_id, alias)
             return alias, await request.ctx.threads.run(
-                request.account_id, functools.partial(templates.sample, template, now=request.ctx.clock())
+                request.account_id, functools.partial(templates.example, template, now=request.ctx.clock())
             )
     return next(iter(aliases), None), None
 

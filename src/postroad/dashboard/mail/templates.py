@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import itertools
 import json
 from collections.abc import Mapping
 from typing import Any, Final, Literal
@@ -13,7 +12,7 @@ from postroad import errors
 from postroad.dashboard.framework import forms, lists, requests
 from postroad.dashboard.mail import previews as previews_pages
 from postroad.mail.accept import rendering, validation
-from postroad.model.mail import limits, statuses
+from postroad.model.mail import statuses
 from postroad.model.people import callers
 from postroad.model.units import identifiers
 from postroad.protocol.text import mustache, placeholders, sample_values, strict_json
@@ -311,7 +310,7 @@ def _of_content(content: templates.Content) -> Draft:
 
 def _example(saved: stored.Template, *, sender: str, now: int) -> str:
     message = {"from": sender, "to": RECIPIENT, "template": saved.alias}
-    variables = dict(itertools.islice(templates.sample(saved, now=now).items(), limits.VARIABLES))
+    variables = templates.example(saved, now=now)
     return json.dumps({**message, "variables": variables} if variables else message, indent=2)
 
 

@@ -5,13 +5,16 @@ A template is validated when it is saved, so that its author finds a mistake and
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
+import msgspec
+
 from postroad import context, errors
 from postroad.mail.accept import rendering, validation
-from postroad.model.mail import statuses
+from postroad.model.mail import limits, statuses
 from postroad.model.people import grants
 from postroad.model.units import identifiers, times
 from postroad.protocol.text import mustache, placeholders, sample_values
@@ -116,6 +119,8 @@ async def _add_version(
 T = TypeVar("T")
 # Text and HTML of this length fit into one management request together, and no newsletter comes near it.
 BODY_CHARACTERS: Final = 256 * 1024
+# Of sample values in code: a list of an order has hundreds, and every language repeats them.
+EXAMPLE_OCTETS: Final = 16 * 1024
 
 
 def render_draft(
@@ -143,6 +148,12 @@ def sample(template: templates.Template, *, now: int) -> dict[str, Any]:
     return sample_values.sample(
         map(mustache.parse, (template.subject, *bodies)), today=f"{today.day} {today:%B %Y}", year=f"{today:%Y}"
     )
+
+
+def example(template: templates.Template, *, now: int) -> dict[str, Any]:
+    """Sample values for code to copy: as many as a message may have, and none if nobody would read them all."""
+    values = dict(itertools.islice(sample(template, now=now).items(), limits.VARIABLES))
+    return values if len(msgspec.json.encode(values)) <= EXAMPLE_OCTETS else {}
 
 
 async def put(
