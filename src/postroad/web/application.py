@@ -101,7 +101,8 @@ class _Exchange(Generic[routing.ContextT]):
         "caller",
         "client_address",
         "endpoint",
-        "error",
+        "error_code",
+        "error_text",
         "headers",
         "id",
         "is_change",
@@ -124,7 +125,9 @@ class _Exchange(Generic[routing.ContextT]):
         # As received; a long one is not kept.
         self.body = b""
         self.body_size = 0
-        self.error: errors.PostroadError | None = None
+        # Not the error itself: its traceback has frames that have this exchange, and such a circle stays in memory with
+        # the body until the garbage collector comes.
+        self.error_code = self.error_text = ""
         self.is_change = False
         # Accepted, or counted in the delays before the work: the response does not wait.
         self.is_counted = False
@@ -226,7 +229,7 @@ class Application(Generic[routing.ContextT]):
         if exchange.rest is not None:
             await self._send_rest(exchange, exchange.rest, request)
         self._log_request(exchange, status)
-        if exchange.error is not None or exchange.is_change:
+        if exchange.error_code or exchange.is_change:
             self._note_request(exchange, request, status)
 
     def serve_part(self, request: http_server.Request) -> Coroutine[Any, Any, None]:
@@ -347,7 +350,7 @@ class Application(Generic[routing.ContextT]):
         return self._bind_actor(self._context, who, request_id=request.id, client_address=request.client_address)
 
     def _refusal(self, exchange: _Exchange[routing.ContextT], error: errors.PostroadError) -> routing.EncodedResponse:
-        exchange.error = error
+        exchange.error_code, exchange.error_text = error.code, error.message
         if self._render_error is not None and exchange.headers is not None and exchange.request is not None:
             request = exchange.request
             refused = routing.RefusedRequest(
@@ -420,8 +423,8 @@ class Application(Generic[routing.ContextT]):
                 method=request.method,
                 path=request.raw_path,
                 status=status,
-                code="" if exchange.error is None else exchange.error.code,
-                error="" if exchange.error is None else exchange.error.message,
+                code=exchange.error_code,
+                error=exchange.error_text,
                 client_address=exchange.client_address or "",
                 body_size=exchange.body_size or len(exchange.body),
                 body=exchange.body,
