@@ -36,6 +36,18 @@ async def test_somebody_with_a_login_is_invited_joins_with_it_and_switches(
     await async_api.expect(page.get_by_text(f"You are now in the account {home.name}.")).to_be_visible()
     await async_api.expect(page.locator(".current-user")).to_contain_text(home.name)
     await axe.check(page)
+    # A page that is open in another tab does not show another account's rows below the name of this one.
+    beside = await page.context.new_page()
+    await beside.goto("/messages")
+    await logins.open_account_menu(page)
+    await page.get_by_role("button", name=other.name).click()
+    await async_api.expect(page.locator(".current-user")).to_contain_text(other.name)
+    await beside.get_by_label("Status", exact=True).select_option("bounced")
+    await async_api.expect(beside.locator(".current-user")).to_contain_text(other.name)
+    await beside.close()
+    await logins.open_account_menu(page)
+    await page.get_by_role("button", name=home.name).click()
+    await async_api.expect(page.locator(".current-user")).to_contain_text(home.name)
     # The next login enters the account that was used last.
     again = await open_page()
     await logins.log_in(again, login)

@@ -36,7 +36,9 @@
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
     const fresh = next.getElementById(form.dataset.instant);
     const nextForm = next.querySelector("form[data-instant]");
-    if (!fresh || !nextForm) { location.assign(address); return; }
+    /* In another tab, this browser has logged in to or switched to another account: never mix the two. */
+    const isOther = next.body.dataset.account !== document.body.dataset.account;
+    if (isOther || !fresh || !nextForm) { location.assign(address); return; }
     document.getElementById(form.dataset.instant).replaceWith(fresh);
     /* What was typed meanwhile is still to be sent. */
     const isCurrent = written(form) === fields;

@@ -89,7 +89,9 @@
   async function reload(target) {
     const answer = await fetch(target, { headers: { "Accept": "text/html" } });
     if (!answer.ok || answer.redirected) { location.assign(target); return; }
-    const here = replace(parse(await answer.text()));
+    const next = parse(await answer.text());
+    if (next.body.dataset.account !== document.body.dataset.account) { location.assign(target); return; }
+    const here = replace(next);
     history.replaceState(null, "", target);
     const line = here?.querySelector("#notices > .notice");
     if (line) toast(line);
