@@ -115,6 +115,19 @@ def test_what_looks_like_a_secret_is_masked_and_the_rest_is_not() -> None:
     }
 
 
+def test_of_thousands_of_values_those_that_can_be_shown_are_looked_at() -> None:
+    for document in ([0] * 30_000, [[0] * 100] * 300, {f"name{number}": "" for number in range(5_000)}):
+        kept = request_log.shown_body(json.dumps(document).encode())
+        assert kept.endswith("…".encode())
+        assert kept.startswith(json.dumps(document, indent=2)[:4_000].encode())
+    mask = request_log._Mask()
+    assert len(mask.value([0] * 30_000)) == 999
+
+
+def test_a_secret_in_the_name_of_a_member_is_masked() -> None:
+    assert shown({"pr_live_abcDEF123": 1}) == {"[secret]": 1}
+
+
 def test_long_texts_and_bodies_are_cut() -> None:
     assert shown({"html": "x" * 501, "to": "ada@example.net"}) == {"html": "x" * 500 + "…", "to": "ada@example.net"}
     cut = request_log.shown_body(json.dumps(["é" * 400] * 50).encode()).decode()

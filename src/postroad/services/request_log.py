@@ -40,6 +40,8 @@ MAX_WAITING_IN_ALL: Final = 2_000
 MAX_BATCH_ROWS: Final = 250
 
 MAX_SHOWN_OCTETS: Final = 4 * 1024
+# With its line break and indentation, each takes at least five octets of those.
+MAX_SHOWN_VALUES: Final = 1_000
 # Of a text in a body, so that an attachment does not hide what follows it.
 MAX_TEXT_CHARACTERS: Final = 500
 MAX_ERROR_CHARACTERS: Final = 500
@@ -143,7 +145,7 @@ def shown_body(raw: bytes) -> bytes:
         document = strict_json.read(raw)
     except strict_json.JsonError:
         return b""
-    whole = msgspec.json.format(_encoder.encode(_masked(document)), indent=2)
+    whole = msgspec.json.format(_encoder.encode(_Mask().value(document)), indent=2)
     return (
         whole
         if len(whole) <= MAX_SHOWN_OCTETS
@@ -151,20 +153,26 @@ def shown_body(raw: bytes) -> bytes:
     )
 
 
-def _masked(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    match value:
-        case str():
-            text = logs.redact(value)
-            return text if len(text) <= MAX_TEXT_CHARACTERS else f"{text[:MAX_TEXT_CHARACTERS]}…"
-        case list():
-            return [_masked(item) for item in value]
-        case dict():
-            return {name: _of_member(name, item) for name, item in value.items()}
-    return value
+class _Mask:
+    """Masks the values of a body, as many as can be shown: one of 64 KiB can have thirty times as many."""
 
+    def __init__(self) -> None:
+        self._left = MAX_SHOWN_VALUES
 
-def _of_member(name: str, value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    return logs.REDACTED if value is not None and _SECRET_NAME.search(name) else _masked(value)
+    def value(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
+        self._left -= 1
+        match value:
+            case str():
+                text = logs.redact(value)
+                return text if len(text) <= MAX_TEXT_CHARACTERS else f"{text[:MAX_TEXT_CHARACTERS]}…"
+            case list():
+                return [self.value(item) for item in value if self._left > 0]
+            case dict():
+                return {logs.redact(name): self._member(name, item) for name, item in value.items() if self._left > 0}
+        return value
+
+    def _member(self, name: str, value: Any) -> Any:  # noqa: ANN401 - any JSON value
+        return logs.REDACTED if value is not None and _SECRET_NAME.search(name) else self.value(value)
 
 
 class Filters(msgspec.Struct, frozen=True, kw_only=True):
