@@ -10,7 +10,6 @@ import pytest_asyncio
 
 from postroad import config, context
 from postroad.dashboard import application as error_pages
-from postroad.dashboard.framework import requests
 from postroad.dashboard.framework import site as sites
 from postroad.model.people import callers
 from postroad.services.people import logins
@@ -201,19 +200,30 @@ async def test_what_a_handler_refuses_has_the_menu_of_its_reader(browser: Browse
     assert "owner@mine.example" in missing.text
     inside = await operator.get("/operator/accounts/acc_0")
     assert (inside.status_code, ">Source addresses</a>" in inside.text) == (404, True)
-    # Whose it is is not known before its handler begins.
-    assert 'aria-label="Pages"' not in (await browser.get("/operator")).text
 
 
-async def test_a_refusal_has_the_menu_of_no_other_request_of_its_connection(browser: Browser) -> None:
-    await browser.get("/messages/em_0000000000000000000000000000")
-    assert requests.handled("req_of_another") is None
+async def test_what_no_handler_refuses_has_the_menu_of_whoever_is_logged_in(
+    browser: Browser, operator: Browser, nobody: Browser
+) -> None:
+    for path, status in (("/nothing/here", 404), ("/operator/nothing", 404), ("/operator", 403)):
+        refused = await browser.get(path)
+        assert (refused.status_code, 'aria-label="Pages"' in refused.text) == (status, True)
+        assert "owner@mine.example" in refused.text
+        assert ">Source addresses</a>" not in refused.text
+    assert ">Source addresses</a>" in (await operator.get("/operator/nothing")).text
+    stranger = await nobody.get("/nothing/here")
+    assert (stranger.status_code, 'aria-label="Pages"' in stranger.text) == (404, False)
+
+
+async def test_a_form_from_elsewhere_is_refused_with_the_menu_of_its_reader(browser: Browser) -> None:
+    fields = {**ADD, "csrf_token": browser.csrf_token}
+    refused = await browser.client.post("/suppressions", data=fields, headers={"Sec-Fetch-Site": "cross-site"})
+    assert (refused.status_code, 'aria-label="Pages"' in refused.text) == (403, True)
 
 
 async def test_a_missing_page_is_explained_in_html(browser: Browser) -> None:
     missing = await browser.get("/nothing/here")
     assert "There is no page at this address." in missing.text
-    assert "/docs" not in missing.text
     again = await browser.get("/domains/dom_1/check")
     assert (again.status_code, again.headers["allow"]) == (405, "POST")
     assert "This address only accepts form submissions" in again.text
@@ -285,6 +295,8 @@ async def test_an_internal_error_is_a_page_without_details(browser: Browser, mon
     assert answer.status_code == 500
     assert answer.headers["x-request-id"] in answer.text
     assert "sesame" not in answer.text
+    # The menu needs what is broken.
+    assert 'aria-label="Pages"' not in answer.text
 
 
 async def test_a_suspended_account_sees_it_on_every_page(ctx: context.Context, browser: Browser) -> None:

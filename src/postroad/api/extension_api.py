@@ -100,7 +100,9 @@ def unsupported(what: str, service: str) -> str:
     return f"{what}: Postroad does not support this part of the {service} API; see docs/compatibility.md"
 
 
-def render_error(api: HttpApi, error: errors.PostroadError, refused: routing.RefusedRequest) -> routing.EncodedResponse:
+async def render_error(
+    api: HttpApi, error: errors.PostroadError, refused: routing.RefusedRequest
+) -> routing.EncodedResponse:
     """The response to a refused request in the format of the other service. An unknown path or method is named."""
     message = error.message
     if isinstance(error, errors.Unauthorized) and message.startswith(_AUTHORIZATION):

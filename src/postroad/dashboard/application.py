@@ -1,6 +1,5 @@
 """The dashboard application: the routes of all pages, those that ask who you are once more, and the error pages."""
 
-from collections.abc import Callable
 from typing import Final
 from urllib import parse
 
@@ -29,8 +28,8 @@ from postroad.services.people import authentication, step_up
 from postroad.telemetry import logs
 from postroad.web import application, reverse_proxies, routing
 
-# Error pages: the message, the request id and a link to go on, and the menu where a handler has refused the request;
-# without a session, a redirect to the login.
+# Error pages: the message, the request id and a link to go on, and the menu for who is logged in; without a
+# session, a redirect to the login, or a page where there is none.
 #
 # Programs get the error object, and so do our scripts, which show it next to the form.
 
@@ -73,10 +72,8 @@ SECTIONS: Final = {
 }
 
 
-def error_renderer(
-    site: sites.Site,
-) -> Callable[[errors.PostroadError, routing.RefusedRequest], routing.EncodedResponse | None]:
-    def render(error: errors.PostroadError, refused: routing.RefusedRequest) -> routing.EncodedResponse | None:
+def error_renderer(site: sites.Site, ctx: context.Context) -> application.RenderError:
+    async def render(error: errors.PostroadError, refused: routing.RefusedRequest) -> routing.EncodedResponse | None:
         if not _wants_page(refused.headers):
             return None
         if there := _redirection(error, refused):
@@ -94,7 +91,9 @@ def error_renderer(
             "is_noted": refused.has_caller and _is_noted(error.status),
             "retry_after": error.retry_after,
         }
-        asked = requests.handled(refused.request_id)
+        # A service that is overloaded or stopping does no more work for its error.
+        is_down = isinstance(error, errors.ServiceUnavailable)
+        asked = None if is_down else await requests.of_refused(site, ctx, refused)
         if asked is None:
             answer = site.page(refused.headers, "error.html", values, status=error.status)
         else:
@@ -283,7 +282,7 @@ def build_application(
         require=require,
         bind_actor=context.acting_as,
         confirmation=application.Confirmation(STEP_UP_ROUTES, step_up.refuse_unconfirmed),
-        render_error=error_renderer(site),
+        render_error=error_renderer(site, ctx),
         proxies=proxies,
         clock=ctx.clock,
         entropy=ctx.entropy,

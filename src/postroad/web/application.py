@@ -30,7 +30,7 @@ from postroad.web import request_reader, reverse_proxies, routing
 
 ContextT_contra = TypeVar("ContextT_contra", contravariant=True)
 
-RenderError = Callable[[errors.PostroadError, routing.RefusedRequest], routing.EncodedResponse | None]
+RenderError = Callable[[errors.PostroadError, routing.RefusedRequest], Awaitable[routing.EncodedResponse | None]]
 # RFC 9110 section 9.2.1: safe methods change nothing, so they need no actor.
 _SAFE: Final = frozenset({"GET", "HEAD"})
 _READING: Final = frozenset({callers.Permission.READ, callers.Permission.VIEW, callers.Permission.CONTENT})
@@ -208,18 +208,18 @@ class Application(Generic[routing.ContextT]):
             # Clients see only that there is an outage; the operator needs the cause.
             if (cause := logs.cause_of(error)) is not None:
                 self._log.warning("service_unavailable", request_id=exchange.id, code=error.code, cause=cause)
-            status, fields, content = self._refusal(exchange, error)
+            status, fields, content = await self._refusal(exchange, error)
         except http_server.Disconnected:
             self._log_request(exchange, None)
             return
         except asyncio.CancelledError:
             # The grace period is over. The task ends here, but still sends a response.
             stopping = errors.ServiceUnavailable("the service is stopping", retry_after=1)
-            status, fields, content = self._refusal(exchange, stopping)
+            status, fields, content = await self._refusal(exchange, stopping)
         except Exception:  # noqa: BLE001 - the last resort: any exception is logged and answered
             self._log.exception("request_failed", request_id=exchange.id, route=_pattern(exchange))
             failed = errors.InternalError("internal error; it has been logged")
-            status, fields, content = self._refusal(exchange, failed)
+            status, fields, content = await self._refusal(exchange, failed)
         finally:
             if exchange.body_slots is not None:
                 await exchange.body_slots.aclose()
@@ -349,7 +349,9 @@ class Application(Generic[routing.ContextT]):
             return self._context
         return self._bind_actor(self._context, who, request_id=request.id, client_address=request.client_address)
 
-    def _refusal(self, exchange: _Exchange[routing.ContextT], error: errors.PostroadError) -> routing.EncodedResponse:
+    async def _refusal(
+        self, exchange: _Exchange[routing.ContextT], error: errors.PostroadError
+    ) -> routing.EncodedResponse:
         exchange.error_code, exchange.error_text = error.code, error.message
         if self._render_error is not None and exchange.headers is not None and exchange.request is not None:
             request = exchange.request
@@ -361,7 +363,7 @@ class Application(Generic[routing.ContextT]):
                 exchange.headers,
                 has_caller=exchange.caller is not None,
             )
-            rendered = self._render_error(error, refused)
+            rendered = await self._render_error(error, refused)
             if rendered is not None:
                 return rendered
         challenge = exchange.endpoint.challenge if exchange.endpoint else (routing.BEARER,)

@@ -8,7 +8,6 @@ pages are shown, and forms, downloads and what else a route says are refused. Th
 as those of users without the permission to see it do (services/messages/lookup.py).
 """
 
-import contextvars
 import dataclasses
 import functools
 import zoneinfo
@@ -221,22 +220,6 @@ class PageRequest(msgspec.Struct, frozen=True):
         return tuple(fields)
 
 
-# The request whose handler runs: the page of an error that it raises has its menu.
-_handled: Final = contextvars.ContextVar[PageRequest | None]("handled", default=None)
-
-
-def handling(asked: PageRequest) -> PageRequest:
-    """The same, known to `handled`."""
-    _handled.set(asked)
-    return asked
-
-
-def handled(request_id: str) -> PageRequest | None:
-    """The request with this id, if its handler has begun. Requests of a connection may share a task."""
-    asked = _handled.get()
-    return asked if asked is not None and asked.http.id == request_id else None
-
-
 Handler = Callable[[PageRequest], Awaitable[routing.Response]]
 PublicHandler = Callable[[sites.Site, context.Context, routing.Request], Awaitable[routing.Response]]
 # A route of the dashboard before the site is known.
@@ -389,19 +372,47 @@ def _authenticated(
                 raise forms.missing_csrf_token()
         if session.lacks_factor and not is_enrolment:
             raise second_factors.missing()
-        user, account = await logins.me(ctx, request.caller)
-        entered = await logins.accounts_of(ctx, session.row.login_id)
-        asked = PageRequest(site, ctx, request, session, user, account, accounts=entered)
-        # The console of operators is theirs, whatever they view.
-        if viewing is not Viewing.UNCHANGED and permission is not callers.Permission.OPERATE:
-            asked = await _as_reader(asked, permission, viewing)
-        uses_approvals = await logins.uses_approvals(ctx, asked.account_id)
-        asked = msgspec.structs.replace(asked, uses_approvals=uses_approvals)
+        asked = await _of_person(site, ctx, request, session, permission=permission, viewing=viewing)
         if isinstance(request.body, forms.Form) and request.body.question:
             return _ask(asked)
-        return await handler(handling(asked))
+        return await handler(asked)
 
     return handle
+
+
+async def _of_person(
+    site: sites.Site,
+    ctx: context.Context,
+    request: routing.Request,
+    session: sessions.Session,
+    *,
+    permission: callers.Permission,
+    viewing: Viewing,
+) -> PageRequest:
+    user, account = await logins.me(ctx, request.caller)
+    entered = await logins.accounts_of(ctx, session.row.login_id)
+    asked = PageRequest(site, ctx, request, session, user, account, accounts=entered)
+    # The console of operators is theirs, whatever they view.
+    if viewing is not Viewing.UNCHANGED and permission is not callers.Permission.OPERATE:
+        asked = await _as_reader(asked, permission, viewing)
+    uses_approvals = await logins.uses_approvals(ctx, asked.account_id)
+    return msgspec.structs.replace(asked, uses_approvals=uses_approvals)
+
+
+async def of_refused(site: sites.Site, ctx: context.Context, refused: routing.RefusedRequest) -> PageRequest | None:
+    """A refused request as that of a reader of pages; None for strangers.
+
+    Whoever has a session has the menu on an error page, also where there is no route or its handler did not begin.
+    """
+    try:
+        who, session = await authenticate(site, ctx, refused.headers)
+        is_operators = refused.path.startswith(b"/operator") and callers.Permission.OPERATE in who.permissions
+        permission = callers.Permission.OPERATE if is_operators else VIEW
+        request = routing.Request(id=refused.request_id, headers=refused.headers, client_address="", authenticated=who)
+        asked = await _of_person(site, ctx, request, session, permission=permission, viewing=Viewing.SHOWN)
+    except Exception:  # noqa: BLE001 - what failed may be what this needs; the error that is shown is in the log
+        return None
+    return msgspec.structs.replace(asked, sections=navigation.OPERATOR_SECTIONS) if is_operators else asked
 
 
 def _ask(asked: PageRequest) -> routing.Response:

@@ -38,7 +38,7 @@ def _as_operator(handler: requests.Handler) -> requests.Handler:
         ctx = context.as_operator(request.ctx)
         sections, fingerprint = navigation.OPERATOR_SECTIONS, await _tick(request)
         inside = msgspec.structs.replace(request, ctx=ctx, sections=sections, fingerprint=fingerprint)
-        return await handler(requests.handling(inside))
+        return await handler(inside)
 
     return handle
 
