@@ -53,6 +53,8 @@ async def test_the_share_of_deferrals_and_the_delivery_time_are_those_of_all_acc
         await mail_counts.add_hourly(tx, [accepted, results])
     page = (await operator.get(PATH)).text
     assert re.findall(r'data-label="Deferred">([^<]+)<', page) == ["25.0%", "–", "–", "–", "–"]
+    # A few attempts are enough for the word beside their share.
+    assert re.findall(r'<td data-label="Status"><span[^>]*>([^<]+)<', page) == ["deferring", *4 * ["open"]]
     assert re.findall(r'data-label="Delivery time">([^<]+)<', page) == ["2.0 s", "–", "–", "–", "–"]
     assert "<dd>2 attempts, 25.0% of all</dd>" in (await operator.get(f"{PATH}/google")).text
 

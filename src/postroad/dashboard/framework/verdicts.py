@@ -124,7 +124,7 @@ def rate_of(totals: mail_counts.HourlyTotals, *, now: int, zone: zoneinfo.ZoneIn
 
 def is_deferring(deferred: int, attempts: int) -> bool:
     """Whether that many deferrals are more than usual."""
-    return attempts >= MIN_COUNTED and 100 * deferred >= DEFERRING_PERCENT * attempts
+    return attempts > 0 and 100 * deferred >= DEFERRING_PERCENT * attempts
 
 
 def deferring(totals: mail_counts.HourlyTotals, *, now: int) -> Iterator[Deferring]:
@@ -132,7 +132,7 @@ def deferring(totals: mail_counts.HourlyTotals, *, now: int) -> Iterator[Deferri
     newest_first = sorted(totals.rows, key=lambda row: row.bucket, reverse=True)
     for provider in providers.NAMES:
         hours = (row for row in newest_first if row.provider == provider and row.attempts >= MIN_IN_HOUR)
-        run = list(itertools.takewhile(lambda row: 100 * row.deferred >= DEFERRING_PERCENT * row.attempts, hours))
+        run = list(itertools.takewhile(lambda row: is_deferring(row.deferred, row.attempts), hours))
         attempts = sum(row.attempts for row in run)
         if attempts < MIN_COUNTED or totals.from_hour + run[0].bucket < mail_counts.hour_of(now) - 1:
             continue

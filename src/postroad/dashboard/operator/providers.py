@@ -55,7 +55,7 @@ class ProviderRow(msgspec.Struct, frozen=True):
 
     @property
     def status(self) -> str:
-        """Its state; open says little where most attempts are deferred."""
+        """Its state; it is not called open where much is deferred, also of a few attempts."""
         is_deferring = verdicts.is_deferring(0 if self.counts is None else self.counts.deferred, self.attempts)
         return DEFERRING if self.destination.state == destinations.OPEN and is_deferring else self.destination.state
 
