@@ -16,7 +16,7 @@ async def test_a_good_page_has_no_findings(visitor: async_api.Page) -> None:
 async def test_a_field_without_a_name_is_found(visitor: async_api.Page) -> None:
     await visitor.set_content(BAD)
     findings = await axe.violations(visitor)
-    assert [finding.split(": ")[1] for finding in findings] == ["button-name", "label"]
+    assert [finding.split(": ")[1] for finding in findings] == ["button-name", "label", "target-size"]
 
 
 async def test_text_with_too_little_contrast_is_found_by_the_colour_rules(visitor: async_api.Page) -> None:
@@ -24,6 +24,17 @@ async def test_text_with_too_little_contrast_is_found_by_the_colour_rules(visito
     findings = await axe.violations(visitor, rules=axe.ALL_RULES)
     assert [finding.split(": ")[1] for finding in findings] == ["color-contrast"]
     assert await axe.violations(visitor, rules=axe.COLOUR_RULES) == findings
+
+
+async def test_targets_too_small_to_hit_and_landmarks_with_one_name_are_found(visitor: async_api.Page) -> None:
+    small = "<nav style='font-size: 8px; line-height: 1'><button style='all: unset'>a</button><br>"
+    small += "<button style='all: unset'>b</button></nav><nav>c</nav>"
+    await visitor.set_content(GOOD.replace("<main>", f"{small}<main>"))
+    findings = await axe.violations(visitor)
+    assert {finding.split(": ")[1] for finding in findings} == {"landmark-unique", "target-size"}
+    assert {finding.split(": ")[1] for finding in await axe.violations(visitor, rules=axe.WIDTH_RULES)} == {
+        "target-size"
+    }
 
 
 async def test_it_works_under_the_strict_policy_of_our_own_pages(visitor: async_api.Page) -> None:

@@ -57,6 +57,7 @@ async def check(tab: async_api.Page, page: Page, dev: dev_service.DevService) ->
     await tab.set_viewport_size({"width": 390, "height": 844})
     sticking_out = await tab.evaluate(STICKING_OUT)
     assert not sticking_out, "\n".join(sticking_out)
+    await axe.check(tab, rules=axe.WIDTH_RULES)
 
 
 @pytest.mark.parametrize("page", OF_NEWCOMERS, ids=lambda page: page.name)
