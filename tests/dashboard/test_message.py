@@ -55,7 +55,7 @@ async def test_a_message_shows_what_was_sent(ctx: context.Context, browser: Brow
     for part in (
         "hidden@example.net",
         "help@example.com, Sales &lt;sales@example.com&gt;",
-        "3 (held until delivered)",
+        "3 (reserved until delivered)",
         message_id,
         "req_" + "0" * 28,
     ):

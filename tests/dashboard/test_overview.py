@@ -288,7 +288,7 @@ async def test_what_waits_longest_is_shown_with_the_reason(ctx: context.Context,
     text = (await browser.get("/")).text
     waiting = text.partition('id="waiting"')[2].partition("</section>")[0]
     assert f'href="/messages/{message_id}"' in waiting
-    assert "Example.net asked us to try later (2.0.0)." in waiting
+    assert "example.net asked us to try later (2.0.0)." in waiting
     assert "come back later" in waiting
     assert "Next attempt in 1 second, at <time datetime=" in waiting
     assert "1 attempt" in waiting

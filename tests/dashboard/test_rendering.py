@@ -99,6 +99,8 @@ def test_no_page_says_that_a_value_is_safe(prepared: site.Site) -> None:
 
 def test_a_sentence_has_a_capital_and_a_full_stop_and_a_field_keeps_its_name() -> None:
     assert site.sentence("being sent") == "Being sent."
+    assert site.sentence("example.net asked us to try later") == "example.net asked us to try later."
+    assert site.sentence("delivery.hostname: has no dot.") == "delivery.hostname: has no dot."
     assert site.error_sentence("this form has expired") == "This form has expired."
     assert site.error_sentence("email: is not valid") == "email: is not valid"
     assert site.error_sentence("events[0]: must be one of") == "events[0]: must be one of"

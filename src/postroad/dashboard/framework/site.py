@@ -183,7 +183,9 @@ def humanize(name: str) -> str:
 
 
 def sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+    """A text with a capital letter and a full stop; a name of a host or setting at its start stays as it is."""
+    first = text.partition(" ")[0].rstrip(".,:;!?")
+    return (text if "." in first else text[:1].upper() + text[1:]) + ("" if text.endswith((".", "!", "?")) else ".")
 
 
 def error_sentence(text: str) -> str:

@@ -33,7 +33,7 @@ MAX_DELIVERIES: Final = 100
 # With more recipients than this, they are collapsed.
 MAX_EXPANDED_RECIPIENTS: Final = 3
 BILLING_LABELS: Final = {
-    statuses.BillingStatus.RESERVED: "held until delivered",
+    statuses.BillingStatus.RESERVED: "reserved until delivered",
     statuses.BillingStatus.SETTLED: "spent",
     statuses.BillingStatus.RELEASED: "refunded",
 }
