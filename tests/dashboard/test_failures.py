@@ -104,7 +104,7 @@ async def test_the_numbers_agree_with_the_overview_to_the_last_recipient(
     assert "22 recipients: 16 bounced , 6 failed ." in words(failures)
     rows = cells(failures)
     assert [(row[0].partition(" ")[0], row[1], row[2]) for row in rows] == [
-        ("Not", "Others", "4 +4 compared with the previous 7 days"),
+        ("Not", "All others", "4 +4 compared with the previous 7 days"),
         ("Unknown", "Google", "4 +4 compared with the previous 7 days"),
         ("Connection", "Microsoft", "2 +2 compared with the previous 7 days"),
         ("Expired", "No provider", "2 +2 compared with the previous 7 days"),
@@ -181,7 +181,7 @@ async def test_each_cause_is_explained_with_an_example_a_trend_and_one_action(
         ("Unknown", "Microsoft"): "See suppressions",
         ("Low", "Google"): "Google: Email sender guidelines",
         ("Connection", "Microsoft"): "Resend these messages",
-        ("Not", "Others"): "Check the domain",
+        ("Not", "All others"): "Check the domain",
         ("Spam", "upstream:relay"): "Read the replies",
         ("Suppressed", "No provider"): "See suppressions",
         ("Retries", "No provider"): "Read the replies",

@@ -55,9 +55,9 @@ def test_a_message_for_later_is_scheduled_until_its_time() -> None:
 
 
 def test_the_reason_is_what_happened_in_plain_words() -> None:
-    (row,) = message_list.rows([message("failed")], {"em_1": leading("bounced", reason="mailbox_full")}, now=NOW)
-    assert (row.smtp_code, row.reason) == (550, "mailbox full")
-    assert row.explanation.startswith("The mailbox is full. ")
+    (row,) = message_list.rows([message("failed")], {"em_1": leading("bounced", reason="ip_blocked")}, now=NOW)
+    assert (row.smtp_code, row.reason) == (550, "IP blocked")
+    assert row.explanation.startswith("The provider, or a blocklist that it uses, blocks")
     # Never attempted: only the text of the decision is known.
     (row,) = message_list.rows([message("failed")], {"em_1": leading("bounced")}, now=NOW)
     assert row.reason == "550 no"

@@ -38,7 +38,7 @@ _JUST_NOW: Final = 5  # seconds: less is not worth reading
 _NEVER: Final = markupsafe.Markup('<span class="muted">never</span>')
 # The zone of the page that is being rendered. Macros do not see the values of a page, but show times.
 _zone: Final = contextvars.ContextVar("zone", default=times.UTC)
-_ACRONYMS: Final = {"api": "API"}
+_ACRONYMS: Final = {"api": "API", "dns": "DNS", "ip": "IP", "mx": "MX", "sso": "SSO", "tls": "TLS"}
 _KIBIBYTE: Final = 1_024
 _UNITS: Final = ((_DAY, "day"), (_HOUR, "hour"), (_MINUTE, "minute"), (1, "second"))
 

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from postroad import context
-from postroad.dashboard.framework import forms, navigation, requests, verdicts
+from postroad.dashboard.framework import forms, navigation, requests, site, verdicts
 from postroad.dashboard.mail import alerts, message_filters
 from postroad.model.bounces import disposition
 from postroad.model.mail import statuses
@@ -55,7 +55,7 @@ def _row(message: messages.Message, recipient: messages.LeadingRecipient | None,
     if recipient.status not in _UNDELIVERED:
         return Row(message, _badge(message, recipient, now=now), recipient.email, "", "", None)
     # What was never attempted, such as mail to a suppressed address, has only the text of the decision.
-    reason = recipient.reason.replace("_", " ") if recipient.reason else recipient.last_smtp_response or ""
+    reason = site.humanize(recipient.reason) if recipient.reason else recipient.last_smtp_response or ""
     explanation = disposition.explain(recipient.reason) if recipient.reason else reason
     return Row(
         message, _badge(message, recipient, now=now), recipient.email, reason, explanation, recipient.last_smtp_code

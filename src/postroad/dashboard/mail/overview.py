@@ -119,7 +119,7 @@ TERMS: Final = {
     "failed": "outcome:failed OR outcome:expired",
     "deferred": f"outcome:{search_values.RETRIED}",
 }
-PROVIDERS: Final = {**providers.NAMES, providers.OTHERS: "Others"}
+PROVIDERS: Final = {**providers.NAMES, providers.OTHERS: "All others"}
 # Room above the suspension line, bounded so that an extreme value does not squeeze the lines together.
 METER_HEADROOM: Final = 1.25
 METER_MAX_RATIO: Final = 2

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from postroad.dashboard.framework import verdicts
+from postroad.dashboard.framework import site, verdicts
 from postroad.dashboard.operator import accounts, providers, queue, sources
 from postroad.model.delivery import providers as provider_names
 from postroad.model.units import times
@@ -61,7 +61,7 @@ def alerts(facts: AlertFacts) -> Iterator[verdicts.Alert]:
 
 def _checks(facts: AlertFacts) -> Iterator[verdicts.Alert]:
     for state, (kind, words) in _LEVELS.items():
-        found = [result.name.replace("_", " ") for result in facts.checks if result.state is state]
+        found = [site.humanize(result.name) for result in facts.checks if result.state is state]
         if found:
             count = "1 check" if len(found) == 1 else f"{len(found)} checks"
             yield verdicts.Alert(

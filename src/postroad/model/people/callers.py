@@ -160,8 +160,8 @@ ROLE_PERMISSIONS: Final = {
 OPERATOR_PERMISSIONS: Final = frozenset({Permission.OPERATE})
 PASSWORD_PERMISSIONS: Final = frozenset({Permission.SEND, Permission.READ})
 PERMISSION_TEXTS: Final = {
-    Permission.READ: "Read the state of a message by its id",
-    Permission.VIEW: "See lists, statistics, delivery states, recipient addresses, tags, settings, the team, the audit "
+    Permission.READ: "Read the status of a message by its id",
+    Permission.VIEW: "See lists, statistics, statuses, recipient addresses, tags, settings, the team, the audit "
     "log and usage, and export them; use their own profile",
     Permission.CONTENT: "See content: subjects, bodies, attachments, header fields, metadata, templates, webhook "
     "payloads and the inbox of the simulator; search it and export it",
@@ -178,7 +178,7 @@ ROLE_TEXTS: Final = {
     Role.OWNER: ("Owner", "Everything in the account."),
     Role.ADMIN: ("Admin", "Everything except managing owners and how users log in."),
     Role.DEVELOPER: ("Developer", "Send mail, and change everything except the team."),
-    Role.ANALYST: ("Analyst", "See lists, statistics and delivery states with recipient addresses, but no content."),
+    Role.ANALYST: ("Analyst", "See lists, statistics and statuses with recipient addresses, but no content."),
     Role.READ_ONLY: ("Read only", "See everything, including the content of messages. No changes."),
 }
 # Stands for all scopes of an account, those of later versions too.
