@@ -173,7 +173,7 @@ def _runnable(wanted: typing.Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _options() -> argparse.Namespace:
-    parser = session.parser("accept", "Durable accepts beside Postfix.", peers=PEERS)
+    parser = session.parser("accept", "Durable accepts over HTTP.", peers=PEERS)
     parser.add_argument("--seconds", type=float, default=10, help="sending time of a round (10)")
     parser.add_argument("--warm-up", type=float, default=3, help="sending time before it (3)")
     parser.add_argument("--connections", type=int, default=256, help="persistent HTTP connections (256)")

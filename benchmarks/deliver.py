@@ -262,7 +262,7 @@ def _runnable(wanted: typing.Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _options() -> argparse.Namespace:
-    parser = session.parser("deliver", "Delivery beside Postfix.", peers=VARIANTS)
+    parser = session.parser("deliver", "Messages delivered.", peers=VARIANTS)
     parser.add_argument("--messages", type=int, default=20_000, help="messages of a round (20000)")
     parser.add_argument("--warm-up", type=int, default=1000, help="messages before it (1000)")
     parser.add_argument("--large-messages", type=int, default=4000, help="the same where they have 100 KB (4000)")

@@ -233,7 +233,7 @@ def _mail_servers(names: typing.Iterable[str]) -> list[str]:
 
 
 def _options() -> argparse.Namespace:
-    parser = session.parser("submission", "SMTP accepts beside Postfix.", peers=VARIANTS)
+    parser = session.parser("submission", "Durable accepts over SMTP.", peers=VARIANTS)
     parser.add_argument("--seconds", type=float, default=10, help="sending time of a round, about (10)")
     session.add_mail_options(parser)
     parser.add_argument(

@@ -47,7 +47,7 @@ Send an email:
 
 Get its status, with the id from the response:
 
-  curl -u '{smtp_username}:{smtp_password}' {base_url}/emails/ID
+  curl -H 'Authorization: Bearer {api_key}' {base_url}/emails/ID
 
 Or send over SMTP, at {smtp_host}, port {smtp_port}, without TLS:
 
@@ -59,14 +59,14 @@ A mailbox simulator on this machine receives all mail. The local part of a recip
 blocked@…, defer@… (accepted at the third attempt), fail@…, slow@…, drop@… (disconnects); any other is delivered.
 List the received mail:
 
-  curl -u '{smtp_username}:{smtp_password}' {base_url}/v1/inbox
+  curl -H 'Authorization: Bearer {api_key}' {base_url}/v1/inbox
 
 Receive signed webhooks for every result (in another terminal):
 
   {program} webhook listen --data {data}
 
 Login:          {login_email}  {login_password}
-Documentation:  {base_url}/docs
+API reference:  {base_url}/docs
 Administration: {program} account list --data {data}
 Saved in {info}.
 """
