@@ -128,6 +128,8 @@ async def _furnish(tenant: Tenant) -> None:
     shown = await arrived(tenant, (await tenant.send())["id"])
     (endpoint,) = (await do("GET", "/v1/webhooks"))["webhooks"]
     (event,) = (await do("GET", "/v1/webhook/deliveries"))["deliveries"]
+    refused = await tenant.ask("POST", "/v1/suppressions", json={"email": mark, "reason": mark})
+    assert refused.status_code == 400, refused.text
     listener = await do("POST", "/v1/webhook-listeners", json={"events": ["account.warned"]})
     sessions = (await do("GET", "/v1/auth/sessions"))["sessions"]
     username, password = credential["credential"]["username"], credential["password"]
@@ -145,6 +147,7 @@ async def _furnish(tenant: Tenant) -> None:
         person=invited["user"]["id"],
         session=next(one["id"] for one in sessions if one["kind"] == "browser"),
         recipient=shown["recipients"][0]["id"],
+        request=refused.headers["x-request-id"],
         suppression=suppressed["email"],
         template=mark,
         webhook=endpoint["id"],

@@ -93,7 +93,7 @@ async def test_a_waiting_recipient_says_why_and_until_when(
     async with server.client(account.id, "read") as client:
         (recipient,) = (await result(client, "explain_message", message_id=message_id))["recipients"]
         assert recipient["status"] == "deferred"
-        assert "deferring" in recipient["waits_for"]
+        assert recipient["waits_for"].startswith("Google asked us to try later (4.7.1); next attempt at ")
         assert recipient["next_attempt_at"]
         assert recipient["what_to_do"].startswith("Wait")
         (diagnosis,) = (await result(client, "diagnose_delivery", message_id=message_id))["diagnoses"]

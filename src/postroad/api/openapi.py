@@ -130,6 +130,7 @@ TAGS: Final = {
     "Single sign-on": "The OpenID Connect provider with which people of the account log in. For owners, with a token.",
     "Team": "The users of the account. Owners invite and remove them.",
     "Audit log": "Who did what in the account.",
+    "Requests": "Requests that were refused or failed, and changes by keys, of the last 7 days.",
     "Health": "For load balancers and supervisors; public.",
 }
 PATH_PARAMETERS: Final = {

@@ -183,6 +183,7 @@ def test_every_table_with_ciphertexts_is_covered() -> None:
         "pending_logins.token_hash",
         "previous_keys.fingerprint",
         "recovery_codes.code_hash",
+        "request_log.body",
         "used_challenges.challenge_hash",
         "webhook_deliveries.body",
     }

@@ -45,7 +45,7 @@ class LoggedRequest(msgspec.Struct, frozen=True, kw_only=True):
     ]
 
 
-class LoggedRequestWithBody(LoggedRequest, frozen=True, kw_only=True):
+class LoggedRequestDetails(LoggedRequest, frozen=True, kw_only=True):
     """A request with its body."""
 
     body: Annotated[
@@ -90,7 +90,7 @@ class RequestsResponse(resource.Response, frozen=True):
 class LoggedRequestResponse(resource.Response, frozen=True):
     """One request."""
 
-    request: LoggedRequestWithBody
+    request: LoggedRequestDetails
 
 
 def _shown(row: stored.NamedEntry) -> LoggedRequest:
@@ -128,7 +128,7 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     """
     found = await request_log.find(ctx, request.caller.account_id, request.path["id"])
     body = found.body.decode() or None if request_log.sees_body(request.caller) else None
-    shown = LoggedRequestWithBody(**msgspec.structs.asdict(_shown(found)), body=body)
+    shown = LoggedRequestDetails(**msgspec.structs.asdict(_shown(found)), body=body)
     return routing.Response(200, LoggedRequestResponse(shown, request_id=request.id))
 
 
