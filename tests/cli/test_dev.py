@@ -136,11 +136,11 @@ def test_a_command_of_a_page_names_the_data_folder(running: Running, monkeypatch
 def test_delivered_mail_is_read_back_from_the_inbox_with_the_printed_command(running: Running) -> None:
     send_to(running, "reader@inbox.test")
     (command,) = re.findall(r"^  (curl .*/v1/inbox)$", running.printed, re.MULTILINE)
-    _, _, credential, url = shlex.split(command)
-    username, _, password = credential.partition(":")
+    _, _, header, url = shlex.split(command)
+    headers = dict([header.split(": ", 1)])
 
     def received() -> list[dict[str, Any]] | None:
-        answer = httpx.get(url, params={"to": "Reader@inbox.test"}, auth=(username, password))
+        answer = httpx.get(url, params={"to": "Reader@inbox.test"}, headers=headers)
         assert answer.status_code == 200, answer.text
         return answer.json()["messages"] or None
 
