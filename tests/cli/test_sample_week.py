@@ -137,8 +137,8 @@ async def test_a_week_is_written_once_and_everything_agrees(
     async with ctx.store.reading() as tx:
         versions = await stored_templates.versions(tx, receipt.id, limit=10)
     assert sorted((version.number, version.subject) for version in versions) == [
-        (1, "Your receipt, {{number}}"),
-        (2, "Your receipt for order {{number}}"),
+        (1, "Your receipt, {{order_number}}"),
+        (2, "Your receipt for order {{order_number}}"),
     ]
     await _check_domains(ctx, account_id, {recipient.sender.rpartition("@")[2].rstrip(">") for recipient in sent})
     assert (await operator_jobs.check_consistency(ctx)).findings == []

@@ -248,8 +248,8 @@ async def test_nothing_is_compared_with_a_period_without_mail(ctx: context.Conte
     await accepted_mail.allow_sending(ctx, browser.account_id)
     await send(ctx, browser.account_id)
     page = (await browser.get("/", period="24h")).text
-    assert "Last 24 hours." in page
-    assert "how that differs" not in page
+    assert "compared with" not in page
+    assert "Last 24 hours." not in page
 
 
 async def test_a_failed_recipient_is_not_promised_another_attempt(ctx: context.Context, browser: Browser) -> None:

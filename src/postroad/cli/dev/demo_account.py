@@ -29,6 +29,14 @@ MIN_CREDITS: Final = 1_000
 EMAIL: Final = "demo@example.com"
 DOMAIN: Final = "example.com"
 TEMPLATE: Final = "welcome"
+TEMPLATE_HTML: Final = """\
+<div style="background: #f3f4f6; padding: 32px 12px; font: 16px/24px Arial, sans-serif">
+<div style="max-width: 496px; margin: 0 auto; padding: 32px; background: #ffffff; color: #1f2937">
+<h1 style="margin: 0 0 16px; font-size: 24px; line-height: 32px">Welcome, {{name}}</h1>
+<p style="margin: 0">Thanks for joining us.</p>
+</div>
+</div>
+"""
 CREDENTIAL_NAME: Final = "postroad dev"
 CLIENT_ADDRESS: Final = "127.0.0.1"
 # The examples of the client libraries send a message and read its status.
@@ -78,7 +86,7 @@ async def _store_template(ctx: context.Context, account_id: str) -> None:
             TEMPLATE,
             subject="Welcome, {{name}}",
             text="Hello {{name}},\n\nThanks for joining us.\n",
-            html="<p>Hello <b>{{name}}</b>,</p>\n<p>Thanks for joining us.</p>\n",
+            html=TEMPLATE_HTML,
         )
 
 

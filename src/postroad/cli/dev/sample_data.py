@@ -46,9 +46,8 @@ class Template(msgspec.Struct, frozen=True):
     """A version of a template."""
 
     alias: str
-    subject: str
-    text: str
-    html: str | None = None
+    starter: str
+    subject: str | None = None
 
 
 class Week(msgspec.Struct, frozen=True):

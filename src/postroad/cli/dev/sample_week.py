@@ -30,7 +30,7 @@ from postroad.services.domains import domain_registry as domains
 from postroad.services.people import api_keys, credentials, last_used
 from postroad.services.people import users as account_users
 from postroad.services.suppressions import suppression_list as suppressions
-from postroad.services.templates import templates
+from postroad.services.templates import starters, templates
 from postroad.services.webhooks import endpoint_settings, endpoints
 from postroad.storage.engine import store
 from postroad.storage.mail import domains as domain_checks
@@ -201,9 +201,10 @@ async def _templates(began: context.Context, yesterday: context.Context, account
     saved = [(began, template) for template in sample_data.WEEK.templates] + [(yesterday, sample_data.WEEK.new_version)]
     for then, template in saved:
         if template.alias not in known:
-            await templates.put(
-                then, account_id, template.alias, subject=template.subject, text=template.text, html=template.html
-            )
+            content = starters.content(starters.find(template.starter))
+            if template.subject is not None:
+                content = dataclasses.replace(content, subject=template.subject)
+            await templates.save(then, account_id, template.alias, content)
 
 
 async def _newest_mail(ctx: context.Context, account_id: str, messages: Sequence[str]) -> dict[str, int]:
