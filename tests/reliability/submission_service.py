@@ -108,6 +108,7 @@ class Session:
     """A connection. One that is lost raises OSError or EOFError."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.greeting = Reply(0, "")
         self._reader = reader
         self._writer = writer
 
@@ -117,7 +118,8 @@ class Session:
             raise ConnectionRefusedError
         session = cls(*await asyncio.open_connection(*address))
         try:
-            assert (await session.reply()).code in {220, STOPPING}
+            session.greeting = await session.reply()
+            assert session.greeting.code in {220, STOPPING}
         except BaseException:
             session.close()
             raise
@@ -140,7 +142,12 @@ class Session:
         return await self.reply()
 
     async def log_in(self, login: tuple[str, str]) -> Reply:
-        await self.say(HELLO)
+        """The first refusal, or what became of AUTH: who is told to go says nothing more."""
+        if self.greeting.code == STOPPING:
+            return self.greeting
+        reply = await self.say(HELLO)
+        if reply.code != ACCEPTED:
+            return reply
         return await self.say(b"AUTH PLAIN " + base64.b64encode("\0".join(("", *login)).encode()) + b"\r\n")
 
     async def begin(self) -> Reply:
