@@ -1,5 +1,6 @@
 """Requests are noted in memory, written together, bounded for each account, and kept for a week without secrets."""
 
+import dataclasses
 import json
 
 import msgspec
@@ -79,6 +80,19 @@ async def test_requests_are_kept_for_a_week(ctx: context.Context, clock: context
     clock.pass_seconds(2)
     assert (await cleanup.sweep(ctx)).request_log == 1
     assert await page(ctx) == []
+
+
+async def test_a_request_is_not_kept_for_longer_than_the_content_of_messages(
+    ctx: context.Context, clock: contexts.Clock
+) -> None:
+    retention = msgspec.structs.replace(ctx.settings.retention, body_days=2)
+    ctx = dataclasses.replace(ctx, settings=msgspec.structs.replace(ctx.settings, retention=retention))
+    logged_requests.note(ctx, "acc_1")
+    await ctx.request_log.flush()
+    clock.pass_seconds(2 * 86_400 - 1)
+    assert (await cleanup.sweep(ctx)).request_log == 0
+    clock.pass_seconds(2)
+    assert (await cleanup.sweep(ctx)).request_log == 1
 
 
 async def test_a_process_that_ends_writes_what_it_has_noted(ctx: context.Context) -> None:

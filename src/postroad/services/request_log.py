@@ -64,6 +64,11 @@ STATUSES: Final[Mapping[Status, tuple[int, int]]] = {"succeeded": (0, 400), "ref
 _KINDS: Final[Mapping[str, CallerKind]] = {identifiers.API_KEY: "api_key", identifiers.CREDENTIAL: "credential"}
 
 
+def days(ctx: context.Context) -> int:
+    """How long a request is kept: its body may be that of a message, which is not kept for longer."""
+    return min(LOG_DAYS, ctx.settings.retention.body_days)
+
+
 class RequestLog:
     """Notes requests, and writes them later. A request that the database refuses is dropped."""
 
@@ -215,7 +220,7 @@ async def find(ctx: context.Context, account_id: str, request_id: str) -> reques
         async with ctx.store.reading() as tx:
             found = await request_log.by_id(tx, account_id, request_id)
     if found is None:
-        raise errors.NotFound(f"no such request in the log of the last {LOG_DAYS} days")
+        raise errors.NotFound(f"no such request in the log of the last {days(ctx)} days")
     return found
 
 

@@ -43,7 +43,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
         query=query,
         is_first=query.before is None,
         is_filtered=any(asked.values()),
-        days=request_log.LOG_DAYS,
+        days=request_log.days(request.ctx),
     )
 
 

@@ -197,7 +197,7 @@ async def sweep(ctx: context.Context) -> SweepResult:
             ctx, lambda tx: storage_audit_log.sweep(tx, before=now - ctx.settings.dashboard.audit_log_days * times.DAY)
         ),
         request_log=await _in_batches(
-            ctx, lambda tx: storage_request_log.sweep(tx, before=now - request_log.LOG_DAYS * times.DAY)
+            ctx, lambda tx: storage_request_log.sweep(tx, before=now - request_log.days(ctx) * times.DAY)
         ),
         password_links=await _in_batches(ctx, lambda tx: stored_sessions.sweep_links(tx, now=now)),
         pending_logins=await _in_batches(ctx, lambda tx: stored_sessions.sweep_pending(tx, now=now)),
