@@ -18,7 +18,7 @@ async def test_what_waits_is_tried_now_and_its_result_comes_in(open_page: Opener
     attempts = page.locator("table.attempts tbody tr")
     await expect(attempts).to_have_count(1)
     await page.get_by_role("button", name="Retry now: late@example.net").click()
-    await expect(page.locator("#notices")).to_contain_text("Retrying 1 recipient now.")
+    await expect(page.locator(".toast")).to_have_text("Retrying 1 recipient now.")
     await expect(attempts).to_have_count(2)
     await expect(page.locator("#head .status-delivered")).to_be_visible()
 

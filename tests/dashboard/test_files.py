@@ -48,6 +48,14 @@ def test_stylesheets_name_fonts_by_the_urls_that_serve_them() -> None:
     assert style.count("font-display: swap") == 4
 
 
+def test_browsers_get_no_comments_for_readers_of_the_code() -> None:
+    loaded = static_files.load()
+    for name, said in (("dashboard.js", "window.postroad = { prepare };"), ("dashboard.css", ".toast {")):
+        text = loaded.contents[loaded.addresses[name]][0].decode()
+        assert re.search(r"^ */\*", text, re.MULTILINE) is None
+        assert said in text
+
+
 def _luminance(color: str) -> float:
     """WCAG 2.2, relative luminance."""
     parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]

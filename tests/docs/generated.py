@@ -205,7 +205,7 @@ def permissions() -> str:
 def terms() -> str:
     """The terms of the glossary, section by section."""
     parts = []
-    for section in glossary.SECTIONS:
+    for section in glossary.sections(has_credits=True):
         items = (f"**{term}**: " + "\n  ".join(_sentences(meaning)) for term, meaning in section.terms)
         parts.append(f"## {section.title}\n\n- " + "\n- ".join(items) + "\n")
     return "\n".join(parts)

@@ -31,8 +31,9 @@
   const account = document.querySelector(".current-user");
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || !account?.open) return;
+    const hadFocus = account.contains(document.activeElement);
     account.open = false;
-    account.querySelector("summary").focus();
+    if (hadFocus) account.querySelector("summary").focus();
   });
 
   document.addEventListener("click", (event) => {

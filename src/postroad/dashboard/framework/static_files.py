@@ -54,6 +54,8 @@ SCRIPTS: Final = (
     "template_editor.js",
     "template.js",
 )
+# Comments that begin a line are for readers of the code, not for browsers.
+_COMMENT: Final = re.compile(rb"^ */\*(?:(?!\*/).)*\*/\n", re.MULTILINE | re.DOTALL)
 # How a stylesheet names another file: by its path from the folder of all files.
 _REFERENCE: Final = re.compile(rb'url\("([^":]+)"\)')
 FILE_TYPES: Final = {
@@ -75,10 +77,9 @@ class StaticFiles(msgspec.Struct, frozen=True):
 
 def load() -> StaticFiles:
     found = dict(_found("", resources.files("postroad.dashboard").joinpath("assets")))
-    found[SCRIPT] = b"\n".join(map(found.pop, SCRIPTS))
-    found[STYLE] = b"\n".join(
-        (*map(found.pop, STYLES), *(_nested(name, found.pop(f"{name}.css")) for name in PAGE_STYLES))
-    )
+    script = b"\n".join(map(found.pop, SCRIPTS))
+    style = b"\n".join((*map(found.pop, STYLES), *(_nested(name, found.pop(f"{name}.css")) for name in PAGE_STYLES)))
+    found |= {SCRIPT: _COMMENT.sub(b"", script), STYLE: _COMMENT.sub(b"", style)}
     addresses: dict[str, str] = {}
     contents: dict[str, tuple[bytes, str]] = {}
     # Stylesheets come last, because they contain the URLs of fonts.
