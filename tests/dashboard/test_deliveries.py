@@ -67,7 +67,7 @@ async def test_every_attempt_is_shown_newest_first_as_text_alone(ctx: context.Co
     await webhook_rows.put_attempt(ctx, delivery, 2, status_code=None, response_body=None, error=error)
     text = (await browser.get(f"/webhooks/{delivery.webhook_id}/deliveries/{delivery.id}")).text
     assert text.index("Attempt 2,") < text.index("Attempt 1,")
-    assert "tls failure" in text
+    assert "TLS failure" in text
     assert "Renew it, and serve the full chain." in text
     assert "Check that it verifies the raw body with the current secret" in text.replace("&#39;", "'")
     assert f'Next attempt: <time datetime="{times.to_wire(due_at)}"' in text

@@ -47,7 +47,7 @@
         ...(area.name === "html" ? [CM.html] : []),
         CM.keymap.of([...CM.defaultKeymap, ...CM.historyKeymap, ...CM.lintKeymap]),
         CM.EditorState.readOnly.of(area.readOnly),
-        CM.EditorView.contentAttributes.of({ "aria-label": label, "aria-describedby": `problem-${area.name}`, spellcheck: "false" }),
+        CM.EditorView.contentAttributes.of({ "aria-label": label, "aria-describedby": `problem-${area.name}`, spellcheck: "false", tabindex: "0" }),
         CM.EditorView.updateListener.of((update) => {
           if (!update.docChanged) return;
           area.value = view.state.doc.toString();
