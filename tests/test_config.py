@@ -17,6 +17,7 @@ from tests.docs import generated
 ROOT = Path(__file__).parent.parent
 DEFAULTS = ROOT / "src" / "postroad" / "defaults.toml"
 DOCUMENTATION = ROOT / "docs" / "configuration.md"
+MAIL_SETTINGS = ROOT / "docs" / "settings-mail.md"
 STRONG_KEY = "dGhlIHF1aWNrIGJyb3duIGZveCBqdW1wcyBvdmVyIHRoZSBkb2c"
 
 
@@ -366,7 +367,7 @@ def test_every_default_has_a_comment_and_every_comment_is_a_sentence() -> None:
 def test_every_setting_that_the_page_names_exists() -> None:
     known = {name for name, _, _ in generated.settings()}
     sections = {name.partition(".")[0] for name in known}
-    named = re.findall(r"`(\w+)\.(\w+)`", DOCUMENTATION.read_text())
+    named = re.findall(r"`(\w+)\.(\w+)`", DOCUMENTATION.read_text() + MAIL_SETTINGS.read_text())
     assert {f"{section}.{key}" for section, key in named if section in sections} <= known
 
 

@@ -5,7 +5,7 @@ the methods that are answered with an error that names what is not supported, an
 ask at all; `local` has those that ask no server of the API.
 Several files may be about one package; what one of them calls working, another need not remove.
 
-`make docs-tables` writes the tables into docs/compatibility.md.
+`make docs-tables` writes the tables into the README of each extension.
 """
 
 import tomllib
@@ -53,9 +53,9 @@ def _names(groups: Mapping[str, list[str]]) -> set[str]:
     return {f"{group}.{name}" if group else name for group, names in groups.items() for name in names}
 
 
-def tables() -> str:
-    """How many methods of each package work, and which, as Markdown."""
-    packages = load().values()
+def tables(service: str) -> str:
+    """How many methods of the packages of a service work, and which, as Markdown."""
+    packages = [package for package in load().values() if service in package.name]
     lines = [
         "| package | methods | work | not supported | make no request |",
         "|---|---|---|---|---|",

@@ -5,6 +5,7 @@ the comments of defaults.toml, the docstrings of errors, the descriptions of eve
 """
 
 import collections
+import functools
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,13 +29,17 @@ from tests.api.operator import conftest as operator_routes
 from tests.compat import method_table
 
 ROOT: Final = Path(__file__).parents[2]
-DOCS: Final = ROOT / "docs"
 DEFAULTS: Final = ROOT / "src" / "postroad" / "defaults.toml"
 BEGIN: Final = "<!-- {name}: begin; written by make docs-tables -->\n"
 END: Final = "<!-- {name}: end -->\n"
 # Options that many commands have, with the same help: the page explains them once.
 COMMON_OPTIONS: Final = frozenset({"--url", "--data", "--config", "--account", "--json", "--help"})
 COMMON_FROM: Final = 3
+# What decides about mail has a page of its own; the other sections are about the service.
+MAIL_SECTIONS: Final = frozenset(
+    {"", "credits", "domains", "delivery", "providers", "inbound", "webhooks", "limits", "quotas", "warmup"}
+    | {"bounce_guard", "retention", "tls_reports"}
+)
 
 
 def commands() -> str:
@@ -70,12 +75,14 @@ def _command(path: str, command: click.Command, common: set[tuple[str, str | Non
     return "\n".join([*lines, f"Takes {', '.join(words)}.", ""] if words else lines)
 
 
-def reference() -> str:
-    """All settings, section by section, as in defaults.toml."""
+def reference(*, of_mail: bool) -> str:
+    """The settings of the mail or of the service, section by section, as in defaults.toml."""
     notes = {section: note for note, section in re.findall(r"(?m)^(# .*)\n\[(\w+)\]$", DEFAULTS.read_text())}
     sections: dict[str, list[str]] = {}
     for name, default, comment in settings():
         section, _, key = name.rpartition(".")
+        if (section in MAIL_SECTIONS) is not of_mail:
+            continue
         head = [*filter(None, [notes.get(section)]), f"[{section}]"] if section else []
         sections.setdefault(section, head).extend([f"# {comment}", f"{key} = {default}"])
     return "\n".join(
@@ -234,30 +241,32 @@ def _sentences(text: str) -> list[str]:
 
 
 PARTS: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
-    "api.md": {"endpoints": endpoints},
-    "commands.md": {"commands": commands},
-    "compatibility.md": {"methods": method_table.tables},
-    "configuration.md": {"settings": reference},
-    "errors.md": {"codes": error_codes},
-    "glossary.md": {"terms": terms},
-    "webhook-events.md": {"members": event_members, "types": event_types},
-    "metrics.md": {"metrics": all_metrics},
-    "operator.md": {"endpoints": operator_endpoints},
-    "roles.md": {"permissions": permissions, "roles": roles},
+    "docs/commands.md": {"commands": commands},
+    "docs/configuration.md": {"settings": functools.partial(reference, of_mail=False)},
+    "docs/errors.md": {"codes": error_codes},
+    "docs/glossary.md": {"terms": terms},
+    "docs/management.md": {"endpoints": endpoints},
+    "docs/metrics.md": {"metrics": all_metrics},
+    "docs/operator.md": {"endpoints": operator_endpoints},
+    "docs/roles.md": {"permissions": permissions, "roles": roles},
+    "docs/settings-mail.md": {"settings": functools.partial(reference, of_mail=True)},
+    "docs/webhook-events.md": {"members": event_members, "types": event_types},
+    "extensions/postmark/README.md": {"methods": functools.partial(method_table.tables, "postmark")},
+    "extensions/resend/README.md": {"methods": functools.partial(method_table.tables, "resend")},
 }
 
 
 def written(name: str) -> str:
     """A page with its parts as they have to be."""
-    page = (DOCS / name).read_text()
+    page = (ROOT / name).read_text()
     for part, make in PARTS[name].items():
         begin, end = BEGIN.format(name=part), END.format(name=part)
         before, found, rest = page.partition(begin)
-        assert found, f"docs/{name} has no place for {part!r}"
+        assert found, f"{name} has no place for {part!r}"
         page = f"{before}{begin}\n{make()}\n{end}{rest.partition(end)[2]}"
     return page
 
 
 if __name__ == "__main__":
     for name in PARTS:
-        (DOCS / name).write_text(written(name))
+        (ROOT / name).write_text(written(name))

@@ -34,12 +34,19 @@ from tests import test_errors
 from tests.cli import cli_runner
 
 ROOT = Path(__file__).parents[2]
-API = (ROOT / "docs" / "api.md").read_text()
+API = "".join((ROOT / "docs" / name).read_text() for name in ("api.md", "management.md"))
 README = (ROOT / "README.md").read_text()
 START = (ROOT / "docs" / "start.md").read_text()
 PAGES = [
     path
-    for pattern in ("*.md", "docs/**/*.md", "clients/**/*.md", "benchmarks/*.md", "tests/**/*.md")
+    for pattern in (
+        "*.md",
+        "docs/**/*.md",
+        "clients/**/*.md",
+        "extensions/*/README.md",
+        "benchmarks/*.md",
+        "tests/**/*.md",
+    )
     for path in sorted(ROOT.glob(pattern))
     if "node_modules" not in path.parts
 ]
