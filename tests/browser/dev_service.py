@@ -105,7 +105,7 @@ async def running(folder: Path, *, messages: int) -> AsyncIterator[DevService]:
     """
     data = data_folder.DataFolder(folder / DATA)
     data.prepare()
-    async with composition.open_context(data.settings(environment={**dev.GUARD_ON, **SOURCES})) as ctx:
+    async with composition.open_context(data.settings(environment={**dev.WITH_SAMPLE, **SOURCES})) as ctx:
         data.write_info(await demo_account.prepare(ctx, None))
         account = await demo_account.account_of(ctx)
         deferred_message, deferred_login = await _defer(ctx)

@@ -69,7 +69,7 @@ def folder(tmp_path: Path) -> data_folder.DataFolder:
 
 @pytest_asyncio.fixture
 async def ctx(folder: data_folder.DataFolder) -> AsyncIterator[context.Context]:
-    async with composition.open_context(folder.settings(environment=service.GUARD_ON)) as opened:
+    async with composition.open_context(folder.settings(environment=service.WITH_SAMPLE)) as opened:
         yield dataclasses.replace(opened, clock=lambda: NOW)
 
 
@@ -255,14 +255,31 @@ def test_the_same_mail_is_written_every_time_with_days_and_nights() -> None:
     assert len({tag for one in week for tag in one.kind.tags}) == 6
 
 
-@pytest.mark.parametrize(
-    "listen, endpoint",
-    [("0.0.0.0:8025", BUILT_IN), ("127.0.0.1:0", sample_week.URL)],
-)
-def test_events_of_the_sample_mail_go_to_the_built_in_endpoint(
-    folder: data_folder.DataFolder, listen: str, endpoint: str
-) -> None:
-    assert service.sample_endpoint(folder.settings(environment={}, listen={"http": listen})) == endpoint
+def test_pages_and_links_name_the_port_that_was_free(folder: data_folder.DataFolder) -> None:
+    listen = {"http": "127.0.0.1:0", "submission": "0.0.0.0:2525"}
+    settings, bound = service.bind_free_ports(folder.settings(environment={}, listen=listen))
+    ((setting, sockets),) = bound.items()
+    with contextlib.closing(sockets[0]):
+        _, port = sockets[0].getsockname()
+        assert (setting, port > 0) == ("http.listen", True)
+        assert settings.http.listen == f"127.0.0.1:{port}"
+        assert settings.submission.listen == "0.0.0.0:2525"
+        assert service.client_url(settings) == f"http://127.0.0.1:{port}"
+
+
+def test_a_client_on_this_machine_needs_an_address_to_connect_to(folder: data_folder.DataFolder) -> None:
+    settings = folder.settings(environment={}, listen={"http": "0.0.0.0:8025"})
+    assert service.client_url(settings) == "http://127.0.0.1:8025"
+
+
+async def test_the_built_in_endpoint_moves_with_the_port(ctx: context.Context) -> None:
+    made = await demo_account.prepare(ctx, None, base_url="http://127.0.0.1:8025")
+    account_id = (await demo_account.account_of(ctx)).id
+    for url in (BUILT_IN, "http://127.0.0.1:9000/hook"):
+        await endpoints.create(ctx, account_id, endpoint_settings.Changes(url=url))
+    await demo_account.prepare(ctx, made, base_url="http://127.0.0.1:9025")
+    urls = {webhook.url for webhook in await endpoints.of_account(ctx, account_id)}
+    assert urls == {"http://127.0.0.1:9025/v1/inbox/webhook", "http://127.0.0.1:9000/hook"}
 
 
 async def test_no_other_store_gets_a_sample_week(ctx: context.Context, folder: data_folder.DataFolder) -> None:

@@ -89,7 +89,7 @@ async def test_the_row_shows_the_failure_among_several_recipients(
     rows = [row for row in text.split("<tr>") if "row-link" in row]
     assert 'title="bob@example.net and 2 more">bob@example.net</a> <span class="muted">+2</span>' in rows[1]
     # The reason is below the status, where there is one.
-    reason = '<span class="wide line muted small" title="'
+    reason = '<span class="wide reason muted small" title="'
     assert (reason in rows[0], reason in rows[1]) == (False, True)
     assert "<b>who?" not in text
     # One link for each row, which covers it.

@@ -28,7 +28,7 @@ async def test_a_mail_program_ends_a_kind_with_one_request(
     (entry, *_) = await audit_log.page(ctx, browser.account_id, before=None, limit=1)
     assert (entry.actor, audit_log.text(entry)) == (
         "owner@mine.example",
-        "changed what owner@mine.example gets by mail (credits.low to off)",
+        "changed what owner@mine.example gets by email (credits.low to off)",
     )
 
 

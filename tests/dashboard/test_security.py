@@ -122,7 +122,7 @@ async def test_whoever_has_no_required_factor_is_led_to_set_one_up_and_to_nothin
     refused = await browser.post("/team", {"email": "new@mine.example", "role": "developer"})
     assert refused.headers["location"] == PAGE
     page = await browser.get(PAGE)
-    assert "This account requires a second factor" in page.text
+    assert "This account requires two-factor authentication" in page.text
     await set_up(browser, clock)
     assert (await browser.get("/team")).status_code == 200
 
@@ -179,7 +179,7 @@ class TestOperators:
     ) -> None:
         assert (await operator.get("/operator/accounts")).headers["location"] == PAGE
         assert (await reader.get("/messages")).status_code == 200
-        assert "This installation requires a second factor" in (await operator.get(PAGE)).text
+        assert "This installation requires two-factor authentication" in (await operator.get(PAGE)).text
         await set_up(operator, clock)
         assert (await operator.get("/operator/accounts")).status_code == 200
 

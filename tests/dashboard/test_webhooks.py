@@ -1,13 +1,15 @@
 """Several webhooks on the dashboard: a list, a page for each, and forms that change one of them."""
 
+import dataclasses
 import re
 
 import pytest
 
 from postroad import config, context
 from postroad.model.events import events
+from postroad.model.units import times
 from postroad.services.webhooks import endpoint_settings, endpoints
-from tests import accepted_mail, webhook_rows
+from tests import accepted_mail, contexts, webhook_rows
 from tests.dashboard.browser_client import Browser
 
 NEW = {"url": "https://127.0.0.2/second", "preset": "custom", "events": ["email.failed"]}
@@ -44,6 +46,25 @@ async def test_another_webhook_is_added_and_has_pages_of_its_own(
         assert "https://127.0.0.2/second" in seen
         assert 'method="post" action="/webhook' not in seen
     assert (await endpoints.get(ctx, browser.account_id, first.id)) == first
+
+
+async def test_the_list_says_how_deliveries_end(ctx: context.Context, browser: Browser, clock: contexts.Clock) -> None:
+    urls = ("https://127.0.0.2/busy", "https://127.0.0.2/quiet", "https://127.0.0.2/new")
+    changes = [endpoint_settings.Changes(url=url) for url in urls]
+    busy, quiet, _ = [(await endpoints.create(ctx, browser.account_id, each)).webhook for each in changes]
+    now = ctx.clock()
+    before = dataclasses.replace(ctx, clock=lambda: now - 25 * times.HOUR)
+    await webhook_rows.put_ended(before, browser.account_id, webhook_rows.State.FAILED, webhook_id=busy.id)
+    await webhook_rows.put_ended(before, browser.account_id, webhook_id=quiet.id)
+    for state in (*[webhook_rows.State.SUCCEEDED] * 3, webhook_rows.State.FAILED):
+        await webhook_rows.put_ended(ctx, browser.account_id, state, webhook_id=busy.id)
+    await webhook_rows.put(ctx, browser.account_id, webhook_id=busy.id)
+    clock.pass_seconds(180)
+    text = re.sub(r"<[^>]+>", " ", (await browser.get("/webhooks")).text)
+    rows = re.sub(r"\s+", " ", text.partition("Endpoint")[2])
+    assert re.search(r"/busy enabled 75.0% of 4 3 min ago", rows)
+    assert re.search(r"/quiet enabled – 1 d ago", rows)
+    assert re.search(r"/new enabled – none", rows)
 
 
 async def test_there_is_no_second_address(browser: Browser) -> None:
@@ -132,7 +153,7 @@ async def test_a_webhook_that_is_failing_says_since_when(ctx: context.Context, b
     async with ctx.store.transaction() as tx:
         await tx.run_script("UPDATE webhooks SET failing_since = 1769860803811000")
     assert "Every attempt has failed since " in (await browser.get(page)).text
-    assert "failing since " in (await browser.get("/webhooks")).text
+    assert "status-failing" in (await browser.get("/webhooks")).text
     await browser.post(f"{page}/settings", NEW)
     assert "Every attempt has failed" not in (await browser.get(page)).text
 

@@ -160,7 +160,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     FACTOR_ADDED: Kind(
         audience=Audience.PERSON,
-        title="A second factor was added",
+        title="A two-factor method was added",
         path="/profile/security",
         interval=5 * 60 * times.SECOND,
         max_per_day=_MAX_LINKS,
@@ -169,7 +169,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     FACTOR_REMOVED: Kind(
         audience=Audience.PERSON,
-        title="A second factor was removed",
+        title="A two-factor method was removed",
         path="/profile/security",
         interval=5 * 60 * times.SECOND,
         max_per_day=_MAX_LINKS,

@@ -23,7 +23,7 @@ async def test_those_that_are_not_open_come_first_with_the_reply(ctx: context.Co
     await report(ctx, "microsoft", "slowed", "451 4.7.500 <b>Server busy</b>")
     await report(ctx, "mx.example.org", "blocked", "connection refused")
     page = (await operator.get(PATH)).text
-    names = re.findall(r'<td class="name"><a href="([^"]+)">([^<]+)</a></td>', page)
+    names = re.findall(r'<td class="name"><a href="([^"]+)">([^<]+)</a>', page)
     assert [name for _, name in names] == ["Microsoft", "mx.example.org", "Google", "Yahoo", "Apple", "All others"]
     assert names[1][0] == f"{PATH}/mx.example.org"
     assert "451 4.7.500 &lt;b&gt;Server busy&lt;/b&gt;" in page

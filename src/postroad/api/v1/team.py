@@ -194,7 +194,7 @@ ROUTES: Final = (
         invite,
         description=f"The link is returned only in this response. It works once, within "
         f"{password_links.INVITATION_HOURS} hours. If the installation sends notices, the user also gets it "
-        "by mail. Owners and admins only; only owners invite owners.",
+        "by email. Owners and admins only; only owners invite owners.",
         permission=callers.Permission.MANAGE,
         body=Invitation,
         body_rules={"examples": [{"email": "jo@example.com", "role": "developer"}]},

@@ -16,9 +16,11 @@ from postroad.model.people import callers
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits as services_credits
 from postroad.services.domains import domain_registry as domains
+from postroad.services.messages import dev_inbox
 from postroad.services.people import api_keys, authentication, credentials, users
 from postroad.services.people import logins as auth_login
-from postroad.services.templates import templates
+from postroad.services.templates import starters, templates
+from postroad.services.webhooks import endpoint_settings, endpoints
 from postroad.storage.people import accounts as stored_accounts
 from postroad.storage.people import users as logins
 
@@ -29,22 +31,18 @@ MIN_CREDITS: Final = 1_000
 EMAIL: Final = "demo@example.com"
 DOMAIN: Final = "example.com"
 TEMPLATE: Final = "welcome"
-TEMPLATE_HTML: Final = """\
-<div style="background: #f3f4f6; padding: 32px 12px; font: 16px/24px Arial, sans-serif">
-<div style="max-width: 496px; margin: 0 auto; padding: 32px; background: #ffffff; color: #1f2937">
-<h1 style="margin: 0 0 16px; font-size: 24px; line-height: 32px">Welcome, {{name}}</h1>
-<p style="margin: 0">Thanks for joining us.</p>
-</div>
-</div>
-"""
+# The starter of this name says who sends it; what is left to the caller is the name of the recipient.
+TEMPLATE_VALUES: Final = {"company": "Corner Shop", "start_url": "https://example.com/start"}
 CREDENTIAL_NAME: Final = "postroad dev"
 CLIENT_ADDRESS: Final = "127.0.0.1"
 # The examples of the client libraries send a message and read its status.
 SCOPES: Final = frozenset({callers.Permission.SEND, callers.Permission.READ})
 
 
-async def prepare(ctx: context.Context, before: data_folder.DevInfo | None) -> data_folder.DevInfo:
-    """Create what is missing. The addresses are filled in once the listeners are bound."""
+async def prepare(
+    ctx: context.Context, before: data_folder.DevInfo | None, *, base_url: str = ""
+) -> data_folder.DevInfo:
+    """Create what is missing. The addresses of SMTP and the simulator are filled in once they listen."""
     account = await account_of(ctx)
     if services_credits.needs_credits(ctx, account) and account.available < MIN_CREDITS:
         await services_credits.add(ctx, account.id, CREDITS - account.available, "postroad dev")
@@ -53,8 +51,10 @@ async def prepare(ctx: context.Context, before: data_folder.DevInfo | None) -> d
     smtp, credential_id = await _smtp(ctx, account.id, before.smtp if before else None)
     login = await _login(ctx, account.id, before.login if before else None)
     await users.add_operator(ctx, login.email)
+    if before:
+        await _move_webhooks(ctx, account.id, before.base_url, base_url)
     return data_folder.DevInfo(
-        base_url="",
+        base_url=base_url,
         smtp=smtp,
         api_key=await _api_key(ctx, account.id, credential_id, before.api_key if before else None),
         login=login,
@@ -80,14 +80,25 @@ async def _store_template(ctx: context.Context, account_id: str) -> None:
     try:
         await templates.find(ctx, account_id, TEMPLATE)
     except errors.NotFound:
-        await templates.put(
-            ctx,
-            account_id,
-            TEMPLATE,
-            subject="Welcome, {{name}}",
-            text="Hello {{name}},\n\nThanks for joining us.\n",
-            html=TEMPLATE_HTML,
+        starter = starters.content(starters.find(TEMPLATE))
+        content = templates.Content(
+            "Welcome, {{name}}", _filled(starter.text), _filled(starter.html), sample='{"name": "Ada"}'
         )
+        await templates.save(ctx, account_id, TEMPLATE, content)
+
+
+def _filled(text: str | None) -> str:
+    for name, value in TEMPLATE_VALUES.items():
+        text = (text or "").replace(f"{{{{{name}}}}}", value)
+    return text or ""
+
+
+async def _move_webhooks(ctx: context.Context, account_id: str, before: str, now: str) -> None:
+    """Webhooks to the built-in endpoint of the previous start go to that of this one, which may have another port."""
+    for webhook in await endpoints.of_account(ctx, account_id):
+        if before != now and webhook.url == f"{before}{dev_inbox.WEBHOOK_PATH}":
+            changes = endpoint_settings.Changes(url=f"{now}{dev_inbox.WEBHOOK_PATH}")
+            await endpoints.change(ctx, account_id, webhook.id, changes)
 
 
 async def _smtp(ctx: context.Context, account_id: str, before: data_folder.Smtp | None) -> tuple[data_folder.Smtp, str]:

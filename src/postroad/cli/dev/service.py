@@ -4,7 +4,7 @@ import contextlib
 import os
 import shlex
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib import parse
@@ -19,7 +19,8 @@ from postroad.cli.dev import demo_account
 from postroad.cli.dev import sample_week as sample
 from postroad.cli.framework import command, data_folder
 from postroad.model.delivery import providers
-from postroad.roles import service
+from postroad.network import listener
+from postroad.roles import listeners, service
 from postroad.services.messages import dev_inbox
 from postroad.simulator import mailbox
 from postroad.telemetry import logs
@@ -27,8 +28,8 @@ from postroad.telemetry import logs
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 # The address for local clients of a service that listens on all addresses.
 CLIENT_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not an address to listen on
-# With the sample week, whose bounces it shows.
-GUARD_ON = {"POSTROAD_BOUNCE_GUARD__ENABLED": "true"}
+# With the sample week, which shows what bounces do in production.
+WITH_SAMPLE = {"POSTROAD_BOUNCE_GUARD__ENABLED": "true", "POSTROAD_TESTING__SUPPRESS": "true"}
 
 WELCOME = """
 Postroad is running for development: {base_url}   (Ctrl-C to stop)
@@ -106,7 +107,7 @@ def _address_option(name: str, default: str, text: str) -> Callable[[Decorated],
 @click.option(
     "--sample-week",
     is_flag=True,
-    help="Fill the demo account with a week of mail, once, and turn the bounce guard on.",
+    help="Fill the demo account with a week of mail, once, and turn suppression and the bounce guard on.",
 )
 def dev(data: Path, http: config.Endpoint, smtp: config.Endpoint, sink: config.Endpoint, *, sample_week: bool) -> None:
     """Run the whole service for development, with a demo account and without configuration.
@@ -120,11 +121,15 @@ def dev(data: Path, http: config.Endpoint, smtp: config.Endpoint, sink: config.E
         folder.prepare()
         with folder.locked(), folder.previous_info() as before:
             listen = {"http": str(http), "submission": str(smtp)}
-            chosen = GUARD_ON if sample_week else {}
+            chosen = WITH_SAMPLE if sample_week else {}
             settings = folder.settings(environment={**chosen, **os.environ}, listen=listen)
             log = logs.configure(form=settings.logs.format, level=settings.logs.level, stream=sys.stderr)
             with command.name_store_on_error(settings), command.name_listen_option("--http", submission="--smtp"):
-                uvloop.run(_run(folder, before, settings=settings, sink=sink, with_sample=sample_week, log=log))
+                settings, bound = bind_free_ports(settings)
+                running = _run(
+                    folder, before, settings=settings, bound=bound, sink=sink, with_sample=sample_week, log=log
+                )
+                uvloop.run(running)
 
 
 async def _run(
@@ -132,11 +137,13 @@ async def _run(
     before: data_folder.DevInfo | None,
     *,
     settings: config.Settings,
+    bound: Mapping[str, listener.BoundSockets],
     sink: config.Endpoint,
     with_sample: bool,
     log: logs.Logger,
 ) -> None:
     prepared: list[data_folder.DevInfo] = []
+    base_url = client_url(settings)
     data = shlex.quote(str(folder.path))
     mail = dev_inbox.Inbox(
         clock=services_context.system_clock,
@@ -145,26 +152,29 @@ async def _run(
     )
 
     async def prepare(context: services_context.Context) -> None:
-        prepared.append(await demo_account.prepare(context, before))
+        prepared.append(await demo_account.prepare(context, before, base_url=base_url))
         if with_sample:
             account = await demo_account.account_of(context)
-            if await sample.write(context, folder, account.id, endpoint=sample_endpoint(settings)):
+            if await sample.write(context, folder, account.id, endpoint=f"{base_url}{dev_inbox.WEBHOOK_PATH}"):
                 log.info("sample_week_written", account_id=account.id)
 
-    async with _simulator(mail, sink, log=log) as bound:
+    async with _simulator(mail, sink, log=log) as simulator_at:
 
         def announce(addresses: roles.Addresses) -> None:
-            base_url = settings.http.base_url or f"http://{_client_endpoint(addresses['http'])}"
             host, port = _client_endpoint(addresses["submission"])
             smtp = msgspec.structs.replace(prepared[0].smtp, host=host, port=port)
-            info = msgspec.structs.replace(prepared[0], base_url=base_url, smtp=smtp, sink=data_folder.Sink(*bound))
+            info = msgspec.structs.replace(prepared[0], smtp=smtp, sink=data_folder.Sink(*simulator_at))
             folder.write_info(info)
             click.echo(_welcome(folder, info))
 
         # Mail goes to the simulator, unless another upstream is set.
-        simulator = config.Upstream(name=providers.DEV_SIMULATOR, host=bound.host, port=bound.port, tls="off")
+        simulator = config.Upstream(
+            name=providers.DEV_SIMULATOR, host=simulator_at.host, port=simulator_at.port, tls="off"
+        )
         routed = msgspec.structs.replace(settings, upstreams=settings.upstreams or (simulator,))
-        await service.run(routed, list(service.ROLES), log=log, mail=mail, prepare=prepare, announce=announce)
+        await service.run(
+            routed, list(service.ROLES), log=log, inherited=bound, mail=mail, prepare=prepare, announce=announce
+        )
 
 
 @contextlib.asynccontextmanager
@@ -184,11 +194,24 @@ async def _simulator(
         yield _client_endpoint(config.Endpoint(*bound))
 
 
-def sample_endpoint(settings: config.Settings) -> str:
-    """The endpoint of the sample webhook: the built-in one, which answers, unless its port is not known yet."""
-    where = _client_endpoint(config.endpoint(settings.http.listen, name="http.listen"))
-    base_url = settings.http.base_url or (f"http://{where}" if where.port else "")
-    return f"{base_url}{dev_inbox.WEBHOOK_PATH}" if base_url else sample.URL
+def bind_free_ports(settings: config.Settings) -> tuple[config.Settings, Mapping[str, listener.BoundSockets]]:
+    """Bind the listeners whose port is 0, and put the ports in the settings: the first page already names them."""
+    bound: dict[str, listener.BoundSockets] = {}
+    for section in ("http", "submission"):
+        setting, chosen = f"{section}.listen", getattr(settings, section)
+        where = config.endpoint(chosen.listen, name=setting)
+        if where.port == 0:
+            (bound[setting],) = listeners.bind(settings, setting)
+            _, port = listener.address(bound[setting])
+            chosen = msgspec.structs.replace(chosen, listen=str(config.Endpoint(where.host, port)))
+            settings = msgspec.structs.replace(settings, **{section: chosen})
+    return settings, bound
+
+
+def client_url(settings: config.Settings) -> str:
+    """The address for clients on this machine, unless a public one is set."""
+    where = config.endpoint(settings.http.listen, name="http.listen")
+    return settings.http.base_url or f"http://{_client_endpoint(where)}"
 
 
 def _client_endpoint(where: config.Endpoint) -> config.Endpoint:

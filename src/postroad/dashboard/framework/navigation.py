@@ -91,7 +91,7 @@ CHANGE: Final = callers.Permission.CHANGE
 ACTIONS: Final = (
     Entry("send_test", "/welcome", "Send a test message", "action try email", CHANGE),
     Entry("new_key", "/keys#new-key", "Create an API key", "action new add token", CHANGE),
-    Entry("new_webhook", "/webhooks#new-webhook", "Add a webhook", "action new create endpoint", CHANGE),
+    Entry("new_webhook", "/webhooks#new-webhook", "Create a webhook", "action new add endpoint", CHANGE),
     Entry("new_domain", "/domains#field-name", "Add a domain", "action new", CHANGE),
     Entry("new_template", "/template/new", "Create a template", "action new", CHANGE),
     Entry("invite", "/team#invite", "Invite a user", "action add team member person", callers.Permission.MANAGE),

@@ -7,7 +7,7 @@ stays as it was typed.
 
 import dataclasses
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -18,20 +18,24 @@ from postroad.model.search import search_query
 from postroad.model.units import times
 from postroad.services.messages import lookup
 
-# What `status:` finds, in the words of a menu.
+# What `status:` finds, in the words of a menu. A message to two people of whom one bounced is partly delivered, and is
+# found by what became of either recipient.
 STATUSES: Final = {
-    "delivered": "Delivered",
-    "queued": "Queued",
-    "deferred": "Deferred",
-    "partial": "Partial",
-    "failed": "Not delivered",
-    "bounced": "Bounced",
-    "expired": "Expired",
-    "canceled": "Canceled",
-    "suppressed": "Suppressed",
+    "Whole message": {
+        "delivered": "Delivered",
+        "queued": "Queued",
+        "partial": "Partly delivered",
+        "failed": "Not delivered",
+    },
+    "Any recipient": {
+        "deferred": "Deferred",
+        "bounced": "Bounced",
+        "expired": "Expired",
+        "canceled": "Canceled",
+        "suppressed": "Suppressed",
+    },
 }
-# As a menu has them that does not count.
-UNCOUNTED: Final[Sequence[tuple[str, str]]] = tuple(STATUSES.items())
+StatusGroups = Mapping[str, Mapping[str, str]]
 MODES: Final = {"": "Live mail", statuses.Mode.TEST.value: "Test mail"}
 CUSTOM: Final = "custom"
 # What `after:` finds.
@@ -143,13 +147,18 @@ def _day(text: str | None) -> dt.date | None:
         return None
 
 
-async def status_options(
+async def counted_statuses(
     ctx: context.Context, account_id: str, query: search_query.Query, *, zone: dt.tzinfo
-) -> Sequence[tuple[str, str]]:
-    """Each status and its text, with the number of messages that the search would find with it."""
-    searches = [lookup.filters_of(ctx, dataclasses.replace(query, status=status), zone=zone) for status in STATUSES]
-    counts = await lookup.count_each(ctx, account_id, searches, examined=MAX_COUNTED)
-    return [(status, f"{text}{_in_brackets(count)}") for (status, text), count in zip(UNCOUNTED, counts, strict=True)]
+) -> StatusGroups:
+    """The statuses, with the number of messages that the search would find with each."""
+    names = [status for group in STATUSES.values() for status in group]
+    searches = [lookup.filters_of(ctx, dataclasses.replace(query, status=status), zone=zone) for status in names]
+    found = await lookup.count_each(ctx, account_id, searches, examined=MAX_COUNTED)
+    counts = dict(zip(names, found, strict=True))
+    return {
+        label: {status: f"{text}{_in_brackets(counts[status])}" for status, text in group.items()}
+        for label, group in STATUSES.items()
+    }
 
 
 def _in_brackets(count: lookup.Count) -> str:

@@ -159,11 +159,13 @@ async def index(request: requests.PageRequest) -> routing.Response:
     rows = await read_rows(request.ctx, request.account_id, request.shown(found.messages))
     counted = ""
     ways: Sequence[Way] = ()
-    options = message_filters.UNCOUNTED
+    status_groups: message_filters.StatusGroups = message_filters.STATUSES
     if query.cursor is None:
         filters = lookup.filters_of(request.ctx, found.query, zone=request.zone)
         counted = in_words(found.count or await lookup.count(request.ctx, request.account_id, filters))
-        options = await message_filters.status_options(request.ctx, request.account_id, found.query, zone=request.zone)
+        status_groups = await message_filters.counted_statuses(
+            request.ctx, request.account_id, found.query, zone=request.zone
+        )
         if text and not rows and not found.next_cursor:
             ways = await _ways(request, found.query)
     return _page(
@@ -175,7 +177,7 @@ async def index(request: requests.PageRequest) -> routing.Response:
         rows=rows,
         counted=counted,
         ways=ways,
-        status_options=options,
+        status_groups=status_groups,
         pauses=await _pauses(request),
     )
 
@@ -205,7 +207,7 @@ def _page(
     rows: Sequence[Row] = (),
     counted: str = "",
     ways: Sequence[Way] = (),
-    status_options: Sequence[tuple[str, str]] = message_filters.UNCOUNTED,
+    status_groups: message_filters.StatusGroups = message_filters.STATUSES,
     pauses: Sequence[verdicts.Alert] = (),
     problem: search_query.QueryError | None = None,
 ) -> routing.Response:
@@ -222,7 +224,7 @@ def _page(
         ways=ways,
         pauses=pauses,
         filters=message_filters.of_search(query, now=request.ctx.clock(), zone=request.zone),
-        status_options=[("", "All statuses"), *status_options],
+        status_groups=status_groups,
         modes=message_filters.MODES,
         periods=message_filters.PERIODS,
         is_first=asked.cursor is None,

@@ -240,6 +240,8 @@ async def index(request: requests.PageRequest) -> routing.Response:
     return request.page(
         "webhooks.html",
         webhooks=found,
+        summaries=await delivery_log.summaries(request.ctx, found),
+        most_summarized=delivery_log.MAX_SUMMARIZED_ROWS,
         subscription=_subscription,
         presets=PRESETS,
         suggested_url="" if is_used else _builtin_endpoint_url(request),
@@ -410,7 +412,7 @@ def _secret_page(
 
 
 ROUTES: Final = (
-    requests.get(PATH, index),
+    requests.get(PATH, index, is_live=True),
     requests.post(PATH, create, form=NewEndpoint),
     requests.get(ENDPOINT_PATH, show, query=Query, is_live=True),
     requests.get(f"{ENDPOINT_PATH}/settings", show_settings),

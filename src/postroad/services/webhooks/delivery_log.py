@@ -18,6 +18,8 @@ from postroad.storage.mail import webhooks
 LOG_SECONDS: Final = 7 * 24 * 3600
 # Per page, for deliveries that succeeded or are pending: about ten milliseconds of scanning.
 MAX_SCANNED_ROWS: Final = 5_000
+# Of each endpoint in a list of them.
+MAX_SUMMARIZED_ROWS: Final = 1_000
 
 Status = Literal["pending", "succeeded", "failed"]
 _STATUSES: Final[Mapping[str, Status]] = {
@@ -77,6 +79,18 @@ async def page(
         found, next_cursor = await _choose(tx, webhook, wanted)
         entries = await _entries(tx, webhook, found, now=now)
     return identifiers.Page(entries, next_cursor)
+
+
+async def summaries(ctx: context.Context, found: Sequence[webhooks.Webhook]) -> dict[str, webhooks.Summary]:
+    """How deliveries to endpoints of an account have ended in the last 24 hours, by endpoint, of those with any."""
+    since = identifiers.at(identifiers.WEBHOOK_DELIVERY, ctx.clock() - times.DAY)
+    if not found:
+        return {}
+    account_id = found[0].account_id
+    async with ctx.store.scanning(account_id) as tx:
+        return await webhooks.summaries(
+            tx, account_id, [webhook.id for webhook in found], since=since, limit=MAX_SUMMARIZED_ROWS
+        )
 
 
 async def of_message(ctx: context.Context, account_id: str, message_id: str, *, limit: int) -> list[Entry]:

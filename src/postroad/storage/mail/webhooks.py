@@ -404,6 +404,23 @@ async def newest_deliveries(tx: store.Transaction, account_id: str, webhook_id: 
     return await tx.fetch("webhook_deliveries.newest", account_id, webhook_id, limit)
 
 
+class Summary(msgspec.Struct, frozen=True):
+    """When the last delivery to an endpoint ended, and how many have ended, and succeeded, in a period."""
+
+    last_ended_at: int | None
+    ended: int
+    succeeded: int
+
+
+async def summaries(
+    tx: store.Transaction, account_id: str, webhook_ids: Sequence[str], *, since: str, limit: int
+) -> dict[str, Summary]:
+    """How deliveries to endpoints end, by endpoint, from the newest `limit` of each; `since` is the period's cursor."""
+    arguments = [(account_id, webhook_id, since, limit) for webhook_id in webhook_ids]
+    rows = await tx.fetch_many("webhook_deliveries.summary", arguments)
+    return {row[0]: Summary(*row[1:]) for row in rows}
+
+
 @queries.rows("webhook_deliveries.page_of_message", _delivery)
 async def page_of_message(
     tx: store.Transaction,

@@ -140,6 +140,15 @@ WHERE message_id = $1 AND id >= $2 AND event_type = 'email.deferred' AND replay_
 SELECT id, state, attempt_count, due_at FROM webhook_deliveries
 WHERE account_id = $1 AND webhook_id = $2 ORDER BY id DESC LIMIT $3;
 
+-- name: summary
+-- How the newest deliveries of an endpoint ended: when the last of them did, and how many of those since a cursor did,
+-- and succeeded. No row when it has none.
+SELECT webhook_id, MAX(ended_at), SUM(CASE WHEN id >= $3 AND ended_at IS NOT NULL THEN 1 ELSE 0 END),
+    SUM(CASE WHEN id >= $3 AND state = 'succeeded' THEN 1 ELSE 0 END)
+FROM (SELECT webhook_id, id, state, ended_at FROM webhook_deliveries
+    WHERE account_id = $1 AND webhook_id = $2 ORDER BY id DESC LIMIT $4) AS newest
+GROUP BY webhook_id;
+
 -- name: page_of_message
 -- Deliveries of an endpoint about one message, of one status or of any, newest first.
 SELECT account_id, webhook_id, id, event_id, event_type, message_id, recipient_id, replay_of, url, body, state,

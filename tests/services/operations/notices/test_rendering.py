@@ -66,7 +66,7 @@ https://mail.example.org/domains/dom_1
 
 --
 Stop mail of this kind: https://mail.example.org/notices/token
-Choose what you get by mail: https://mail.example.org/profile#mail
+Choose what you get by email: https://mail.example.org/profile#mail
 """
 
 
@@ -98,7 +98,7 @@ def test_a_mail_is_shown_whole() -> None:
         "The DKIM record of shop.example is gone The DKIM record of shop.example can no longer be found in DNS, so "
         "receivers cannot check the signatures of your mail. Publish the record again. If it is still "
         "missing at 2027-01-22 08:00 UTC, the verification of the domain ends, and mail from it is refused. "
-        "https://mail.example.org/domains/dom_1 Stop mail of this kind . Choose what you get by mail ."
+        "https://mail.example.org/domains/dom_1 Stop mail of this kind . Choose what you get by email ."
     )
 
 

@@ -300,4 +300,4 @@ async def test_a_choice_is_in_the_audit_log(
     entries: Sequence[object] = [
         audit_log.text(one) for one in await audit_log.page(ctx, account.id, before=None, limit=1)
     ]
-    assert entries == ["changed what owner@example.com gets by mail (credits.low to digest)"]
+    assert entries == ["changed what owner@example.com gets by email (credits.low to digest)"]

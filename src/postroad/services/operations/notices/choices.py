@@ -64,7 +64,7 @@ async def by_token(ctx: context.Context, token: str) -> tuple[users.User, str]:
             user = await users.by_id(tx, user_id)
         if user is not None:
             return user, kind
-    raise errors.NotFound("this link is invalid; log in and choose on your profile what you get by mail")
+    raise errors.NotFound("this link is invalid; log in and choose on your profile what you get by email")
 
 
 async def unsubscribe(ctx: context.Context, token: str) -> tuple[users.User, str]:
