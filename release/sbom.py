@@ -6,7 +6,6 @@ has the hashes of all of its files that the lock permits, and the licence as its
 addresses of registries: a package URL names the package.
 """
 
-import base64
 import datetime as dt
 import json
 import re
@@ -26,9 +25,6 @@ VENDORED: Final = (
     "src/postroad/dashboard/assets/vendor/manifest.toml",
     "src/postroad/services/messages/caniemail/manifest.toml",
 )
-# The editor is one file made of several packages, and these are the tools that make it.
-BUNDLES: Final = {"codemirror": "tests/browser/editor_bundle/package-lock.json"}
-BUNDLERS: Final = re.compile(r"node_modules/(?:@esbuild/|esbuild$)")
 _PIN: Final = re.compile(r"^([a-z0-9-]+)==(\S+)")
 # What is only installed on other systems.
 _ELSEWHERE: Final = re.compile(r"^\S+ ; .*sys_platform == ")
@@ -177,7 +173,7 @@ def _licence(pin: Pin) -> Mapping[str, Any]:
 
 
 def _vendored(root: Path, manifest: str) -> Iterator[Component]:
-    for name, entry in tomllib.loads((root / manifest).read_text(encoding="utf-8")).items():
+    for entry in tomllib.loads((root / manifest).read_text(encoding="utf-8")).values():
         purl = _npm_purl(entry["package"], entry["version"])
         yield {
             "type": "library",
@@ -188,37 +184,14 @@ def _vendored(root: Path, manifest: str) -> Iterator[Component]:
             "licenses": [{"license": {"id": entry["licence"]}}],
             "purl": purl,
             "components": [
-                *(
-                    {
-                        "type": "file",
-                        "bom-ref": f"{purl}#{file}",
-                        "name": file,
-                        "hashes": [{"alg": "SHA-256", "content": digest}],
-                    }
-                    for file, digest in entry["sha256"].items()
-                ),
-                *_bundled(root, name),
+                {
+                    "type": "file",
+                    "bom-ref": f"{purl}#{file}",
+                    "name": file,
+                    "hashes": [{"alg": "SHA-256", "content": digest}],
+                }
+                for file, digest in entry["sha256"].items()
             ],
-        }
-
-
-def _bundled(root: Path, name: str) -> Iterator[Component]:
-    """The packages that one file is made of."""
-    if name not in BUNDLES:
-        return
-    for path, entry in json.loads((root / BUNDLES[name]).read_text(encoding="utf-8"))["packages"].items():
-        if not path or BUNDLERS.match(path):
-            continue
-        package, version = path.removeprefix("node_modules/"), entry["version"]
-        algorithm, _, digest = entry["integrity"].partition("-")
-        yield {
-            "type": "library",
-            "bom-ref": _npm_purl(package, version),
-            "name": package,
-            "version": version,
-            "hashes": [{"alg": algorithm.upper().replace("SHA", "SHA-"), "content": base64.b64decode(digest).hex()}],
-            "licenses": [{"license": {"id": entry["license"]}}],
-            "purl": _npm_purl(package, version),
         }
 
 

@@ -26,7 +26,7 @@ WHEELS = [f"{name.replace('-', '_')}-{VERSION}-py3-none-any.whl" for name in EXT
 LOCKS = [(test_repository.ROOT / "requirements" / f"{name}.txt").read_text() for name in ("runtime", "extensions")]
 # Most of the sdist, and nothing of the wheel or the bill of materials: to build it takes longer and shows nothing more.
 SKIPPED = () if profile.IS_LONG else ("benchmarks/", "clients/", "docs/screenshots/", "tests/")
-NOT_SKIPPED = ("docs/screenshots/README.md", "tests/browser/editor_bundle/")
+NOT_SKIPPED = ("docs/screenshots/README.md",)
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -188,7 +188,7 @@ def test_the_bill_lists_every_locked_package_with_version_hashes_and_licence(bil
 
 def test_the_bill_lists_what_the_package_carries_with_the_hash_of_each_file(bill: Any) -> None:  # noqa: ANN401 - JSON
     carried = {one["name"]: one for one in bill["components"] if one["purl"].startswith("pkg:npm/")}
-    assert carried.keys() == {"swagger-ui-dist", "uplot", "@fontsource/inter", "@codemirror/view", "caniemail"}
+    assert carried.keys() == {"swagger-ui-dist", "uplot", "@fontsource/inter", "caniemail"}
     assert carried["@fontsource/inter"]["purl"] == "pkg:npm/%40fontsource/inter@5.3.0"
     assert carried["@fontsource/inter"]["licenses"] == [{"license": {"id": "OFL-1.1"}}]
     files = {
@@ -197,9 +197,6 @@ def test_the_bill_lists_what_the_package_carries_with_the_hash_of_each_file(bill
     script = next((test_repository.ROOT / "src").rglob("uPlot.iife.min.js"))
     digest = hashlib.sha256(script.read_bytes()).hexdigest()
     assert files["uPlot.iife.min.js"] == [{"alg": "SHA-256", "content": digest}]
-    bundled = {one["name"] for one in carried["@codemirror/view"]["components"] if one["type"] == "library"}
-    assert {"@codemirror/state", "@lezer/common", "style-mod"} <= bundled
-    assert not {name for name in bundled if "esbuild" in name}
 
 
 def test_the_bill_says_which_package_needs_which(bill: Any) -> None:  # noqa: ANN401 - JSON

@@ -1,5 +1,6 @@
 """The editor of templates in a browser: a preview that follows the typing, runs nothing, and needs no script."""
 
+import pytest
 from playwright import async_api
 
 from postroad.services.templates import templates
@@ -130,10 +131,12 @@ async def test_a_loop_is_written_published_compared_and_restored(
     await async_api.expect(page.locator("#problem-html")).to_have_text(
         "'{{#items}}' in line 2 is not closed, expected {{/items}}"
     )
-    await async_api.expect(page.locator(".cm-lint-marker-error")).to_have_count(1)
+    await async_api.expect(page.locator(".code-editor .mistaken")).to_have_text("{{#items}}")
+    await async_api.expect(field(page, "HTML")).to_have_attribute("aria-invalid", "true")
     await axe.check(page)
     await edit(page, "HTML", ORDER)
     await async_api.expect(page.locator("#problem-html")).to_be_empty()
+    await async_api.expect(page.locator(".code-editor .mistaken")).to_have_count(0)
     await async_api.expect(preview(page)).to_contain_text("Blue notebook")
     await edit(page, "items", '[{"title": "Tea"}, {"title": "Cup"}]')
     await async_api.expect(preview(page)).to_contain_text("Tea Cup")
@@ -157,6 +160,91 @@ async def test_a_loop_is_written_published_compared_and_restored(
     await page.get_by_role("button", name="Restore version 1").click()
     await async_api.expect(page.get_by_text("Version 1 restored as a draft.")).to_be_visible()
     await async_api.expect(field(page, "HTML")).to_contain_text("<h1>Order</h1>")
+
+
+async def test_code_is_indented_while_it_is_typed_and_undone_step_by_step(page: async_api.Page) -> None:
+    await page.goto("/template/new/blank")
+    code = field(page, "HTML")
+    await edit(page, "HTML", "<ul>\n<li class='a>b'>\nTea<br>\n{{title}}\n</li>\n</ul>")
+    await async_api.expect(code).to_have_value("<ul>\n  <li class='a>b'>\n    Tea<br>\n    {{title}}\n  </li>\n</ul>")
+    await page.keyboard.press("Control+z")
+    await async_api.expect(code).not_to_have_value(
+        "<ul>\n  <li class='a>b'>\n    Tea<br>\n    {{title}}\n  </li>\n</ul>"
+    )
+    await edit(page, "HTML", "<td></td>")
+    for _ in range(5):
+        await page.keyboard.press("ArrowLeft")
+    await page.keyboard.press("Enter")
+    await async_api.expect(code).to_have_value("<td>\n  \n</td>")
+    await page.keyboard.type("Tea")
+    await async_api.expect(code).to_have_value("<td>\n  Tea\n</td>")
+    for keys, text in (
+        ("Control+]", "<td>\n    Tea\n</td>"),
+        ("Control+[", "<td>\n  Tea\n</td>"),
+        ("Control+/", "<td>\n  <!-- Tea -->\n</td>"),
+        ("Control+/", "<td>\n  Tea\n</td>"),
+        ("Alt+ArrowUp", "  Tea\n<td>\n</td>"),
+        ("Alt+ArrowDown", "<td>\n  Tea\n</td>"),
+        ("Alt+ArrowDown", "<td>\n</td>\n  Tea"),
+        ("Alt+ArrowDown", "<td>\n</td>\n  Tea"),
+        ("Control+z", "<td>\n  Tea\n</td>"),
+    ):
+        await page.keyboard.press(keys)
+        await async_api.expect(code).to_have_value(text)
+
+
+async def test_colours_follow_the_code_over_the_ends_of_lines(page: async_api.Page) -> None:
+    await page.goto("/template/new/blank")
+    await edit(
+        page,
+        "HTML",
+        "<!-- a <b> -->\n<a href={{url}} title='x\ny' style=\"color: red\">{{{html}}}</a>\n"
+        "<style>\na:hover { top: 1px }\n</style>",
+    )
+
+    async def colored(name: str) -> list[str]:
+        return await page.locator(f".code-editor:visible .code-{name}").all_text_contents()
+
+    assert await colored("mustache") == ["{{url}}", "{{{html}}}"]
+    assert await colored("name") == ["a", "a", "style", "style"]
+    assert await colored("attribute") == ["href", "title", "style", "color", "top"]
+    assert await colored("value") == ["'", "x", "y", "'", '"', ": ", "red", '"']
+    # An open comment takes in what follows, until it is closed.
+    await field(page, "HTML").press("Control+Home")
+    await page.keyboard.type("<!-- ")
+    assert await colored("name") == ["a", "a", "style", "style"]
+    await edit(page, "HTML", "<i>\n<b>\n<u>")
+    await field(page, "HTML").press("Control+Home")
+    await page.keyboard.type("<!--")
+    assert await colored("name") == []
+    await page.keyboard.type("-->")
+    assert await colored("name") == ["i", "b", "u"]
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+async def test_colours_lie_exactly_below_what_is_typed(page: async_api.Page, width: int) -> None:
+    await page.set_viewport_size({"width": width, "height": 844})
+    await page.goto("/template/new/blank")
+    long = (
+        "<p title='a' style=\"color: red\">{{name}}"
+        + "Dear customer,   " * 30
+        + "</p>\n"
+        + "x" * 300
+        + "\n\n\tWährung 日本語 €\n"
+    )
+    await field(page, "HTML").fill(long * 6)
+    typed, colored = await page.locator(".code-editor:visible").evaluate(
+        "(box) => [...box.children].reverse().map((one) => one.scrollHeight)"
+    )
+    assert typed == colored
+    lines = await page.locator(".code-editor:visible .line").all_text_contents()
+    assert "\n".join(lines) == long * 6
+    # The caret is seen wherever it goes.
+    await field(page, "HTML").press("Control+Home")
+    box = page.locator(".code-editor:visible")
+    assert await box.evaluate("(one) => one.scrollTop") == 0
+    await field(page, "HTML").press("Control+End")
+    assert await box.evaluate("(one) => one.scrollTop + one.clientHeight >= one.scrollHeight - 20")
 
 
 async def test_test_values_follow_the_template_and_keep_what_was_typed(

@@ -16,12 +16,10 @@ from tests.browser.test_live import open_shop
 KILOBYTE: Final = 1_000
 # Of the first page that a browser opens here, with styles, scripts and fonts; half of it is kept for all others.
 MAX_BYTES: Final = 150 * KILOBYTE
-# The code editor has 130 of them, and two previews, which are not compressed, eight.
-MAX_EDITOR_BYTES: Final = 225 * KILOBYTE
 # The page, its style, scripts, icon and fonts. Pictures of templates come besides, once they are near.
 MAX_REQUESTS: Final = 8
-# With the editor and two previews.
-MAX_EDITOR_REQUESTS: Final = 10
+# With two previews and what checks the template.
+MAX_EDITOR_REQUESTS: Final = 9
 
 # What came from the service, and not from the cache.
 FETCHED_FILES: Final = """() => performance.getEntriesByType("resource")
@@ -63,7 +61,7 @@ async def test_a_page_is_light_for_a_browser_that_was_never_here(
         await tab.goto(pages.path_of(page, dev))
     has_editor = page.name == "template"
     sizes = {request.url: (await request.sizes())["responseBodySize"] for request in requests}
-    assert 0 < sum(sizes.values()) <= (MAX_EDITOR_BYTES if has_editor else MAX_BYTES), sizes
+    assert 0 < sum(sizes.values()) <= MAX_BYTES, sizes
     fetched = [path for path in paths_of(requests) if not path.endswith("/picture")]
     assert len(fetched) <= (MAX_EDITOR_REQUESTS if has_editor else MAX_REQUESTS), sizes
     for request in requests:

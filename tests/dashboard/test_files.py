@@ -1,11 +1,9 @@
 """Static files: fonts and what else others wrote, and the colours that badges and charts share."""
 
 import hashlib
-import json
 import re
 import tomllib
 from importlib import resources
-from pathlib import Path
 
 import pytest
 
@@ -25,15 +23,6 @@ def test_what_others_wrote_is_as_the_manifest_says() -> None:
         assert held == package["sha256"]
         assert "LICENSE" in held
         assert {"package", "version", "licence"} <= package.keys()
-
-
-def test_the_editor_is_built_from_exact_versions() -> None:
-    bundle = Path(__file__).parents[1] / "browser" / "editor_bundle"
-    wanted: dict[str, str] = json.loads((bundle / "package.json").read_text())["devDependencies"]
-    locked = json.loads((bundle / "package-lock.json").read_text())["packages"]
-    assert {name: locked[f"node_modules/{name}"]["version"] for name in wanted} == wanted
-    editor = tomllib.loads(ASSETS.joinpath("vendor", "manifest.toml").read_text())["codemirror"]
-    assert editor["version"] == wanted[editor["package"]]
 
 
 def test_stylesheets_name_fonts_by_the_urls_that_serve_them() -> None:

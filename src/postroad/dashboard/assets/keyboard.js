@@ -10,10 +10,7 @@
   try { isOn = localStorage.getItem(STORED) !== "off"; } catch { /* not remembered */ }
 
   function isBusy() {
-    let at = document.activeElement;
-    /* The document names only the host of a shadow root, and the code editors are in such roots. */
-    while (at.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
-    return at.matches("input, select, textarea") || at.isContentEditable || document.querySelector("dialog[open]");
+    return document.activeElement.matches("input, select, textarea") || document.querySelector("dialog[open]");
   }
 
   function search() {

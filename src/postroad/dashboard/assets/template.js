@@ -92,8 +92,10 @@
       body.set("values", JSON.stringify({ ...known, ...values }));
       try {
         const answer = await fetch("/template/check", { method: "POST", body, headers: { "Accept": "application/json" } });
-        if (!answer.ok || number !== asked) return;
+        if (!answer.ok) return;
         const found = await answer.json();
+        /* What was typed since is not in it, and is checked next. */
+        if (number !== asked || waiting) return;
         sources.forEach((source) => source.dispatchEvent(new CustomEvent("checked", { detail: found.problems })));
         if (!found.values) return;
         values = found.values;
