@@ -16,7 +16,7 @@ def test_the_files_are_those_of_the_repository(tmp_path: Path) -> None:
     result = cli_runner.run("deploy-files", str(tmp_path / "new"))
     assert (result.exit_code, result.stderr) == (0, "")
     assert contents(tmp_path / "new") == contents(DEPLOY)
-    assert {"postroad.service", "kubernetes/roles.yml", "grafana/postroad.json"} <= contents(tmp_path / "new").keys()
+    assert {"postroad.service", "chart/Chart.yaml", "grafana/postroad.json"} <= contents(tmp_path / "new").keys()
     assert result.stdout.splitlines() == sorted(str(tmp_path / "new" / name) for name in contents(DEPLOY))
     assert os.access(tmp_path / "new" / "certbot-deploy-hook.sh", os.X_OK)
 

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.contexts import SECRET_KEY
+from tests.deploy import helm_chart
+from tests.deploy.helm_chart import ROOT
 from tests.postgres_server import PostgresServer
 from tests.reliability import service_process
 
-ROOT = Path(__file__).parents[2]
-CONFIGURATION = ROOT / "deploy" / "kubernetes" / "configuration.yml"
-# The words before those of the command: kubectl --namespace postroad exec deploy/postroad-api -- postroad.
-SHIM = f'kubectl() {{ shift 6; {sys.executable} -m postroad "$@"; }}\n'
+pytestmark = helm_chart.needs_helm
+# The words before those of the command: kubectl exec deploy/postroad-api -- postroad.
+SHIM = f'kubectl() {{ shift 4; {sys.executable} -m postroad "$@"; }}\n'
 
 
 @pytest.fixture
@@ -44,24 +44,32 @@ def test_the_first_account_on_kubernetes(server: PostgresServer, tmp_path: Path)
     run(f"{psql} {files}", {**plain, **passwords, "PATH": programs})
     assert server.execute("SELECT count(rolpassword) FROM pg_authid").strip() == "2"
 
-    def url(role: str) -> str:
-        return f"postgresql://{role}@/postroad?host={server._folder}"
+    # What the two secrets are mounted as, each in pods of its own.
+    for name, role in {"postroad-owner": "postroad_owner", "postroad": "postroad_service"}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "database_url").write_text(f"postgresql://{role}@/postroad?host={server._folder}\n")
+    (tmp_path / "postroad" / "installation_key").write_text(SECRET_KEY)
+    for secret in tmp_path.glob("*/*"):
+        secret.chmod(0o600)
+    objects = helm_chart.render()
+    (job,) = helm_chart.of_kind(objects, "Job").values()
+    migration = helm_chart.container(job)
+    variables = {one["name"]: in_folder(one["value"], tmp_path / "postroad-owner") for one in migration["env"]}
+    run(f"{sys.executable} -m postroad {' '.join(migration['args'])}", {**plain, **variables})
 
-    run(f"{sys.executable} -m postroad migrate", {**plain, "POSTROAD_DATABASE__URL": url("postroad_owner")})
-    shared = next(one for one in yaml.safe_load_all(CONFIGURATION.read_text()) if one["kind"] == "ConfigMap")["data"]
-    key = tmp_path / "secret.key"
-    key.write_text(SECRET_KEY)
-    key.chmod(0o600)
-    pod = {
-        **plain,
-        **shared,
-        "POSTROAD_SECURITY__INSTALLATION_KEY_FILE": str(key),
-        "POSTROAD_DATABASE__URL": url("postroad_service"),
-    }
-    page = (ROOT / "docs" / "production.md").read_text().partition("\n### Kubernetes\n")[2]
-    (block,) = re.findall(r"```sh\n((?:kubectl .+ exec .+\n)+)```", page)
-    said = run(block, pod)
-    assert "password:  " in said, said
+    settings = tmp_path / "postroad.toml"
+    settings.write_text(in_folder(helm_chart.settings_text(objects), tmp_path / "postroad"))
+    pod = {**plain, "POSTROAD_CONFIG": str(settings)}
+    (command,) = re.findall(r"^kubectl exec .+$", helm_chart.KUBERNETES, re.MULTILINE)
+    said = run(command, pod)
+    assert "https://mail.example.com/" in said, said
     assert "._domainkey.example.com" in said
-    assert "you@example.com" in run("kubectl 1 2 3 4 5 6 operator list", pod)
-    run("kubectl 1 2 3 4 5 6 check-config", pod)
+    assert "you@example.com" in run("kubectl 1 2 3 4 operator list", pod)
+    # It can be repeated.
+    assert "Created" not in run(command, pod)
+    run("kubectl 1 2 3 4 check-config", pod)
+
+
+def in_folder(text: str, folder: Path) -> str:
+    """The same with the files of a secret in a folder of the test."""
+    return text.replace("/run/secrets/postroad", str(folder))
