@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies
 
 from postroad import config
-from postroad.config import former_names
+from postroad.config import changes
 from tests.docs import generated
 
 ROOT = Path(__file__).parent.parent
@@ -405,9 +405,48 @@ def test_a_former_field_of_a_table_in_a_list_is_refused_too(tmp_path: Path) -> N
         )
 
 
-def test_no_setting_is_former_and_every_new_name_exists() -> None:
+def test_all_settings_that_no_longer_exist_are_named_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "postroad.toml"
+    file.write_text("[delivery]\nidle_seconds = 3\n[frontends]\nprocesses = 2\n")
+    with pytest.raises(config.ConfigError) as refused:
+        config.load(file, environment={"POSTROAD_NOTICES__DIGEST_HOUR": "7"})
+    assert str(refused.value).splitlines() == [
+        f"delivery.idle_seconds: is fixed at 5 seconds; remove it (in {file})",
+        f"frontends.processes: is http.processes now; rename it (in {file})",
+        "notices.digest_hour: is fixed at 6; remove it (in environment)",
+    ]
+
+
+def test_before_an_upgrade_they_are_ignored_unless_they_name_the_database(tmp_path: Path) -> None:
+    file = tmp_path / "postroad.toml"
+    file.write_text('[delivery]\nidle_seconds = 3\nhostname = "mail.example.com"\n')
+    assert config.load(file, environment={}, is_upgrade=True).delivery.hostname == "mail.example.com"
+    file.write_text('[database]\nurl_command = ["pass", "url"]\n')
+    with pytest.raises(config.ConfigError, match=r"database\.url_command: commands are no longer run"):
+        config.load(file, environment={}, is_upgrade=True)
+
+
+def test_the_names_of_an_installation_are_those_of_its_file_and_its_variables(tmp_path: Path) -> None:
+    file = tmp_path / "postroad.toml"
+    file.write_text('[delivery]\nidle_seconds = 3\n[[upstreams]]\nname = "ses"\nhost = "a.example"\n')
+    variables = {"POSTROAD_HTTP__LISTEN": "127.0.0.1:1", "POSTROAD_UPSTREAMS__SES__PASSWORD": "x", "POSTROAD_PORT": "1"}
+    assert config.names(file, environment=variables) == {
+        "delivery.idle_seconds",
+        "upstreams.name",
+        "upstreams.host",
+        "upstreams.password",
+        "http.listen",
+    }
+    assert config.names(None, environment={}) == set()
+
+
+def test_no_setting_is_removed_and_every_new_name_exists() -> None:
     sections = config.defaults()
     known = {f"{section}.{key}" for section, values in sections.items() if isinstance(values, dict) for key in values}
-    assert not known & former_names.SENTENCES.keys()
-    for sentence in former_names.SENTENCES.values():
+    removed = {change.subject: change.text for change in changes.shipped() if change.kind == changes.REMOVED}
+    assert len(removed) > 60
+    assert not known & removed.keys()
+    for sentence in removed.values():
         assert set(re.findall(r"\b[a-z_]+\.[a-z_]+\b", sentence)) <= known
+    changed = {change.subject for change in changes.shipped() if change.kind == changes.CHANGED}
+    assert changed <= known

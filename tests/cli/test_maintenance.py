@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from postroad import config, context
+from postroad import build_version, config, context
+from postroad.config import changes
 from postroad.storage.engine import migrations
+from postroad.storage.operations import processes
 from tests.cli import cli_runner
 from tests.cli.both_engines import empty
 from tests.cli.cli_runner import Installation
@@ -57,32 +59,28 @@ def test_a_check_says_what_would_be_applied_and_applies_nothing(tmp_path: Path, 
 
 
 @pytest.mark.parametrize(
-    "compatible_from, sentence",
+    "steps_back, sentence",
     [
-        (1, "Processes that know schema version 1 or newer can keep running."),
-        (2, "Stop the processes of the older version on all hosts first: they do not work with the new schema."),
+        (2, "Processes that know schema version 2 or newer can keep running."),
+        (1, "Stop the processes of the older version on all hosts first: they do not work with the new schema."),
     ],
 )
 def test_a_check_says_whether_the_older_version_can_keep_running(
-    tmp_path: Path,
-    new_database_url: str,
-    monkeypatch: pytest.MonkeyPatch,
-    compatible_from: int,
-    sentence: str,
+    tmp_path: Path, new_database_url: str, monkeypatch: pytest.MonkeyPatch, steps_back: int, sentence: str
 ) -> None:
     known = migrations.known
     installation = Installation.at(tmp_path, url=new_database_url)
     assert "running" not in installation.run("migrate", "--check").stdout
     installation.text("migrate")
     next_steps = [
-        migrations.Migration(2, "next", "SELECT 1;", 1),
-        migrations.Migration(3, "after", "SELECT 1;", compatible_from),
+        migrations.Migration(3, "next", "SELECT 1;", 1),
+        migrations.Migration(4, "after", "SELECT 1;", 4 - steps_back),
     ]
-    monkeypatch.setattr(migrations, "known", lambda dialect: [*known(dialect)[:1], *next_steps])
+    monkeypatch.setattr(migrations, "known", lambda dialect: [*known(dialect)[:2], *next_steps])
     result = installation.run("migrate", "--check")
     assert (result.exit_code, result.stdout.splitlines()[1:]) == (1, [sentence])
     printed = json.loads(installation.run("migrate", "--check", "--json").stdout)
-    assert printed["compatible_from"] == compatible_from
+    assert printed["compatible_from"] == 4 - steps_back
 
 
 def test_a_check_of_a_schema_from_the_future_ends_with_2_unless_it_is_compatible(empty: Installation) -> None:
@@ -101,6 +99,91 @@ def test_a_check_of_a_schema_from_the_future_ends_with_2_unless_it_is_compatible
     result = empty.run("migrate", "--check")
     assert result.exit_code == 2
     assert "version 9999 and does not work with this version: use a newer Postroad." in result.stdout
+
+
+# What a later version might ask for.
+LATER = """
+["0.2.0".removed]
+"http.old" = "is http.new now; rename it"
+["0.2.0".changed]
+"http.listen" = "is for IPv6 as well"
+"smtp.listen" = "is for IPv6 as well"
+["0.2.0".behaviour]
+"Mail to private networks" = "is deferred until delivery.allow_private permits it"
+["0.2.0".run]
+"postroad verify" = "counts are stored in another way"
+"""
+
+
+async def start_version(ctx: context.Context, version: str) -> None:
+    async with ctx.store.transaction() as tx:
+        await processes.record_version(tx, version)
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if this were version 0.2.0."""
+    monkeypatch.setattr(changes, "shipped", lambda: changes.parse(LATER))
+    monkeypatch.setattr(build_version, "current", lambda: "0.2.0")
+
+
+@pytest.mark.usefixtures("later")
+def test_a_check_lists_what_the_upgrade_asks_of_this_installation(empty: Installation) -> None:
+    empty.file.write_text(f'{empty.file.read_text()}[http]\nlisten = "127.0.0.1:8025"\n')
+    empty.ask(lambda ctx: start_version(ctx, "0.1.0"))
+    assert empty.text("migrate", "--check").splitlines() == [
+        "The schema is up to date.",
+        "",
+        "What this upgrade asks of you:",
+        "- http.listen is for IPv6 as well.",
+        "- Mail to private networks is deferred until delivery.allow_private permits it.",
+        "- Run 'postroad verify': counts are stored in another way.",
+    ]
+    printed = empty.json("migrate", "--check")
+    assert (printed["from"], printed["to"], len(printed["changes"])) == ("0.1.0", "0.2.0", 3)
+    assert printed["changes"][0] == {
+        "version": "0.2.0",
+        "kind": "changed",
+        "subject": "http.listen",
+        "text": "is for IPv6 as well",
+    }
+    empty.ask(lambda ctx: start_version(ctx, "0.2.0"))
+    assert empty.text("migrate", "--check") == "The schema is up to date.\n"
+
+
+@pytest.mark.usefixtures("later")
+def test_a_check_names_removed_settings_instead_of_failing_at_the_first(empty: Installation) -> None:
+    empty.text("migrate")
+    empty.file.write_text(f"{empty.file.read_text()}[http]\nold = 1\n")
+    result = empty.run("migrate", "--check")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[2:] == [
+        "What this upgrade asks of you:",
+        "- http.old is http.new now; rename it.",
+    ]
+    assert empty.refusal("migrate") == f"http.old: is http.new now; rename it (in {empty.file})"
+
+
+@pytest.mark.usefixtures("later")
+def test_a_check_says_when_an_upgrade_asks_nothing(empty: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
+    empty.ask(lambda ctx: start_version(ctx, "0.1.0"))
+    monkeypatch.setattr(changes, "shipped", list)
+    last = empty.text("migrate", "--check").splitlines()[-1]
+    assert last == "This upgrade, from 0.1.0 to 0.2.0, asks nothing else of you."
+
+
+@pytest.mark.usefixtures("later")
+def test_a_database_from_before_versions_were_recorded_counts_as_older_than_all(
+    tmp_path: Path, new_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installation = Installation.at(tmp_path, url=new_database_url)
+    known = migrations.known
+    with monkeypatch.context() as patch:
+        patch.setattr(migrations, "known", lambda dialect: known(dialect)[:1])
+        installation.text("migrate")
+    checked = installation.run("migrate", "--check").stdout
+    assert "'postroad migrate' would apply: 0002 last_started" in checked
+    assert "Run 'postroad verify'" in checked
 
 
 def test_an_older_schema_is_refused_when_it_is_to_be_migrated_by_hand(tmp_path: Path, new_database_url: str) -> None:

@@ -8,7 +8,7 @@ import collections
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,7 @@ from postroad import cli, errors
 from postroad.api import openapi
 from postroad.api import routes as api_routes
 from postroad.cli.framework import lazy_commands
+from postroad.config import changes
 from postroad.dashboard.mail import glossary
 from postroad.dashboard.settings import webhooks
 from postroad.model.events import events
@@ -30,6 +31,7 @@ from tests.compat import method_table
 
 ROOT: Final = Path(__file__).parents[2]
 DEFAULTS: Final = ROOT / "src" / "postroad" / "defaults.toml"
+CHANGELOG: Final = ROOT / "CHANGELOG.md"
 BEGIN: Final = "<!-- {name}: begin; written by make docs-tables -->\n"
 END: Final = "<!-- {name}: end -->\n"
 # Options that many commands have, with the same help: the page explains them once.
@@ -267,6 +269,31 @@ def written(name: str) -> str:
     return page
 
 
+def changelog(text: str, found: Sequence[changes.Change]) -> str:
+    """The changelog, with what an upgrade asks for at the beginning of each section but that of the first release."""
+    introduction, *sections, first = re.split(r"(?m)^(?=## \[)", text)
+    titles = [re.findall(r"\A## \[(.+?)\]", section)[0] for section in (*sections, first)]
+    begin, end = BEGIN.format(name="upgrade"), END.format(name="upgrade")
+    written = [introduction]
+    for title, section in zip(titles, sections, strict=False):
+        is_next = title == "Unreleased" and postroad.__version__ not in titles
+        version = postroad.__version__ if is_next else title
+        heading, _, rest = section.partition("\n\n")
+        rest = rest.partition(end)[2].removeprefix("\n") if rest.startswith(begin) else rest
+        lines = [_upgrade_line(change) for change in found if change.version == version]
+        asked = "### Upgrade\n\n" + "".join(lines) if lines else "An upgrade to this version asks nothing of you.\n"
+        written.append(f"{heading}\n\n{begin}\n{asked}\n{end}\n{rest}")
+    return "".join([*written, first])
+
+
+def _upgrade_line(change: changes.Change) -> str:
+    if change.kind == changes.RUN:
+        return f"- Run `{change.subject}`: {change.text}.\n"
+    is_setting = change.kind in (changes.REMOVED, changes.CHANGED)
+    return f"- {f'`{change.subject}`' if is_setting else change.subject} {change.text}.\n"
+
+
 if __name__ == "__main__":
     for name in PARTS:
         (ROOT / name).write_text(written(name))
+    CHANGELOG.write_text(changelog(CHANGELOG.read_text(), changes.shipped()))

@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+from postroad import build_version
 from postroad.roles import background, composition, role
 from postroad.storage.operations import processes
 from tests import contexts
@@ -39,6 +40,8 @@ async def test_a_process_is_in_the_store_while_it_runs(clean_sqlite_url: str) ->
             ["accepted", "delivered", "bounced", "failed", "expired", "canceled", "deferred"], 0.0
         )
         assert own.name == f"{own.host}:{own.process_id}"
+        async with ctx.store.reading() as tx:
+            assert await processes.last_version(tx) == build_version.current()
         stopping.set()
         await working
         assert await seen() == []

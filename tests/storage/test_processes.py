@@ -39,6 +39,14 @@ async def test_a_process_that_stops_or_no_longer_reports_is_gone(store: Store) -
     assert [one.name for one in await seen(store)] == ["mx2:8"]
 
 
+async def test_the_version_that_started_last_is_kept(store: Store) -> None:
+    async with store.transaction() as tx:
+        assert await processes.last_version(tx) is None
+        for version in ("0.1.0", "0.2.0.dev7+gabcdef01", "0.1.0"):
+            await processes.record_version(tx, version)
+            assert await processes.last_version(tx) == version
+
+
 def status(
     name: str = "google", *, worker: str = "w1", state: str = "paused", updated_at: int = NOW
 ) -> processes.QueueStatus:

@@ -7,7 +7,7 @@ the double underscore is ignored: orchestrators set names such as `POSTROAD_PORT
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
@@ -55,17 +55,23 @@ def load(
     *,
     environment: Mapping[str, str],
     overrides: Mapping[str, Any] | None = None,
+    is_upgrade: bool = False,
 ) -> Settings:
-    """The settings from the defaults, a file, the environment and overrides, in this order."""
+    """The settings from the defaults, a file, the environment and overrides, in this order.
+
+    Before an upgrade, settings that no longer exist are ignored, except those that name the database.
+    """
     tables = defaults()
     known = {section: dict(tables[section]) for section, _ in sources.WAYS}
+    removed: dict[str, str] = {}
     if file is not None:
-        sources.merge(tables, sources.read(file), source=str(file))
-    entry_defaults = {"upstreams": entries.upstream_defaults(), "sources": entries.source_defaults()}
-    variables = sources.from_environment(environment, tables, entry_defaults)
+        sources.merge(tables, sources.read(file), source=str(file), removed=removed)
+    variables = sources.from_environment(environment, tables, _entry_defaults())
     for changes, source in ((variables, sources.ENVIRONMENT), (overrides or {}, "command line")):
         sources.forget_overridden(tables, changes, known)
-        sources.merge(tables, changes, source=source)
+        sources.merge(tables, changes, source=source, removed=removed)
+    if removed and not (is_upgrade and not any(name.startswith("database.") for name in removed)):
+        raise ConfigError("\n".join(f"{name}: {sentence}" for name, sentence in removed.items()))
     try:
         settings = msgspec.convert(tables, Settings)
     except msgspec.ValidationError as problem:
@@ -75,6 +81,18 @@ def load(
     listeners.check_tls(settings)
     listeners.check_addresses(settings)
     return settings
+
+
+def names(file: Path | None, *, environment: Mapping[str, str]) -> Collection[str]:
+    """The settings of a file and of the environment as `section.key`, those that no longer exist included."""
+    entry_defaults = _entry_defaults()
+    given = [sources.read(file)] if file else []
+    given.append(sources.from_environment(environment, defaults(), entry_defaults))
+    return {name for tables in given for name in sources.names(tables, entry_defaults)}
+
+
+def _entry_defaults() -> Mapping[str, Mapping[str, object]]:
+    return {"upstreams": entries.upstream_defaults(), "sources": entries.source_defaults()}
 
 
 def defaults() -> dict[str, Any]:

@@ -6,13 +6,13 @@ Values are untyped tables here. An unknown section or key is an error that names
 import contextlib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from postroad.config import former_names
+from postroad.config import changes as upgrade_changes
 
 PREFIX: Final = "POSTROAD_"
 ENVIRONMENT: Final = "environment"
@@ -122,22 +122,42 @@ def _merged_entries(before: list[Any], changes: object, *, name: str, source: st
     return list(by_name.values())
 
 
-def _refuse_former(section: str, values: object, *, source: str) -> None:
-    for key in values if isinstance(values, Mapping) else ():
-        if sentence := former_names.SENTENCES.get(f"{section}.{key}"):
-            raise ConfigError(f"{section}.{key}: {sentence} (in {source})")
+def names(tables: Mapping[str, Any], entries: Collection[str]) -> Iterator[str]:
+    """The settings in a source as `section.key`, whether they exist or not. `entries` are the lists of tables."""
+    for section, values in tables.items():
+        found = values.values() if section in entries and isinstance(values, Mapping) else values
+        for table in found if section in entries else [values]:
+            yield from (f"{section}.{key}" for key in table if isinstance(table, Mapping))
 
 
-def merge(tables: dict[str, Any], changes: Mapping[str, Any], *, source: str) -> None:
-    """Override settings in place. Raises ConfigError for an unknown section or key."""
-    for section, values in changes.items():
-        _refuse_former(section, values, source=source)
+def _without_removed(section: str, values: Any, known: Any, removed: dict[str, str], *, source: str) -> Any:  # noqa: ANN401 - untyped tables
+    """A table without settings that no longer exist; what became of each is added to `removed`."""
+    if not isinstance(values, Mapping):
+        return values
+    kept = {}
+    for key, value in values.items():
+        sentence = None if key in known else upgrade_changes.removal(f"{section}.{key}")
+        if sentence:
+            removed[f"{section}.{key}"] = f"{sentence} (in {source})"
+        else:
+            kept[key] = value
+    return kept
+
+
+def merge(tables: dict[str, Any], changes: Mapping[str, Any], *, source: str, removed: dict[str, str]) -> None:
+    """Override settings in place. Raises ConfigError for an unknown section or key, unless it existed once.
+
+    What became of one that no longer exists is added to `removed`.
+    """
+    for section, given in changes.items():
+        values = _without_removed(section, given, tables.get(section, ()), removed, source=source)
         if section not in tables:
+            if given and not values:
+                continue
             raise ConfigError(f"{section}: unknown section (in {source}); known: {', '.join(tables)}")
         if isinstance(tables[section], list):
-            tables[section] = _merged_entries(tables[section], values, name=section, source=source)
-            for entry in tables[section]:
-                _refuse_former(section, entry, source=source)
+            merged = _merged_entries(tables[section], values, name=section, source=source)
+            tables[section] = [_without_removed(section, entry, (), removed, source=source) for entry in merged]
             continue
         if not isinstance(values, Mapping):
             raise ConfigError(

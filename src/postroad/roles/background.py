@@ -35,12 +35,14 @@ async def start_heartbeat(role_context: role.RoleContext, *, names: Sequence[str
     name, host = hostname.process_name(), hostname.short_name()
 
     meter = metrics.RateMeter(ctx.metrics)
+    version = build_version.current()
+    # Once: during a roll-out the older version reports, too.
+    await _write_heartbeat(role_context, lambda tx: processes.record_version(tx, version))
 
     async def report(tx: store.Transaction) -> None:
         now = ctx.clock()
         measured = msgspec.json.encode(meter.read()).decode()
-        number, version = os.getpid(), build_version.current()
-        process = processes.Process(name, host, number, tuple(names), version, started_at, now, measured)
+        process = processes.Process(name, host, os.getpid(), tuple(names), version, started_at, now, measured)
         await processes.put(tx, process)
         await processes.sweep(tx, before=now - HEARTBEAT_SWEEP_SECONDS * times.SECOND)
 

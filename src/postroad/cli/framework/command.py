@@ -115,11 +115,16 @@ class SettingsCommand(click.Command):
         arguments = dict(ctx.params)
         data, file, as_json = arguments.pop("data"), arguments.pop("config"), arguments.pop("as_json")
         with report_errors():
-            settings = load_settings(data=data, file=file)
+            settings = self.load(ctx, data=data, file=file)
             with name_store_on_error(settings):
                 report = asyncio.run(self.run(settings, arguments))
         output.show(report, as_json=as_json)
         ctx.exit(report.exit_code)
+
+    def load(self, ctx: click.Context, *, data: Path | None, file: Path | None) -> config.Settings:
+        """The settings of the installation."""
+        del ctx
+        return load_settings(data=data, file=file)
 
     async def run(self, settings: config.Settings, arguments: dict[str, Any]) -> output.Report:
         """Call the function with the settings."""
@@ -157,12 +162,12 @@ class AccountCommand(StoreCommand):
         return {**arguments, "account": await named_account(context, arguments["account"])}
 
 
-def load_settings(*, data: Path | None, file: Path | None) -> config.Settings:
+def load_settings(*, data: Path | None, file: Path | None, is_upgrade: bool = False) -> config.Settings:
     if data and file:
         raise click.UsageError("--data and --config cannot be combined; use one of them.")
     if data:
         return data_folder.DataFolder(data).settings(environment=os.environ)
-    return config.load(settings_file(file), environment=os.environ)
+    return config.load(settings_file(file), environment=os.environ, is_upgrade=is_upgrade)
 
 
 def settings_file(given: Path | None) -> Path | None:

@@ -1,20 +1,24 @@
 """`postroad migrate`, `verify`, `check-config`, `certificate` and `upstream`: an installation as a whole."""
 
 import dataclasses
+import os
+from pathlib import Path
 from typing import Final
 
 import click
 import msgspec
 
-from postroad import config
+from postroad import build_version, config
 from postroad import context as services_context
 from postroad.cli.framework import command, output
+from postroad.config import changes
 from postroad.delivery import upstream_probe
 from postroad.model.units import times
 from postroad.services.operations import certificates
 from postroad.services.operations import operator_jobs as services_consistency
 from postroad.services.operations.checks import connections
-from postroad.storage.engine import migrations, open_store
+from postroad.storage.engine import migrations, open_store, store
+from postroad.storage.operations import processes
 from postroad.telemetry import logs
 
 # What `verify` counts: one, and several.
@@ -27,19 +31,29 @@ _NAMES: Final = {
 }
 
 
-@click.command("migrate", cls=command.SettingsCommand)
+class MigrateCommand(command.SettingsCommand):
+    """A command that names all settings that no longer exist, when it only checks."""
+
+    def load(self, ctx: click.Context, *, data: Path | None, file: Path | None) -> config.Settings:
+        """The settings, as far as this version knows them."""
+        return command.load_settings(data=data, file=file, is_upgrade=ctx.params["check"])
+
+
+@click.command("migrate", cls=MigrateCommand)
 @click.option("--check", is_flag=True, help="Change nothing; exit with 0 if up to date, 1 if pending, 2 if too new.")
 async def migrate(settings: config.Settings, *, check: bool) -> output.Report:
     """Migrate the database schema to this version.
 
     The service does so at start, unless database.migrate_at_start is false.
+    With --check, lists what would be applied, and what the upgrade asks of you.
     """
     if check and not open_store.exists(settings.database.url):
-        return _pending(0, migrations.known("sqlite"))
+        return _with_changes(_pending(0, migrations.known("sqlite")), None)
     database = await open_store.open_store(settings.database.url, connections=1)
     try:
         if check:
-            return _check(await migrations.state_of(database))
+            state = await migrations.state_of(database)
+            return _check(state) if state.is_too_new else _with_changes(_check(state), await _since(database, state))
         applied = await migrations.apply(database)
     finally:
         await database.close()
@@ -60,6 +74,33 @@ def _check(state: migrations.State) -> output.Report:
     if state.pending:
         return _pending(state.version, state.pending)
     return output.Report(data={"version": state.version, "pending": []}, text="The schema is up to date.")
+
+
+async def _since(database: store.Store, state: migrations.State) -> str | None:
+    """The version that started last on this database; None if none has."""
+    if state.version >= processes.LAST_VERSION_SCHEMA:
+        async with database.reading() as tx:
+            return await processes.last_version(tx)
+    # From before versions were recorded.
+    return changes.OLDEST if state.version else None
+
+
+def _with_changes(report: output.Report, since: str | None) -> output.Report:
+    """The same, and what the upgrade asks of this installation."""
+    chosen = click.get_current_context().params
+    file = None if chosen["data"] else command.settings_file(chosen["config"])
+    version = build_version.current()
+    given = config.names(file, environment=os.environ)
+    found = changes.concerning(changes.shipped(), since=since, version=version, settings=given)
+    data = {**report.data, "from": since, "to": version, "changes": [msgspec.to_builtins(change) for change in found]}
+    lines = [report.text]
+    if found:
+        lines += ["", "What this upgrade asks of you:", *(f"- {change.sentence}" for change in found)]
+    elif since not in (None, version):
+        lines += ["", f"This upgrade, from {since} to {version}, asks nothing else of you."]
+    # A start would refuse the settings file.
+    is_refused = any(change.kind == changes.REMOVED for change in found)
+    return output.Report(data=data, text="\n".join(lines), exit_code=report.exit_code or int(is_refused))
 
 
 def _pending(version: int, pending: list[migrations.Migration]) -> output.Report:

@@ -39,6 +39,17 @@ async def seen_since(tx: store.Transaction, since: int) -> Sequence[Process]:
     return [Process(name, host, number, tuple(roles.split()), *rest) for name, host, number, roles, *rest in rows]
 
 
+# The schema version from which on the version that started last is recorded.
+LAST_VERSION_SCHEMA: Final = 2
+
+
+# None before the first start.
+@queries.row("processes.last_version", str)
+async def last_version(tx: store.Transaction) -> str | None: ...
+@queries.change("processes.record_version")
+async def record_version(tx: store.Transaction, version: str) -> None: ...
+
+
 # What a worker reports, the mildest first.
 QUEUE_SEVERITY: Final = {"slowed": 0, "paused": 1, "blocked": 2}
 

@@ -18,3 +18,11 @@ DELETE FROM processes WHERE seen_at < $1;
 -- Processes that reported recently, the oldest first.
 SELECT name, host, process_id, roles, version, started_at, seen_at, rates FROM processes WHERE seen_at >= $1
 ORDER BY started_at, name;
+
+-- name: last_version
+-- The version that started last; no row before the first start.
+SELECT version FROM last_started WHERE only_row = 1;
+
+-- name: record_version
+-- A version starts.
+INSERT INTO last_started (only_row, version) VALUES (1, $1) ON CONFLICT (only_row) DO UPDATE SET version = excluded.version;
