@@ -33,6 +33,7 @@ from postroad.roles import composition
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits
 from postroad.services.domains import domain_registry as domains
+from postroad.services.messages import dev_inbox
 from postroad.services.operations import destinations
 from postroad.services.people import users
 from postroad.services.queue import holds, sources
@@ -110,9 +111,12 @@ async def running(folder: Path, *, messages: int) -> AsyncIterator[DevService]:
         account = await demo_account.account_of(ctx)
         deferred_message, deferred_login = await _defer(ctx)
         job = await _operate(ctx)
-        demo_ids = await sample_week.write(ctx, data, account.id, count=messages)
+        # A port that is known before: passkeys are bound to it, and the sample webhook goes there.
+        http = f"127.0.0.1:{process.free_port()}"
+        endpoint = f"http://{http}{dev_inbox.WEBHOOK_PATH}"
+        demo_ids = await sample_week.write(ctx, data, account.id, count=messages, endpoint=endpoint)
         assert demo_ids is not None
-        with _started(folder) as (service, dev_info):
+        with _started(folder, http=http) as (service, dev_info):
             received = _receive(dev_info)
             yield DevService(
                 base_url=dev_info["base_url"],
@@ -131,10 +135,9 @@ async def running(folder: Path, *, messages: int) -> AsyncIterator[DevService]:
 
 
 @contextlib.contextmanager
-def _started(folder: Path) -> Iterator[tuple[cli_runner.Service, dict[str, Any]]]:
+def _started(folder: Path, *, http: str) -> Iterator[tuple[cli_runner.Service, dict[str, Any]]]:
     """`postroad dev`, and what its `dev.json` says."""
-    # A port that is known before: passkeys are bound to it.
-    words = ("dev", "--sample-week", "--http", f"127.0.0.1:{process.free_port()}", "--smtp", "127.0.0.1:0")
+    words = ("dev", "--sample-week", "--http", http, "--smtp", "127.0.0.1:0")
     file = folder / DATA / "dev.json"
     with cli_runner.Service(*words, folder=folder, environment=SOURCES) as service:
         service.wait_for(lambda: "started" in service.errors.read_text() or None, what="the start")

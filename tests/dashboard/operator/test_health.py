@@ -71,5 +71,5 @@ async def test_the_first_line_says_what_is_wrong_and_since_when(
 
 async def test_nothing_is_called_normal_before_it_was_checked(operator: Browser) -> None:
     page = (await operator.get("/operator")).text
-    assert "<strong>No problems so far</strong> · no results yet today · the checks end in up to 20 seconds" in page
+    assert "<strong>No problems so far</strong> · no results yet today · still checking" in page
     assert "All normal" not in page
