@@ -217,10 +217,10 @@ release: $(RUNTIME) $(RELEASE_INSTALLED) ## Build wheel, sdist, bill of material
 	@$(BIN)/python -m release
 	@$(RELEASE)/bin/python -m release.schema dist/*.cdx.json
 
-# The build context has no history, so the version is passed.
+# The build context has no history, so the version is passed. The format of Podman and Buildah's own has no health check.
 image: ## Build the image postroad:latest of this checkout with BUILDER=docker, podman or buildah
 	@version=$$(PYTHONPATH=src $(PYTHON) -c 'from postroad import build_version; print(build_version.to_build())') && \
-	$(BUILDER) build --build-arg VERSION="$$version" --file deploy/Dockerfile --tag postroad $(ARGS) .
+	BUILDAH_FORMAT=docker $(BUILDER) build --build-arg VERSION="$$version" --file deploy/Dockerfile --tag postroad $(ARGS) .
 
 # The databases of vulnerabilities are on the Internet. Strict: a package that cannot be looked up is a failure, not a pass. All
 # locks are looked at before it fails.

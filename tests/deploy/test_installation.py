@@ -1,21 +1,60 @@
-"""A wheel runs without being installed, as docs/production.md says: `uvx --from dist/*.whl postroad dev`."""
+"""A wheel is all that Postroad needs: installed without the checkout, and run as `uvx postroad dev` runs it."""
 
+import html
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from postroad import build_version
+from tests import test_repository
 
-ROOT = Path(__file__).parents[2]
+ROOT = test_repository.ROOT
 TIMEOUT_SECONDS = 900
 # What uv says when the packages are neither in its cache nor reachable.
 UNREACHABLE = ("Failed to fetch", "Network", "network", "Connection", "error sending request")
+# A link of a page, and what a browser loads with it.
+LINK = re.compile(r'(?:href|src)="(/[^"#]*)')
+# Twice what there is: pages of a kind count once.
+MAX_PAGES = 250
+# What a link to a thing or to a search differs in.
+NAME = re.compile(r"[a-z]+_[0-9a-f]{20,}|[\w.+-]+(?:@|%40)[\w.-]+|\?.*")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """How `postroad` is started, and an empty folder to start it in, without a setting of this machine."""
+
+    command: list[str]
+    folder: Path
+
+    def run(self, *words: str) -> str:
+        done = subprocess.run(
+            [*self.command, *words],
+            cwd=self.folder,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def environment(self) -> dict[str, str]:
+        own = {name: value for name, value in os.environ.items() if not name.startswith(("POSTROAD_", "PYTHON"))}
+        return {**own, "HOME": str(self.folder), "POSTROAD_CONFIG": os.devnull}
 
 
 @pytest.fixture(scope="module")
@@ -26,38 +65,158 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
+def distribution(name: str) -> metadata.Distribution | None:
+    """An installed library; what is locked for other systems is not there."""
+    try:
+        return metadata.distribution(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Program:
+    """The wheel in an environment of its own, with the libraries that are locked for it and no others."""
+    environment, folder = tmp_path_factory.mktemp("environment"), tmp_path_factory.mktemp("empty")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    for library in filter(None, map(distribution, test_repository.pins("runtime"))):
+        for name in {file.parts[0] for file in library.files or ()} - {"..", "__pycache__"}:
+            (packages / name).symlink_to(str(library.locate_file(name)))
+    install = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python"), "install"]
+    offline = ["--quiet", "--no-deps", "--no-index", "--force-reinstall", str(wheel)]
+    subprocess.run([*install, *offline], check=True, capture_output=True)
+    program = Program([str(environment / "bin" / "postroad")], folder)
+    where = [str(environment / "bin" / "python"), "-c", "import postroad; print(postroad.__file__)"]
+    found = subprocess.run(where, env=program.environment(), capture_output=True, text=True, check=True)
+    assert found.stdout == f"{packages}/postroad/__init__.py\n"
+    return program
+
+
+@pytest.fixture(scope="module")
+def served(installed: Program) -> Iterator[dict[str, Any]]:
+    """What `dev.json` says of a service that runs from the wheel, with a week of sample mail."""
+    with running(installed, "--sample-week") as dev_info:
+        yield dev_info
+
+
+class running:  # noqa: N801 - read as a phrase
+    """`postroad dev` on free ports, until the block ends; it must stop in order."""
+
+    def __init__(self, program: Program, *words: str) -> None:
+        self.program, self.log = program, program.folder / "log"
+        listen = ["--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0"]
+        with self.log.open("wb") as written:
+            self.process = subprocess.Popen(
+                [*program.command, "dev", *listen, *words],
+                stdout=written,
+                stderr=written,
+                cwd=program.folder,
+                env=program.environment(),
+            )
+
+    def __enter__(self) -> dict[str, Any]:
+        info, give_up_at = self.program.folder / ".postroad" / "dev.json", time.monotonic() + TIMEOUT_SECONDS
+        while not info.exists():
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < give_up_at, self.log.read_text()
+            time.sleep(0.1)
+        dev_info: dict[str, Any] = json.loads(info.read_text())
+        return dev_info
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        assert self.process.wait(TIMEOUT_SECONDS) == 0, self.log.read_text()
+
+
+def send_and_wait(dev_info: dict[str, Any]) -> dict[str, Any]:
+    """Send what the first start prints as a command, until the simulator has it."""
+    mail = {"from": "hello@example.com", "to": "you@example.net", "template": "welcome", "variables": {"name": "you"}}
+    fields = {"Authorization": f"Bearer {dev_info['api_key']}", "Idempotency-Key": "first"}
+    with httpx.Client(base_url=dev_info["base_url"], headers=fields) as client:
+        accepted = client.post("/emails", json=mail)
+        assert accepted.status_code == 202, accepted.text
+        give_up_at = time.monotonic() + TIMEOUT_SECONDS
+        while True:
+            message: dict[str, Any] = client.get(f"/emails/{accepted.json()['id']}").json()
+            if message["status"] != "queued":
+                return message
+            assert time.monotonic() < give_up_at, message
+            time.sleep(0.1)
+
+
+def test_it_is_the_version_of_the_checkout(installed: Program) -> None:
+    assert installed.run("--version") == f"postroad, version {build_version.current()}\n"
+
+
+def test_it_writes_every_file_of_deploy(installed: Program) -> None:
+    installed.run("deploy-files", "files")
+    written = {
+        str(file.relative_to(installed.folder)) for file in installed.folder.glob("files/**/*") if file.is_file()
+    }
+    repository = test_repository.repository_files("deploy")
+    assert written == {str(Path("files") / file.relative_to(ROOT / "deploy")) for file in repository}
+
+
+def test_it_sets_up_an_installation_that_is_valid(installed: Program) -> None:
+    names = [
+        "--hostname",
+        "mail.example.com",
+        "--account",
+        "Shop",
+        "--domain",
+        "example.com",
+        "--email",
+        "a@example.com",
+    ]
+    file = str(installed.folder / "settings" / "postroad.toml")
+    made = installed.run("init", "--yes", "--config", file, "--data", str(installed.folder / "mail"), *names)
+    assert "_domainkey.example.com" in made
+    installed.run("check-config", "--config", file)
+
+
+def test_it_delivers_a_mail(served: dict[str, Any]) -> None:
+    assert send_and_wait(served)["status"] == "delivered"
+
+
+def test_it_serves_the_documentation_and_the_api_reference(served: dict[str, Any]) -> None:
+    with httpx.Client(base_url=served["base_url"]) as client:
+        pages = re.findall(r"\((?:http://[^/]+)?/(docs/[\w/.-]+\.md)\)", client.get("/llms.txt").text)
+        assert len(pages) > 40
+        for name in pages:
+            assert client.get(f"/{name}").text.splitlines()[0] == (ROOT / name).read_text().splitlines()[0], name
+        assert client.get("/openapi.json").json()["paths"].keys() > {"/emails"}
+        loaded = re.findall('="(docs/[^"]+)"', client.get("/docs").text)
+        assert len(loaded) == 3
+        for path in loaded:
+            assert client.get(f"/{path}").status_code == 200, path
+
+
+def test_every_page_of_the_dashboard_and_what_it_loads_is_there(served: dict[str, Any]) -> None:
+    with httpx.Client(base_url=served["base_url"]) as client:
+        assert client.post("/login", data=served["login"]).status_code == 303
+        waiting, seen, kinds = ["/", "/operator"], {"/", "/operator"}, set[str]()
+        while waiting and len(kinds) < MAX_PAGES:
+            path = waiting.pop(0)
+            response = client.get(path, follow_redirects=True)
+            assert response.status_code == 200, path
+            kind = response.headers["Content-Type"].partition(";")[0]
+            kinds.add(NAME.sub("", path))
+            if kind != "text/html":
+                continue
+            for link in map(html.unescape, LINK.findall(response.text)):
+                if NAME.sub("", link) not in {NAME.sub("", one) for one in seen}:
+                    seen.add(link)
+                    waiting.append(link)
+    assert kinds > {"/messages", "/templates", "/domains", "/operator/accounts"}
+
+
 @pytest.mark.skipif(shutil.which("uvx") is None, reason="uvx is not installed: pip install uv")
-def test_uvx_runs_the_service_for_development_from_a_wheel(wheel: Path, tmp_path: Path) -> None:
+def test_uvx_runs_it_with_the_newest_packages(wheel: Path, tmp_path: Path) -> None:
     command = ["uvx", "--from", str(wheel), "postroad"]
-    version = subprocess.run(
+    tried = subprocess.run(
         [*command, "--version"], capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False, cwd=tmp_path
     )
-    if version.returncode and any(word in version.stderr for word in UNREACHABLE):
+    if tried.returncode and any(word in tried.stderr for word in UNREACHABLE):
         pytest.skip("the packages of the service cannot be downloaded")
-    assert version.stdout == f"postroad, version {build_version.current()}\n", version.stderr
-    listed = subprocess.run(
-        [*command, "deploy-files", "files"], capture_output=True, text=True, check=True, cwd=tmp_path
-    )
-    assert "files/postroad.service\n" in listed.stdout
-    _serve(command, tmp_path)
-
-
-def _serve(command: list[str], folder: Path) -> None:
-    """Start the service, ask whether it is alive, and stop it."""
-    info, log = folder / "data" / "dev.json", folder / "log"
-    words = ["dev", "--data", "data", "--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0"]
-    with (
-        log.open("wb") as written,
-        subprocess.Popen([*command, *words], stdout=written, stderr=written, cwd=folder) as running,
-    ):
-        try:
-            give_up_at = time.monotonic() + TIMEOUT_SECONDS
-            while not info.exists():
-                assert running.poll() is None, log.read_text()
-                assert time.monotonic() < give_up_at, log.read_text()
-                time.sleep(0.1)
-            base_url = json.loads(info.read_text())["base_url"]
-            assert httpx.get(f"{base_url}/healthz").status_code == 200
-        finally:
-            running.terminate()
-        assert running.wait(TIMEOUT_SECONDS) == 0, log.read_text()
+    with running(Program(command, tmp_path)) as dev_info:
+        assert send_and_wait(dev_info)["status"] == "delivered"
