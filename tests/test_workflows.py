@@ -18,7 +18,12 @@ WORKFLOWS: dict[str, Any] = {
 }
 EVERY_WORKFLOW = pytest.mark.parametrize("name", WORKFLOWS)
 # Beyond `contents: read`, by job.
-RIGHTS = {("release", "build"): {"contents": "read", "id-token": "write", "attestations": "write"}}
+ATTEST = {"id-token": "write", "attestations": "write"}
+RIGHTS = {
+    ("release", "build"): {"contents": "read", **ATTEST},
+    ("release", "image"): {"contents": "read", "packages": "write"},
+    ("release", "index"): {"contents": "read", "packages": "write", **ATTEST},
+}
 
 
 def steps(name: str) -> list[dict[str, Any]]:
@@ -73,8 +78,14 @@ def test_the_audit_runs_every_week_and_when_a_lock_that_it_reads_changes() -> No
     assert all((ROOT / one).is_file() for one in read)
 
 
+def test_an_image_is_released_under_the_name_that_people_are_told() -> None:
+    assert "IMAGE: ghcr.io/${{ github.repository }}" in (FOLDER / "release.yml").read_text()
+    for name in ("README.md", "deploy/compose.yml", "docs/releasing.md"):
+        assert set(re.findall(r"ghcr\.io/[\w/-]+", (ROOT / name).read_text())) == {"ghcr.io/postroad/postroad"}
+
+
 def test_the_page_about_releases_says_what_the_workflow_signs_with() -> None:
     page = Path(ROOT / "docs" / "releasing.md").read_text()
-    for right in RIGHTS["release", "build"].items():
+    for right in RIGHTS["release", "index"].items():
         assert f"`{': '.join(right)}`" in page
     assert ".github/workflows/release.yml" in page

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import postroad
 from postroad import config
 from postroad.network import listener
 from postroad.webhooks import engine
@@ -75,8 +76,13 @@ def test_a_container_of_compose_has_no_rights_that_it_does_not_need() -> None:
     ours = COMPOSE["services"]["postroad"]
     assert (ours["cap_drop"], ours["security_opt"]) == (["ALL"], ["no-new-privileges:true"])
     assert ours["read_only"] is True
-    # Nothing is fetched under a name that anyone could register.
-    assert ours["pull_policy"] == "never"
+
+
+def test_compose_runs_the_image_of_this_release_unless_another_one_is_named() -> None:
+    image = f"ghcr.io/postroad/postroad:{postroad.__version__}"
+    ours = (COMPOSE["services"]["postroad"], POSTGRES["services"]["migrate"])
+    assert {one["image"] for one in ours} == {f"${{POSTROAD_IMAGE:-{image}}}"}
+    assert f" {image} deploy-files .\n" in (DEPLOY / "compose.yml").read_text()
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this host has no IPv6")
