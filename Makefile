@@ -206,7 +206,7 @@ docs-tables: $(DEVELOPMENT) ## Write the parts of the documentation that are mad
 docs: $(DOCS_INSTALLED) ## Build the documentation into build/docs/site, a site that can be searched, and read without a web server
 	@rm -rf build/docs && mkdir -p build/docs/source
 	@find . \( -name '.?*' -o -name node_modules -o -name build -o -name dist -o -name target \) -prune -o -type f \
-		\( -name '*.md' -o -name '*.png' -o -name '*.svg' -o -path './docs/*' -o -path './deploy/*' -o -name LICENSE \) -print0 \
+		\( -name '*.md' -o -name '*.png' -o -name '*.svg' -o -path './docs/*' -o -path './deploy/*' -o -path './examples/*' -o -name LICENSE \) -print0 \
 		| tar --create --null --files-from=- | tar --extract --directory build/docs/source
 	@SITE_NAME="Postroad $$(sed -n 's/^__version__ = "\(.*\)"/\1/p' src/postroad/__init__.py)" \
 		$(DOCS)/bin/zensical build --strict --clean --config-file mkdocs.yml

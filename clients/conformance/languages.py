@@ -154,7 +154,11 @@ LANGUAGES: Final = (
         folder="java",
         tools=("java", "javac", "/usr/share/java/junit-platform-console-standalone.jar"),
         packages=("default-jdk-headless", "junit5"),
-        frameworks=(("libspring-context-support-java", "/usr/share/java/spring3-context.support.jar"),),
+        frameworks=(
+            ("libspring-context-support-java", "/usr/share/java/spring3-context.support.jar"),
+            # For tests/examples: what Keycloak sends with.
+            ("libjakarta-mail-java", "/usr/share/java/jakarta-mail.jar"),
+        ),
         build=("sh", "build.sh", "{out}"),
         driver=("java", "-cp", "{out}", "dev.postroad.Driver"),
         tests=("sh", "test.sh", "{out}"),

@@ -73,8 +73,8 @@ def _command(path: str, command: click.Command, common: set[tuple[str, str | Non
             words.append(f"`{parameter.make_metavar(context)}`")
         elif "--help" not in parameter.opts and (parameter.opts[0], getattr(parameter, "help", None)) not in common:
             words.append(f"`{parameter.opts[0]}`")
-    lines = [f"### `{path}`", "", *_sentences(inspect.cleandoc(command.help or "")), ""]
-    return "\n".join([*lines, f"Takes {', '.join(words)}.", ""] if words else lines)
+    synopsis = [" ".join(words), ""] if words else []
+    return "\n".join([f"### `{path}`", "", *synopsis, *_sentences(inspect.cleandoc(command.help or "")), ""])
 
 
 def reference(*, of_mail: bool) -> str:

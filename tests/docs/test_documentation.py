@@ -44,6 +44,7 @@ PAGES = [
         "docs/**/*.md",
         "clients/**/*.md",
         "extensions/*/README.md",
+        "examples/**/*.md",
         "benchmarks/*.md",
         "tests/**/*.md",
     )

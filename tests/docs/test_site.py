@@ -100,9 +100,22 @@ def test_the_version_is_shown_and_pages_can_be_found(pages: dict[Path, Page]) ->
     assert "Is port 25 blocked?" in json.dumps(index)
 
 
+def test_four_doors_are_at_the_top_of_the_navigation() -> None:
+    text = re.sub(r"!+(?:ENV|python)\S*", "", (ROOT / "mkdocs.yml").read_text())
+    doors = [next(iter(part)) for part in yaml.safe_load(text)["nav"]]
+    assert doors == ["Postroad", "Start", "Send", "Go live", "When something is wrong", "Develop"]
+
+
+def test_no_page_has_more_than_2500_words() -> None:
+    pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("compare/*.md")]
+    assert {path.name for path in pages if len(path.read_text().split()) > 2500} == set()
+
+
 def test_every_page_of_the_documentation_has_a_place_in_the_navigation() -> None:
     text = re.sub(r"!+(?:ENV|python)\S*", "", (ROOT / "mkdocs.yml").read_text())
     listed = set(named_in(yaml.safe_load(text)["nav"]))
     assert [name for name in listed if not (ROOT / name).exists()] == []
-    ours = {str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"))}
+    patterns = ("*.md", "docs/*.md", "docs/compare/*.md", "examples/**/README.md", "extensions/*/README.md")
+    ours = {str(path.relative_to(ROOT)) for pattern in patterns for path in ROOT.glob(pattern)}
+    ours = {name for name in ours if "node_modules" not in name}
     assert ours - listed == set()

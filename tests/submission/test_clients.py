@@ -1,7 +1,7 @@
 """Programs and languages that people send mail with, as they come: each logs in under TLS, and its message arrives.
 
-One that is not installed is skipped by its name. curl, nodemailer, PHPMailer, Django and Postfix send the examples of
-docs/smtp.md in tests/docs/test_smtp.py.
+One that is not installed is skipped by its name. curl, nodemailer, PHPMailer and Postfix send the examples of
+docs/smtp.md in tests/docs/test_smtp.py, Django those of tests/examples.
 """
 
 import email

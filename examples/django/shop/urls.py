@@ -1,0 +1,11 @@
+"""The form, the receipt, and the webhook."""
+
+from django.urls import path
+
+from shop import views
+
+urlpatterns = [
+    path("", views.order),
+    path("receipt", views.send_receipt),
+    path("hooks/postroad", views.mail_event),
+]

@@ -1,0 +1,4 @@
+Thank you, {{ $order['name'] }}.
+
+Order {{ $order['number'] }}
+Total: {{ $order['total'] }}
