@@ -15,7 +15,7 @@ from tests.browser.test_live import open_shop
 
 KILOBYTE: Final = 1_000
 # Of the first page that a browser opens here, with styles, scripts and fonts; half of it is kept for all others.
-MAX_BYTES: Final = 150 * KILOBYTE
+MAX_BYTES: Final = 135 * KILOBYTE
 # The page, its style, scripts, icon and fonts. Pictures of templates come besides, once they are near.
 MAX_REQUESTS: Final = 8
 # With two previews and what checks the template.

@@ -103,6 +103,16 @@ async def test_what_an_account_has_is_found_and_others_find_none_of_it(
     assert (await found(browser, "z"))["Recipients"] == addresses
     assert next(iter((await found(browser, "ZOE@example.net")).items())) == ("Recipients", addresses[:1])
     assert (await found(browser, "zed@example.net"))["Recipients"] == addresses[1:]
+    # A part of an address that could be a domain.
+    await accepted_mail.accept(
+        ctx, browser.account_id, sender="shop@zebra.example", to=("quagga.lee@example.net",), subject="Hello"
+    )
+    assert list((await found(browser, "quagga.lee")).items()) == [
+        ("Recipients", ["/recipients/quagga.lee%40example.net"]),
+        ("Messages", ["/messages?search=to%3Aquagga.lee%2A"]),
+    ]
+    assert next(iter(await found(browser, "bounce"))) == "Pages"
+    assert (await found(browser, "bounce"))["Pages"] == ["/failures"]
     assert (await found(browser, "example.net"))["Messages"] == ["/messages?search=to%3A%40example.net"]
     for text in ("zebra", message_id, message_id[3:12], "z", "zoe@example.net", "zed@example.net"):
         results = await found(stranger, text)

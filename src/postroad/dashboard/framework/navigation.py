@@ -30,7 +30,7 @@ SECTIONS: Final[Sections] = (
         "Mail",
         (
             Entry("overview", "/", "Overview", "home dashboard statistics charts delivery rates providers queue"),
-            Entry("messages", "/messages", "Messages", "log emails search bounces deferred export csv"),
+            Entry("messages", "/messages", "Messages", "log emails search deferred export csv"),
             Entry("failures", "/failures", "Failures", "bounces causes reasons providers rejected"),
             INBOX,
         ),

@@ -59,10 +59,11 @@ async def index(request: requests.PageRequest) -> routing.Response:
     actions = Group("Actions", _places(request, navigation.ACTIONS if request.view is None else (), text))
     groups = [actions, pages] if text or not actions.results else [actions]
     if text:
-        mail = [Group("Messages", await _messages(request, text)), Group("Views", await _views(request, text))]
         recipients = Group("Recipients", await _recipients(request, text))
-        # Whoever types an address means its recipient; the messages are on that page too.
-        groups += [recipients, *mail] if "@" in text else [*mail, recipients]
+        messages = Group("Messages", await _messages(request, text, has_recipients=bool(recipients.results)))
+        mail = [messages, Group("Views", await _views(request, text))]
+        # Whoever types an address, or what only addresses begin with, means a recipient, whose page has the messages.
+        groups += [recipients, *mail] if "@" in text or len(messages.results) == 1 else [*mail, recipients]
         groups += [
             Group("Domains", await _domains(request, text)),
             Group("Templates", await _templates(request, text)),
@@ -87,8 +88,8 @@ def _places(request: requests.PageRequest, entries: Iterable[navigation.Entry], 
     return [Result(entry.path, entry.text) for entry in allowed if navigation.matches(entry, text)]
 
 
-async def _messages(request: requests.PageRequest, text: str) -> list[Result]:
-    """The newest messages that the search box would find, and the way there."""
+async def _messages(request: requests.PageRequest, text: str, *, has_recipients: bool) -> list[Result]:
+    """The newest messages that the search box would find, and last the way there."""
     search = f"{identifiers.MESSAGE}{text}" if _ID_DIGITS.fullmatch(text) else text
     found = await _search(request, search)
     if found is None:
@@ -102,9 +103,10 @@ async def _messages(request: requests.PageRequest, text: str) -> list[Result]:
         )
         for row in rows
     ]
-    meant = search_query.suggestion(found.query)
-    if not rows and meant is not None:
-        search = search_query.format(meant)
+    if not rows:
+        # The beginning of addresses that there are, or else a domain.
+        meant = (one for one in search_query.suggestions(found.query) if (one.to or "").endswith("*") == has_recipients)
+        search = next(map(search_query.format, meant), search)
     return [*results, Result(navigation.messages_url(search), f"Search messages: {search}")]
 
 

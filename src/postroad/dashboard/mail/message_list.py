@@ -257,9 +257,7 @@ async def _ways(request: requests.PageRequest, query: search_query.Query) -> lis
     others = [("Without", term, rest) for term, rest in islice(search_query.broader(query), MAX_WAYS)]
     if query.mode is None:
         others.append(("As test mail", "", dataclasses.replace(query, mode=statuses.Mode.TEST)))
-    meant = search_query.suggestion(query)
-    if meant is not None:
-        others.insert(0, ("Did you mean", search_query.format(meant), meant))
+    others = [("Did you mean", search_query.format(meant), meant) for meant in search_query.suggestions(query)] + others
     searches = [lookup.filters_of(request.ctx, other, zone=request.zone) for _, _, other in others]
     counts = await lookup.count_each(request.ctx, request.account_id, searches, examined=message_filters.MAX_COUNTED)
     return [

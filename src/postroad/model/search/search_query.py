@@ -8,6 +8,7 @@ double quote in it is written twice. `format` writes a query back, so that a pag
 times stay relative, so that a link to "the last two hours" stays one.
 """
 
+import contextlib
 import difflib
 import re
 import string
@@ -205,13 +206,23 @@ def format(query: Query) -> str:  # noqa: A001 - the counterpart of `parse`, and
     return " ".join([*terms, *words, *(" OR ".join(map(_written_term, clause)) for clause in query.more)])
 
 
-def suggestion(query: Query) -> Query | None:
-    """The same search with words that are domains as recipients' domains, for one that found nothing."""
-    domain = next((word for word in query.words if "." in word and search_values.is_domain(word)), None)
-    if domain is None or query.to is not None:
-        return None
-    rest = tuple(word for word in query.words if word != domain)
-    return replace(query, to=search_values.check("to", domain), words=rest)
+def suggestions(query: Query) -> Iterator[Query]:
+    """The same search with a word as the recipients' domain, and as the beginning of their addresses."""
+    if query.to is not None:
+        return
+    for word in query.words:
+        if "." in word and search_values.is_domain(word):
+            yield _to(query, word, word)
+            break
+    for word in query.words:
+        with contextlib.suppress(ValueError, errors.InvalidRequest):
+            yield _to(query, word, f"{word}*")
+            break
+
+
+def _to(query: Query, word: str, value: str) -> Query:
+    rest = tuple(kept for kept in query.words if kept != word)
+    return replace(query, to=search_values.check("to", value), words=rest)
 
 
 def broader(query: Query) -> Iterator[tuple[str, Query]]:
