@@ -98,6 +98,27 @@ async def get(
     return answer
 
 
+async def answers(
+    surface: surfaces.Surface,
+    things: Things,
+    examples: Mapping[str, str],
+    who: Callable[[surfaces.Route], surfaces.Credential],
+    *,
+    queries: Mapping[str, tuple[str, ...]] = NO_QUERIES,
+) -> list[tuple[str, str, httpx.Response]]:
+    """All that can be read, with each example and each query: the path of the route, the address and the answer."""
+    found = []
+    async with surfaces.opened(surface) as client:
+        for route in surface.routes:
+            if route.method != "GET":
+                continue
+            for path in _paths(route, things, examples):
+                for query in queries.get(route.path, ("",)):
+                    answer = await get(client, f"{path}{query}", who(route), surface)
+                    found.append((route.path, f"{path}{query}", answer))
+    return found
+
+
 async def unanswered(
     surface: surfaces.Surface,
     things: Things,
@@ -108,16 +129,12 @@ async def unanswered(
     queries: Mapping[str, tuple[str, ...]] = NO_QUERIES,
 ) -> list[str]:
     """What can be read and is not answered as it should be, with each example and each query; 200 unless listed."""
-    wrong = []
-    routes = [route for route in surface.routes if route.method == "GET"]
-    async with surfaces.opened(surface) as client:
-        for route in routes:
-            for path in _paths(route, things, examples):
-                for query in queries.get(route.path, ("",)):
-                    answer = await get(client, f"{path}{query}", who(route), surface)
-                    if answer.status_code != otherwise.get(route.path, 200):
-                        wrong.append(f"{path}{query}: {answer.status_code} {answer.text[:200]}")
-    return wrong
+    found = await answers(surface, things, examples, who, queries=queries)
+    return [
+        f"{path}: {answer.status_code} {answer.text[:200]}"
+        for route, path, answer in found
+        if answer.status_code != otherwise.get(route, 200)
+    ]
 
 
 def _paths(route: surfaces.Route, things: Things, examples: Mapping[str, str]) -> list[str]:

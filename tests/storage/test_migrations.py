@@ -139,7 +139,7 @@ async def test_a_newer_schema_that_is_compatible_is_opened(database_url: str, st
     newest = migrations.known(store.dialect)[-1].version
     await record(store, newest + 1, compatible_from=newest)
     await (await open_store.open_current(database_url, migrate=migrate)).close()
-    assert await migrations.state_of(store) == (newest + 1, [], False)
+    assert await migrations.state_of(store) == (newest + 1, [], False, None)
 
 
 async def test_a_newer_schema_with_a_step_that_is_not_compatible_is_refused_and_left_as_it_is(
@@ -155,7 +155,7 @@ async def test_a_newer_schema_with_a_step_that_is_not_compatible_is_refused_and_
             f"the database schema is at version {newest + 2} and does not work with this version, "
             f"which knows only {newest}: use a newer Postroad"
         )
-    assert (await migrations.state_of(store)) == (newest + 2, [], True)
+    assert (await migrations.state_of(store)) == (newest + 2, [], True, None)
 
 
 @pytest.mark.parametrize("build", EARLIER_BUILDS)

@@ -54,7 +54,7 @@ RUN_ELSEWHERE = {
     *(f"partitions.{name}" for name in ("bound", "expire", "is_bounded", "is_permitted", "late", "of_table")),
 }
 # Consistency checks read everything, and so do the views of operators. Holds are few.
-READING_ALL = ("consistency.", "holds.", "queue_views.", "space.", "webhook_views.")
+READING_ALL = ("consistency.", "holds.", "queue_views.", "space.", "table_copy.", "webhook_views.")
 WITHOUT_INDEX = words(
     {
         "reads a table of a few rows": """

@@ -182,6 +182,10 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
         "postroad.cli.installation.backup.restore",
         "Restore a backup into the database, with the delivery of all mail held.",
     ),
+    "move": (
+        "postroad.cli.installation.move.move",
+        "Move all data of a SQLite FILE into PostgreSQL, with the delivery of all mail held.",
+    ),
     "migrate": ("postroad.cli.installation.maintenance.migrate", "Migrate the database schema to this version."),
     "verify": (
         "postroad.cli.installation.maintenance.verify",

@@ -7,6 +7,7 @@ does not start. The first process with a key stores its fingerprint.
 import contextlib
 import dataclasses
 from enum import StrEnum
+from typing import Final
 
 from postroad import errors
 from postroad.keys import encryption, installation_keys
@@ -15,6 +16,13 @@ from postroad.storage.operations import installation_key
 
 # Who a replaced key belongs to, as the owner of its ciphertext.
 PREVIOUS_OWNER = "previous installation key"
+
+
+WRONG_KEY: Final = (
+    "the installation key does not match this database: set security.installation_key or "
+    "security.installation_key_file to the key that was used before; if 'postroad key rotate' was interrupted, "
+    "run it again"
+)
 
 
 class KeyState(StrEnum):
@@ -49,11 +57,7 @@ async def admit(database: store.Store, keys: installation_keys.Keys) -> installa
                 await installation_key.remember(tx, keys.fingerprint)
                 known = await state(tx, keys)
     if known is KeyState.WRONG:
-        raise WrongKeyError(
-            "the installation key does not match this database: set security.installation_key or "
-            "security.installation_key_file to the key that was used before; if 'postroad key rotate' was interrupted, "
-            "run it again"
-        )
+        raise WrongKeyError(WRONG_KEY)
     previous = tuple(
         installation_keys.Keys.derive(encryption.decrypt(keys.encryption, each.installation_key, owner=PREVIOUS_OWNER))
         for each in replaced

@@ -43,7 +43,7 @@ async def backup(settings: config.Settings, *, file: Path, force: bool) -> outpu
     """
     url, began = settings.database.url, time.monotonic()
     with backup_files.written(file, replace=force) as part:
-        contents = await (_dump if _is_postgres(url) else _copy)(url, part, file=file)
+        contents = await (_dump if open_store.is_postgres(url) else _copy)(url, part, file=file)
     return await asyncio.to_thread(_made, url, file, contents, seconds=time.monotonic() - began)
 
 
@@ -53,7 +53,7 @@ async def backup(settings: config.Settings, *, file: Path, force: bool) -> outpu
 async def restore(settings: config.Settings, *, file: Path, force: bool) -> output.Report:
     """Restore a backup into the database, with the delivery of all mail held. Stop the service first."""
     config.installation_key(settings.security)
-    is_postgres = _is_postgres(settings.database.url)
+    is_postgres = open_store.is_postgres(settings.database.url)
     kind = await asyncio.to_thread(backup_files.kind_of, file)
     if (kind == "postgresql") != is_postgres:
         raise backup_files.BackupError(f"{file} is a backup of {kind}, and database.url names another engine")
@@ -93,10 +93,6 @@ def _made(url: str, file: Path, contents: backup_files.Contents, *, seconds: flo
         "counts": contents.counts,
     }
     return output.Report(data=data, text="\n".join(lines))
-
-
-def _is_postgres(url: str) -> bool:
-    return url.partition(":")[0] in open_store.POSTGRES_SCHEMES
 
 
 def _check_another(file: Path, database: Path) -> None:

@@ -68,6 +68,9 @@ async def migrate(settings: config.Settings, *, check: bool) -> output.Report:
 
 
 def _check(state: migrations.State) -> output.Report:
+    if state.moved_to is not None:
+        text = f"The database is no longer in use, because {migrations.moved(state)}."
+        return output.Report(data={"version": state.version, "pending": []}, text=text, exit_code=2)
     if state.is_too_new:
         text = f"The schema is at version {state.version} and does not work with this version: use a newer Postroad."
         return output.Report(data={"version": state.version, "pending": []}, text=text, exit_code=2)

@@ -2,7 +2,8 @@
 
 A hold is a row of the store, so it lasts over restarts and applies on every host within a poll of its delivery engine.
 Mail is accepted as before; held recipients stay queued, and expire only if their own `expires_in` is over. After a
-restore everything is held, because what was delivered since the backup would be delivered again.
+restore everything is held, because what was delivered since the backup would be delivered again; after a move to
+another database, so that somebody can look first.
 """
 
 from collections import Counter
@@ -60,12 +61,22 @@ async def hold(
 ) -> bool:
     """Hold mail; False when exactly this was held already."""
     labels.check_label("reason", reason, limit=labels.REASON_CHARACTERS)
-    held = delivery_controls.Hold(account_id, domain, reason, ctx.clock())
     async with ctx.store.transaction() as tx:
-        is_new = await delivery_controls.put_hold(tx, held)
-        if is_new:
-            await _write_audit_log(ctx, tx, "delivery.held", held)
+        return await _put(ctx, tx, delivery_controls.Hold(account_id, domain, reason, ctx.clock()))
+
+
+async def _put(ctx: context.Context, tx: store.Transaction, held: delivery_controls.Hold) -> bool:
+    """Hold mail in this transaction; False when it was held already."""
+    is_new = await delivery_controls.put_hold(tx, held)
+    if is_new:
+        await _write_audit_log(ctx, tx, "delivery.held", held)
     return is_new
+
+
+async def hold_moved(ctx: context.Context, tx: store.Transaction) -> None:
+    """Hold everything that was moved from another database, until somebody has looked at it."""
+    everything = delivery_controls.HOLD_ALL
+    await _put(ctx, tx, delivery_controls.Hold(everything, everything, "moved from SQLite", ctx.clock()))
 
 
 async def hold_restored(ctx: context.Context) -> delivery_controls.Hold:
@@ -87,8 +98,7 @@ async def hold_restored(ctx: context.Context) -> delivery_controls.Hold:
     )
     async with ctx.store.transaction() as tx:
         await queue.end_leases(tx, now=now)
-        await delivery_controls.put_hold(tx, held)
-        await _write_audit_log(ctx, tx, "delivery.held", held)
+        await _put(ctx, tx, held)
     return held
 
 

@@ -26,7 +26,7 @@ SIDES: Final = ("", "-wal", "-shm")
 
 
 class BackupError(RuntimeError):
-    """A backup cannot be made or restored; the message says why and what to do."""
+    """A backup cannot be made or restored, or a database not moved; the message says why and what to do."""
 
 
 class Contents(msgspec.Struct, frozen=True):

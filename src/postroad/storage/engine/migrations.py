@@ -8,7 +8,9 @@ Hosts of two versions run side by side during a roll-out. A script begins with `
 schema version whose code can still work with the new schema. It is stored with the migration, so that an older host
 that restarts knows whether it may run.
 
-Builds from before the first release had other migrations, or another baseline. Their databases are refused.
+Builds from before the first release had other migrations, or another baseline. Their databases are refused. So is one
+whose data were moved to another database: two services would deliver the same queue. It is marked by a migration with
+the number 0, whose name is the address of the other.
 """
 
 import hashlib
@@ -17,10 +19,12 @@ import time
 from importlib import resources
 from typing import Final, NamedTuple
 
-from postroad.storage.engine import store
+from postroad.storage.engine import queries, store
 
 _COMMENTS: Final = re.compile(r"--.*|\s+")
 _COMPATIBLE_FROM: Final = re.compile(r"\A-- compatible from: (\d+)\n")
+# The number of the mark.
+_MOVED: Final = 0
 
 
 class Migration(NamedTuple):
@@ -43,6 +47,8 @@ class State(NamedTuple):
     version: int
     pending: list[Migration]
     is_too_new: bool
+    # The address of the database that has the data now.
+    moved_to: str | None = None
 
 
 class Applied(NamedTuple):
@@ -86,8 +92,8 @@ async def apply(database: store.Store) -> Applied:
     async with database.transaction() as tx:
         await tx.fetch("migrations.lock")
         began = time.monotonic()
-        state = await _state(tx, migrations)
-        _refuse_newer(state, migrations)
+        state = await read_state(tx, migrations)
+        _refuse(state, migrations)
         try:
             await _apply(tx, state.pending)
         except store.NotPermitted as problem:
@@ -110,15 +116,15 @@ async def _apply(tx: store.Transaction, pending: list[Migration]) -> None:
 async def state_of(database: store.Store) -> State:
     """Compare the schema with what this version knows; nothing is changed."""
     async with database.reading() as tx:
-        return await _state(tx, known(database.dialect))
+        return await read_state(tx, known(database.dialect))
 
 
 async def require_current(database: store.Store) -> None:
     """Raise SchemaError unless this version can work with the schema."""
     migrations = known(database.dialect)
     async with database.reading() as tx:
-        state = await _state(tx, migrations)
-    _refuse_newer(state, migrations)
+        state = await read_state(tx, migrations)
+    _refuse(state, migrations)
     if state.pending:
         raise SchemaError(f"{_outdated(state, migrations)}: run 'postroad migrate'")
 
@@ -127,9 +133,19 @@ async def _is_recorded(tx: store.Transaction) -> bool:
     return await tx.fetch_one("migrations.is_recorded") is not None
 
 
-async def _state(tx: store.Transaction, migrations: list[Migration]) -> State:
+async def mark_moved(tx: store.Transaction, address: str) -> None:
+    """Refuse to start on this database from now on, because its data were moved to another one."""
+    await forget_move(tx)
+    await tx.execute("migrations.record", _MOVED, address, _MOVED)
+
+
+@queries.change("migrations.forget_move")
+async def forget_move(tx: store.Transaction) -> None: ...
+
+
+async def read_state(tx: store.Transaction, migrations: list[Migration]) -> State:
     row = await tx.fetch_one("migrations.version") if await _is_recorded(tx) else None
-    current, first = row or (0, migrations[0].fingerprint)
+    current, first, moved_to = row or (0, migrations[0].fingerprint, None)
     if first != migrations[0].fingerprint:
         raise SchemaError(
             "the database was created by a build from before the first release, and cannot be migrated: "
@@ -138,14 +154,24 @@ async def _state(tx: store.Transaction, migrations: list[Migration]) -> State:
     newest = migrations[-1].version
     pending = [migration for migration in migrations if migration.version > current]
     is_too_new = current > newest and await tx.fetch_one("migrations.incompatible", newest) is not None
-    return State(current, pending, is_too_new)
+    return State(current, pending, is_too_new, moved_to)
 
 
 def _outdated(state: State, migrations: list[Migration]) -> str:
     return f"the database schema is at version {state.version}, but this version needs {migrations[-1].version}"
 
 
-def _refuse_newer(state: State, migrations: list[Migration]) -> None:
+def moved(state: State) -> str:
+    """What to do with a database whose data were moved."""
+    return (
+        f"its data were moved to {state.moved_to}: set database.url to that address, or use this database again after "
+        "'postroad move --back'"
+    )
+
+
+def _refuse(state: State, migrations: list[Migration]) -> None:
+    if state.moved_to is not None:
+        raise SchemaError(f"the database is no longer in use, because {moved(state)}")
     if state.is_too_new:
         msg = (
             f"the database schema is at version {state.version} and does not work with this version, "

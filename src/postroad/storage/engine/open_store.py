@@ -10,13 +10,17 @@ from postroad.telemetry import logs
 POSTGRES_SCHEMES = ("postgresql", "postgres")
 
 
+def is_postgres(url: str) -> bool:
+    return url.partition(":")[0] in POSTGRES_SCHEMES
+
+
 async def open_store(url: str, *, connections: int = 10) -> store.Store:
     """Open the store behind a URL without touching its schema."""
-    scheme = urlsplit(url).scheme
-    if scheme in POSTGRES_SCHEMES:
+    if is_postgres(url):
         from postroad.storage.engine import postgres  # noqa: PLC0415 - a command on SQLite need not wait for asyncpg
 
         return await postgres.connect(url, connections=connections)
+    scheme = urlsplit(url).scheme
     if scheme == "sqlite":
         check_folder(url)
         return sqlite.SqliteStore(sqlite_path(url))

@@ -95,6 +95,7 @@ _BY_KEY = "".join(f"; SET LOCAL {name} = {value}" for name, value in postgres_co
 _ANY_PLAN = "".join(f"; SET LOCAL {name} TO DEFAULT" for name in postgres_connections.PLANS_BY_KEY)
 # Not as the database may have been set: a change that waits for a lock must see what was changed before it.
 _BEGIN = f"BEGIN ISOLATION LEVEL READ COMMITTED{_BY_KEY}"
+_BEGIN_LONG = f"BEGIN ISOLATION LEVEL READ COMMITTED{_ANY_PLAN}"
 _BEGIN_LOOKUP = f"BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY{_BY_KEY}"
 _BEGIN_READ_ONLY = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _BEGIN_SCAN = f"{_BEGIN_READ_ONLY}{_ANY_PLAN}"
@@ -231,6 +232,13 @@ class PostgresStore:
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[store.Transaction]:
         async with self._session(_BEGIN, seconds=COMMAND_SECONDS) as tx:
+            yield tx
+            await tx.commit()
+
+    @contextlib.asynccontextmanager
+    async def long_transaction(self) -> AsyncIterator[store.Transaction]:
+        """A change of a whole database by a command, whose statements may take as long as a script."""
+        async with self._session(_BEGIN_LONG, seconds=SCRIPT_SECONDS) as tx:
             yield tx
             await tx.commit()
 

@@ -6,13 +6,13 @@ log cannot be reused meanwhile and grows by what is written during the backup.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import apsw
 
-from postroad.storage.engine import backup_files, sqlite_connections
+from postroad.storage.engine import backup_files, sqlite_connections, store
 
 # 16 MiB: a fraction of a second of disk time.
 PAGES_PER_STEP: Final = 4_096
@@ -21,7 +21,7 @@ COUNTED: Final = ("accounts", "messages", "recipients", "queue", "ledger")
 
 def copy(source: Path, target: Path) -> backup_files.Contents:
     """Copy a database into an empty file as one file without a log, and verify the copy against its source."""
-    with _reported(source), contextlib.closing(_opened(source)) as reading:
+    with reported(source), contextlib.closing(_opened(source)) as reading:
         # Reading keeps the snapshot until the end. Without it, a write of another process would restart the copy.
         reading.execute("BEGIN")
         expected = _contents(reading, source)
@@ -40,14 +40,19 @@ def copy(source: Path, target: Path) -> backup_files.Contents:
 
 
 def verify(file: Path) -> backup_files.Contents:
-    """Check every page, index and reference of a database that nobody writes to; returns what it contains."""
-    with _reported(file), contextlib.closing(_opened(file)) as connection:
-        damage = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(3)")]
-        if damage != ["ok"]:
-            raise backup_files.BackupError(f"{file} is damaged: {'; '.join(damage)}")
-        if connection.execute("PRAGMA foreign_key_check").fetchall():
-            raise backup_files.BackupError(f"{file} is damaged: rows refer to rows that do not exist")
-        return _contents(connection, file)
+    """Check a database that nobody writes to; returns what it contains."""
+    with reported(file), contextlib.closing(_opened(file)) as connection:
+        return check(connection, file)
+
+
+def check(connection: apsw.Connection, file: Path) -> backup_files.Contents:
+    """Check every page, index and reference."""
+    damage = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(3)")]
+    if damage != ["ok"]:
+        raise backup_files.BackupError(f"{file} is damaged: {'; '.join(damage)}")
+    if connection.execute("PRAGMA foreign_key_check").fetchall():
+        raise backup_files.BackupError(f"{file} is damaged: rows refer to rows that do not exist")
+    return _contents(connection, file)
 
 
 def is_empty(file: Path) -> bool:
@@ -61,7 +66,8 @@ def is_empty(file: Path) -> bool:
 
 
 @contextlib.contextmanager
-def locked(file: Path) -> Iterator[None]:
+def locked(file: Path) -> Iterator[apsw.Connection]:
+    """Keep everybody else from opening a database; the connection that does so is in a transaction."""
     connection = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         try:
@@ -74,9 +80,14 @@ def locked(file: Path) -> Iterator[None]:
             raise backup_files.BackupError(msg) from None
         except (apsw.CorruptError, apsw.NotADBError):
             pass  # it is moved aside as it is
-        yield
+        yield connection
     finally:
         connection.close()
+
+
+def commit(connection: apsw.Connection) -> None:
+    """Keep what was changed under the lock, which lasts."""
+    connection.execute("COMMIT")
 
 
 def move_aside(file: Path, aside: Path) -> None:
@@ -93,6 +104,19 @@ def fold_log(file: Path) -> None:
     backup_files.sync(file)
 
 
+def rows(connection: apsw.Connection, table: str, columns: Sequence[str]) -> Iterator[store.Row]:
+    """All rows of a table, in the order in which they are stored."""
+    return connection.execute(f"SELECT {', '.join(columns)} FROM {table}")  # noqa: S608 - names of ours
+
+
+def count(connection: apsw.Connection, table: str) -> int:
+    return _number(connection, f"SELECT COUNT(*) FROM {table}")  # noqa: S608 - a name of ours
+
+
+def _number(connection: apsw.Connection, statement: str) -> int:
+    return int(connection.execute(statement).get or 0)
+
+
 def _opened(file: Path) -> apsw.Connection:
     connection = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
     connection.set_busy_timeout(int(sqlite_connections.BUSY_SECONDS * 1000))
@@ -103,16 +127,13 @@ def _contents(connection: apsw.Connection, file: Path) -> backup_files.Contents:
     tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     if not tables.issuperset({"schema_migrations", *COUNTED}):
         raise backup_files.BackupError(f"{file} is not a database of Postroad: tables are missing")
-
-    def number(statement: str) -> int:
-        return int(connection.execute(statement).get or 0)
-
-    counts = {table: number(f"SELECT COUNT(*) FROM {table}") for table in COUNTED}  # noqa: S608 - names of ours
-    return backup_files.Contents(number("SELECT MAX(version) FROM schema_migrations"), counts)
+    version = _number(connection, "SELECT MAX(version) FROM schema_migrations")
+    return backup_files.Contents(version, {table: count(connection, table) for table in COUNTED})
 
 
 @contextlib.contextmanager
-def _reported(file: Path) -> Iterator[None]:
+def reported(file: Path) -> Iterator[None]:
+    """Name the file in errors of SQLite."""
     try:
         yield
     except apsw.Error as problem:

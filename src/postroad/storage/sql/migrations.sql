@@ -15,8 +15,9 @@ CREATE TABLE schema_migrations (
 SELECT 1;
 
 -- name: version
--- The newest migration that was applied, and the name of the first one; none in a new database.
-SELECT version, (SELECT name FROM schema_migrations WHERE version = 1)
+-- The newest migration that was applied, the name of the first one, and where the data were moved; none in a new database.
+SELECT version, (SELECT name FROM schema_migrations WHERE version = 1),
+    (SELECT name FROM schema_migrations WHERE version = 0)
 FROM schema_migrations ORDER BY version DESC LIMIT 1;
 
 -- name: record
@@ -26,3 +27,7 @@ INSERT INTO schema_migrations (version, name, compatible_from) VALUES ($1, $2, $
 -- name: incompatible
 -- A newer migration after which code of this schema version does not work.
 SELECT version FROM schema_migrations WHERE version > $1 AND compatible_from > $1 LIMIT 1;
+
+-- name: forget_move
+-- Remove the mark of a database whose data were moved: a migration with the number 0.
+DELETE FROM schema_migrations WHERE version = 0;
