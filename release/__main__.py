@@ -7,7 +7,6 @@ that the sdist is complete. `dist/` is replaced at the end, or not at all.
 """
 
 import hashlib
-import os
 import re
 import shutil
 import subprocess
@@ -16,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Final, NoReturn
 
-from release import sbom
+from release import distribution, sbom
 
 DIST: Final = "dist"
 SUMS: Final = "SHA256SUMS"
@@ -74,14 +73,14 @@ def _export(root: Path, folder: Path) -> Path:
 
 
 def _build(source: Path, made: Path, release: sbom.Release) -> None:
-    _hatchling(source, "sdist", made, release)
+    _distribution(source, "sdist", made, release)
     (archive,) = made.glob("*.tar.gz")
     unpacked = source.parent / "unpacked"
     unpacked.mkdir()
     command = ["tar", "--extract", f"--file={archive}", f"--directory={unpacked}", "--strip-components=1"]
     subprocess.run(command, check=True)
-    for package in (unpacked, *sorted(path.parent for path in unpacked.glob("extensions/*/pyproject.toml"))):
-        _hatchling(package, "wheel", made, release)
+    for package in distribution.packages(unpacked):
+        _distribution(package, "wheel", made, release)
     try:
         bill = sbom.text(source, release)
     except sbom.SbomError as problem:
@@ -91,17 +90,11 @@ def _build(source: Path, made: Path, release: sbom.Release) -> None:
     (made / SUMS).write_text("".join(sums), encoding="utf-8")
 
 
-def _hatchling(source: Path, target: str, made: Path, release: sbom.Release) -> None:
-    environment = {
-        **os.environ,
-        "SOURCE_DATE_EPOCH": str(release.seconds),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "POSTROAD_BUILD_VERSION": release.version,
-    }
-    command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(made)]
-    done = subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        _refuse(f"the {target} cannot be built:\n{done.stdout}{done.stderr}")
+def _distribution(package: Path, target: str, made: Path, release: sbom.Release) -> None:
+    try:
+        distribution.build(package, target, made, version=release.version, seconds=release.seconds)
+    except distribution.BuildError as problem:
+        _refuse(str(problem))
 
 
 def _report(made: Path, release: sbom.Release) -> None:
