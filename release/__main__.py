@@ -1,6 +1,8 @@
-"""`make release`: wheels of the service and of its extensions, sdist, bill of materials and checksums of a commit.
+"""`make release`: everything that a release of a commit consists of, with its checksums.
 
-The bytes are the same every time.
+Wheels of the service and of its extensions, sdist, Debian package, build context of the image, Helm chart, client
+libraries and bill of materials. The bytes are the same every time. What cannot be made on this machine is named at the
+end; `--complete` makes that an error.
 
 Everything is made from the files of the commit, in a temporary folder; the wheel from the unpacked sdist, which proves
 that the sdist is complete. `dist/` is replaced at the end, or not at all.
@@ -12,10 +14,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NoReturn
 
-from release import distribution, sbom
+from release import chart, clients, deb, distribution, image_context, sbom
 
 DIST: Final = "dist"
 SUMS: Final = "SHA256SUMS"
@@ -36,10 +39,15 @@ def main() -> None:
         made = Path(folder) / DIST
         made.mkdir()
         source = _export(root, Path(folder) / "source")
-        _build(source, made, release)
+        try:
+            left_out = _build(source, made, release)
+        except (distribution.BuildError, sbom.SbomError) as problem:
+            _refuse(str(problem))
+        if left_out and "--complete" in sys.argv[1:]:
+            _refuse("; ".join(f"{name}: {reason}" for name, reason in left_out.items()))
         shutil.rmtree(root / DIST, ignore_errors=True)
         shutil.copytree(made, root / DIST)
-    _report(root / DIST, release)
+    _report(root / DIST, release, left_out)
 
 
 def _refuse_changes(root: Path) -> None:
@@ -68,41 +76,50 @@ def _export(root: Path, folder: Path) -> Path:
     folder.mkdir()
     archive = folder.parent / "source.tar"
     _git(root, "archive", "--format=tar", f"--output={archive}", "HEAD")
-    subprocess.run(["tar", "--extract", f"--file={archive}", f"--directory={folder}"], check=True)
+    # Some packages keep the modes of files.
+    subprocess.run(["tar", "--extract", f"--file={archive}", f"--directory={folder}"], check=True, umask=0o022)
     return folder
 
 
-def _build(source: Path, made: Path, release: sbom.Release) -> None:
-    _distribution(source, "sdist", made, release)
+def _build(source: Path, made: Path, release: sbom.Release) -> Mapping[str, str]:
+    """Build everything. The result is why each file that is left out cannot be made here."""
+    version, seconds = release.version, release.seconds
+    distribution.build(source, "sdist", made, version=version, seconds=seconds)
     (archive,) = made.glob("*.tar.gz")
     unpacked = source.parent / "unpacked"
     unpacked.mkdir()
     command = ["tar", "--extract", f"--file={archive}", f"--directory={unpacked}", "--strip-components=1"]
     subprocess.run(command, check=True)
     for package in distribution.packages(unpacked):
-        _distribution(package, "wheel", made, release)
-    try:
-        bill = sbom.text(source, release)
-    except sbom.SbomError as problem:
-        _refuse(str(problem))
-    (made / f"postroad-{release.version}.cdx.json").write_text(bill, encoding="utf-8")
+        distribution.build(package, "wheel", made, version=version, seconds=seconds)
+    left_out = _build_debian_package(source, made, release)
+    chart.write(source / "deploy" / "chart", made, seconds=seconds)
+    image_context.write(source, made / f"postroad-image-{version}.tar.gz", seconds=seconds)
+    left_out |= clients.build(source, made, seconds=seconds)
+    (made / f"postroad-{version}.cdx.json").write_text(sbom.text(source, release), encoding="utf-8")
     sums = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in sorted(made.iterdir())]
     (made / SUMS).write_text("".join(sums), encoding="utf-8")
+    return left_out
 
 
-def _distribution(package: Path, target: str, made: Path, release: sbom.Release) -> None:
-    try:
-        distribution.build(package, target, made, version=release.version, seconds=release.seconds)
-    except distribution.BuildError as problem:
-        _refuse(str(problem))
+def _build_debian_package(source: Path, made: Path, release: sbom.Release) -> dict[str, str]:
+    name = f"postroad_{release.version}_*.deb"
+    if shutil.which("dpkg-deb") is None:
+        return {name: "dpkg-deb is not installed"}
+    if not Path("/usr/bin", deb.PYTHON).exists():
+        return {name: f"this is {deb.PYTHON}, which is not the Python of this system"}
+    deb.build(source, made, made, version=release.version, seconds=release.seconds)
+    return {}
 
 
-def _report(made: Path, release: sbom.Release) -> None:
+def _report(made: Path, release: sbom.Release, left_out: Mapping[str, str]) -> None:
     print(f"Postroad {release.version} of commit {release.commit}, in {made.name}/:")
     for line in (made / SUMS).read_text(encoding="utf-8").splitlines():
         digest, _, name = line.partition("  ")
         print(f"  {name:<40} {(made / name).stat().st_size:>10,} bytes  sha256 {digest}")
     print(f"  {SUMS:<40} to be signed: see docs/releasing.md")
+    for name, reason in left_out.items():
+        print(f"LEFT OUT: {name}: {reason}")
 
 
 def _git(root: Path, *words: str) -> str:

@@ -82,7 +82,7 @@ def _install(source: Path, wheels: Path, home: Path, *, version: str, locks: Seq
         _run([*install, "--require-hashes", "--only-binary", ":all:", *locked])
     # By name: a package that is installed from a path records the path.
     names = [f"{_name(package)}=={version}" for package in distribution.packages(source)]
-    _run([*install, "--no-deps", "--no-index", "--find-links", str(wheels), *names])
+    _run([*install, "--no-deps", "--no-index", "-f", str(wheels), *names])
     for name in ("bin", "include", "lib64", "share"):
         path = home / name
         if path.is_symlink():

@@ -21,11 +21,22 @@ from tests.reliability import profile
 
 VERSION = postroad.__version__
 WHEEL, SDIST, BILL = (f"postroad-{VERSION}{ending}" for ending in ("-py3-none-any.whl", ".tar.gz", ".cdx.json"))
+CONTEXT, CHART = f"postroad-image-{VERSION}.tar.gz", f"postroad-{VERSION}.tgz"
 EXTENSIONS = ("postroad-mcp", "postroad-postmark", "postroad-resend")
 WHEELS = [f"{name.replace('-', '_')}-{VERSION}-py3-none-any.whl" for name in EXTENSIONS]
+# The files of the client libraries: what Python alone can make, and what needs the tools of a language.
+CLIENTS = (
+    "postroad-go-0.1.0.zip",
+    "postroad-php-0.1.0.zip",
+    "postroad_client-0.1.0-py3-none-any.whl",
+    "postroad_client-0.1.0.tar.gz",
+)
+WITH_TOOLS = {"postroad-javascript-0.1.0.tgz": "npm", "postroad-0.1.0.gem": "gem", "postroad-client-0.1.0.jar": "mvn"}
+# What a release consists of where none of these tools is.
+FILES = {WHEEL, *WHEELS, SDIST, BILL, CONTEXT, CHART, *CLIENTS, "SHA256SUMS"}
 LOCKS = [(test_repository.ROOT / "requirements" / f"{name}.txt").read_text() for name in ("runtime", "extensions")]
 # Most of the sdist, and nothing of the wheel or the bill of materials: to build it takes longer and shows nothing more.
-SKIPPED = () if profile.IS_LONG else ("benchmarks/", "clients/", "docs/screenshots/", "tests/")
+SKIPPED = () if profile.IS_LONG else ("benchmarks/", "docs/screenshots/", "tests/")
 NOT_SKIPPED = ("docs/screenshots/README.md",)
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -61,12 +72,21 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def release(folder: Path, *, umask: int = 0o022) -> subprocess.CompletedProcess[str]:
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the only programs that a release needs."""
+    folder = tmp_path_factory.mktemp("programs")
+    for name in ("git", "gzip", "tar"):
+        (folder / name).symlink_to(str(shutil.which(name)))
+    return folder
+
+
+def release(folder: Path, *words: str, programs: Path | None, umask: int = 0o022) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(folder)}
     return subprocess.run(
-        [sys.executable, "-m", "release"],
+        [sys.executable, "-m", "release", *words],
         cwd=folder,
-        env=environment,
+        env={**environment, "PATH": str(programs)} if programs else environment,
         capture_output=True,
         text=True,
         check=False,
@@ -75,11 +95,15 @@ def release(folder: Path, *, umask: int = 0o022) -> subprocess.CompletedProcess[
 
 
 @pytest.fixture(scope="module")
-def made(repository: Path) -> Path:
-    done = release(repository)
-    assert done.returncode == 0, done.stderr
-    for name in (WHEEL, *WHEELS, SDIST, BILL, "SHA256SUMS"):
-        assert f"  {name} " in done.stdout
+def done(repository: Path, programs: Path) -> subprocess.CompletedProcess[str]:
+    made = release(repository, programs=programs)
+    assert made.returncode == 0, made.stderr
+    return made
+
+
+@pytest.fixture(scope="module")
+def made(repository: Path, done: subprocess.CompletedProcess[str]) -> Path:
+    assert done.returncode == 0
     return repository / "dist"
 
 
@@ -99,16 +123,71 @@ def contents(folder: Path) -> Iterator[tuple[str, bytes]]:
     yield "SHA256SUMS", (folder / "SHA256SUMS").read_bytes()
 
 
-def test_the_same_commit_gives_the_same_bytes_in_another_folder(repository: Path, made: Path, tmp_path: Path) -> None:
+def hashes(dist: Path) -> dict[str, str]:
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in dist.iterdir()}
+
+
+def test_the_same_commit_gives_the_same_bytes_in_another_folder(
+    repository: Path, made: Path, programs: Path, tmp_path: Path
+) -> None:
     other = tmp_path / "another" / "place"
     git(repository, "clone", "--quiet", str(repository), str(other))
     (other / "dist").mkdir()
     (other / "dist" / "of-an-earlier-release").touch()
-    again = release(other, umask=0o077)
+    again = release(other, programs=programs, umask=0o077)
     assert again.returncode == 0, again.stderr
-    hashes = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in (other / "dist").iterdir()}
-    assert hashes == {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in made.iterdir()}
-    assert hashes.keys() == {WHEEL, *WHEELS, SDIST, BILL, "SHA256SUMS"}
+    assert hashes(other / "dist") == hashes(made)
+    assert hashes(made).keys() == FILES
+
+
+def test_what_cannot_be_made_here_is_named_and_an_error_if_all_is_wanted(
+    repository: Path, done: subprocess.CompletedProcess[str], programs: Path
+) -> None:
+    for name in FILES:
+        assert f"  {name} " in done.stdout
+    reasons = {name: f"{tool} is not installed" for name, tool in WITH_TOOLS.items()}
+    reasons |= {f"postroad_{VERSION}_*.deb": "dpkg-deb is not installed"}
+    left_out = dict(line.removeprefix("LEFT OUT: ").split(": ") for line in done.stdout.splitlines() if "LEFT" in line)
+    assert left_out == reasons
+    before = hashes(repository / "dist")
+    refused = release(repository, "--complete", programs=programs)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr.startswith("No release: postroad_")
+    assert all(f"{name}: {reason}" in refused.stderr for name, reason in reasons.items())
+    assert hashes(repository / "dist") == before
+
+
+@pytest.mark.skipif(not profile.IS_LONG, reason="takes minutes: make test-all")
+def test_with_every_tool_of_this_machine_the_bytes_are_the_same_too(repository: Path, tmp_path: Path) -> None:
+    found = []
+    for name, umask in (("first", 0o022), ("second", 0o077)):
+        folder = tmp_path / name / "postroad"
+        git(repository, "clone", "--quiet", str(repository), str(folder))
+        again = release(folder, programs=None, umask=umask)
+        assert again.returncode == 0, again.stderr
+        found.append(hashes(folder / "dist"))
+    assert found[0] == found[1]
+    assert found[0].keys() >= FILES
+
+
+def test_a_client_is_packed_with_what_its_registry_takes(made: Path) -> None:
+    with zipfile.ZipFile(made / "postroad-php-0.1.0.zip") as archive:
+        php = set(archive.namelist())
+    assert {"postroad-php-0.1.0/composer.json", "postroad-php-0.1.0/src/Client.php"} <= php
+    assert not {name for name in php if "/tests/" in name or "/conformance/" in name}
+    root = "github.com/postroad/postroad/clients/go@v0.1.0"
+    with zipfile.ZipFile(made / "postroad-go-0.1.0.zip") as archive:
+        go = set(archive.namelist())
+    assert go == {f"{root}/{name}" for name in below("clients/go")}
+
+
+def test_the_build_context_of_the_image_has_what_the_image_is_built_from(made: Path) -> None:
+    with tarfile.open(made / CONTEXT) as archive:
+        members = archive.getmembers()
+    names = {member.name for member in members}
+    assert {"deploy/Dockerfile", "requirements/runtime.txt", "src/postroad/__init__.py", "pyproject.toml"} <= names
+    assert not {name for name in names if name.startswith(("tests/", "clients/", "release/"))}
+    assert {(member.uid, member.gid, member.mode) for member in members} == {(0, 0, 0o644)}
 
 
 def below(folder: str) -> set[str]:
@@ -127,8 +206,7 @@ def test_a_wheel_and_a_source_package_carry_every_file_of_the_package_and_of_dep
 
 def test_the_checksums_are_those_of_all_files(made: Path) -> None:
     lines = [
-        f"{hashlib.sha256((made / name).read_bytes()).hexdigest()}  {name}"
-        for name in sorted((WHEEL, *WHEELS, SDIST, BILL))
+        f"{hashlib.sha256((made / name).read_bytes()).hexdigest()}  {name}" for name in sorted(FILES - {"SHA256SUMS"})
     ]
     assert (made / "SHA256SUMS").read_text().splitlines() == lines
 
@@ -149,7 +227,7 @@ def test_a_changed_working_tree_is_refused_and_keeps_what_was_made(repository: P
     before = sorted(file.name for file in made.iterdir())
     (repository / "notes.txt").touch()
     try:
-        refused = release(repository)
+        refused = release(repository, programs=None)
     finally:
         (repository / "notes.txt").unlink()
     assert refused.returncode == 1
@@ -165,7 +243,7 @@ def test_a_version_without_a_section_in_the_changelog_is_refused(repository: Pat
     changelog = other / "CHANGELOG.md"
     changelog.write_text(changelog.read_text().replace(f"## [{VERSION}] - ", f"## [{VERSION}] of "))
     git(other, "commit", "--all", "--message", "Forget the date")
-    refused = release(other)
+    refused = release(other, programs=None)
     assert refused.returncode == 1
     assert refused.stderr.startswith(f"No release: CHANGELOG.md has no section for version {VERSION}; rename")
     assert not (other / "dist").exists()

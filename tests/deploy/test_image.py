@@ -8,12 +8,13 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
+from release import image_context
 from tests import test_repository
 
 ROOT = test_repository.ROOT
@@ -26,33 +27,10 @@ TIMEOUT_SECONDS = 1800
 BUILDAH = {**os.environ, "BUILDAH_ISOLATION": "chroot", "BUILDAH_FORMAT": "docker"}
 
 
-def expression(pattern: str) -> re.Pattern[str]:
-    """A pattern of an ignore file: `*` and `?` stay within a folder, `**` does not."""
-    parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern.strip("/"))
-    meanings = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    return re.compile("".join(meanings.get(part, re.escape(part)) for part in parts))
-
-
-def is_ignored(name: str, rules: Sequence[str]) -> bool:
-    """Whether Docker leaves a file out: the last rule that matches it, or a folder above it, decides."""
-    folders = [str(folder) for folder in Path(name).parents][:-1]
-    ignored = False
-    for rule in rules:
-        pattern = expression(rule.removeprefix("!"))
-        if any(pattern.fullmatch(one) for one in (name, *folders)):
-            ignored = not rule.startswith("!")
-    return ignored
-
-
-def rules_of(text: str) -> list[str]:
-    return [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
-
-
 def build_context() -> list[str]:
     """The files that Docker sends to the builder."""
-    rules = rules_of(IGNORED)
     names = [str(file.relative_to(ROOT)) for file in test_repository.repository_files()]
-    return [name for name in names if not is_ignored(name, rules)]
+    return list(image_context.let_in(names, IGNORED))
 
 
 def copy_into(folder: Path) -> None:
@@ -104,7 +82,7 @@ def test_the_build_context_holds_nothing_that_the_image_is_not_built_from(tmp_pa
 
 
 def test_podman_and_buildah_find_what_the_build_context_lets_in() -> None:
-    let_in = [rule for rule in rules_of(IGNORED) if rule.startswith("!")]
+    let_in = [rule for rule in image_context.rules_of(IGNORED) if rule.startswith("!")]
     assert len(let_in) > 5
     assert [rule for rule in let_in if re.search(r"[*?\[]", rule)] == []
 
