@@ -1,4 +1,4 @@
-"""RESULTS.md: the goals first, then the machine, then each benchmark with its chart and its table.
+"""RESULTS.md: the machine first, then each benchmark with its chart and its table, then the goals.
 
 It is made from the JSON of the benchmarks and from nothing else, so it can be made again at any time. Results of
 different days stand side by side: each says when and at which commit it was measured, and a fact that is not the same
@@ -37,8 +37,6 @@ def _page(found: Sheets) -> typing.Iterator[str]:
         "`make bench` measures all of this and writes this page; [README.md](README.md) says how. Peers are measured "
         "in the same run, on the same disk. Each part says when and at which commit it was measured."
     )
-    yield "\n## Goals\n"
-    yield from report.markdown_table([("goal", "measured", "outcome"), *goal_rows(found)])
     yield "\n## Machine and versions\n"
     common = common_facts(found.values())
     yield from report.markdown_table([("fact", "value"), *common.items()])
@@ -47,6 +45,9 @@ def _page(found: Sheets) -> typing.Iterator[str]:
             yield from _chapter(chapter, found[chapter.name], common=common)
         else:
             yield f"\n## {_heading(chapter)}\n\n{chapter.about}\n\nNot measured yet: `{chapter.target}`."
+    yield "\n## Goals\n"
+    yield "What each benchmark is to reach one day; a release does not wait for them.\n"
+    yield from report.markdown_table([("goal", "measured", "outcome"), *goal_rows(found)])
 
 
 def _heading(chapter: chapters.Chapter) -> str:

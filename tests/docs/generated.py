@@ -79,17 +79,20 @@ def _command(path: str, command: click.Command, common: set[tuple[str, str | Non
 
 def reference(*, of_mail: bool) -> str:
     """The settings of the mail or of the service, section by section, as in defaults.toml."""
-    notes = {section: note for note, section in re.findall(r"(?m)^(# .*)\n\[(\w+)\]$", DEFAULTS.read_text())}
-    sections: dict[str, list[str]] = {}
+    notes = {section: note for note, section in re.findall(r"(?m)^# (.*)\n\[(\w+)\]$", DEFAULTS.read_text())}
+    parts: dict[str, list[str]] = {}
     for name, default, comment in settings():
         section, _, key = name.rpartition(".")
-        if (section in MAIL_SECTIONS) is not of_mail:
-            continue
-        head = [*filter(None, [notes.get(section)]), f"[{section}]"] if section else []
-        sections.setdefault(section, head).extend([f"# {comment}", f"{key} = {default}"])
-    return "\n".join(
-        "\n".join([f"### {_title(section)}", "", "```toml", *lines, "```", ""]) for section, lines in sections.items()
-    )
+        if (section in MAIL_SECTIONS) is of_mail:
+            head = [
+                f"### {_title(section)}",
+                *([f"`[{section}]`"] if section else []),
+                *filter(None, [notes.get(section)]),
+            ]
+            text = re.sub(r"\bdocs/([\w-]+\.md)", r"[\1](\1)", comment)
+            lines = parts.setdefault(section, ["\n\n".join(head), ""])
+            lines.append("\n  ".join([f"- `{key} = {default}`:", *_sentences(text)]))
+    return "\n\n".join("\n".join(lines) for lines in parts.values()) + "\n"
 
 
 def _title(section: str) -> str:
