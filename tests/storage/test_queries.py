@@ -76,7 +76,8 @@ WITHOUT_INDEX = words(
         "adds up a few rows an hour, or so many of the newest": """
             failure_counts.by_provider hourly_counts.by_hour hourly_counts.by_provider
             hourly_counts.bytes_by_account hourly_counts.sums
-            messages.test_bytes_by_account usage.by_tag usage.moved_by_quarter_hour usage.moved_since""",
+            messages.test_bytes_by_account usage.by_tag usage.moved_by_quarter_hour usage.moved_since
+            webhook_deliveries.summary""",
         "is a request, a check or a gauge of operators, or sorts entries of one moment for them": """
             accounts.low_credit_count accounts.low_on_credits accounts.search audit_log.floor_of_all
             audit_log.page_of_all second_factors.operators_without users.operators

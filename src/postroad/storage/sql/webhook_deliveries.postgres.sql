@@ -102,3 +102,16 @@ DELETE FROM webhook_deliveries WHERE (account_id, webhook_id, id) IN (
         FOR UPDATE SKIP LOCKED) AS one
     WHERE removed_at IS NULL LIMIT $2)
 RETURNING account_id, webhook_id, id;
+
+-- name: summary
+-- How the newest deliveries of endpoints ended: when the last of them did, and how many of those since a cursor did, and
+-- succeeded. No row for an endpoint that has none.
+SELECT newest.webhook_id, MAX(newest.ended_at),
+    SUM(CASE WHEN newest.id >= wanted.since AND newest.ended_at IS NOT NULL THEN 1 ELSE 0 END),
+    SUM(CASE WHEN newest.id >= wanted.since AND newest.state = 'succeeded' THEN 1 ELSE 0 END)
+FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) AS wanted (account_id, webhook_id, since, most)
+CROSS JOIN LATERAL (
+    SELECT one.webhook_id, one.id, one.state, one.ended_at FROM webhook_deliveries AS one
+    WHERE one.account_id = wanted.account_id AND one.webhook_id = wanted.webhook_id
+    ORDER BY one.id DESC LIMIT wanted.most) AS newest
+GROUP BY newest.webhook_id;
