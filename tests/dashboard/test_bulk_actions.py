@@ -94,6 +94,18 @@ async def test_what_was_never_attempted_is_canceled_and_the_rest_goes_on(
     assert log.count("canceled 2 recipients (1 not changed; search: offer)") == 1
 
 
+async def test_only_what_waits_can_be_retried_or_canceled_from_the_list(
+    ctx: context.Context, browser: Browser, shop: str
+) -> None:
+    offered = re.compile(r">(\w+)…</a>")
+    _, (claimed,) = await claimed_mail.another(ctx, shop, "ada@example.net", subject="Bounced")
+    bounced = claimed_mail.outcome(ctx, claimed, disposition.Verdict.BOUNCED, recipient_count=1, code=550)
+    await ctx.outcome_commits.submit([bounced])
+    assert offered.findall((await browser.get("/messages")).text) == ["Resend", "Suppress"]
+    await accepted_mail.accept(ctx, shop, subject="Waits")
+    assert offered.findall((await browser.get("/messages")).text) == ["Retry", "Cancel", "Resend", "Suppress"]
+
+
 async def test_addresses_that_failed_are_suppressed_and_no_others(
     ctx: context.Context, browser: Browser, shop: str, clock: contexts.Clock
 ) -> None:

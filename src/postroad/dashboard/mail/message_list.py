@@ -212,6 +212,11 @@ def _page(
     problem: search_query.QueryError | None = None,
 ) -> routing.Response:
     asked: message_filters.Query = request.query
+    # On further pages something may wait.
+    waits = (
+        found is None or found.next_cursor or any(row.message.status == statuses.MessageStatus.QUEUED for row in rows)
+    )
+    actions = [one for one in BulkAction if waits or one not in (BulkAction.RETRY, BulkAction.CANCEL)]
     return request.page(
         "messages.html",
         status=status,
@@ -228,7 +233,7 @@ def _page(
         modes=message_filters.MODES,
         periods=message_filters.PERIODS,
         is_first=asked.cursor is None,
-        bulk_urls=[(action.title(), navigation.bulk_url(action, text)) for action in bulk_actions.Action],
+        bulk_urls=[(action.title(), navigation.bulk_url(action, text)) for action in actions],
         export_url=navigation.url(EXPORT_PATH, search=text),
         next_url=navigation.messages_url(text, found.next_cursor) if found and found.next_cursor else "",
         examples=[
