@@ -81,7 +81,7 @@ endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast test-newest test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-batch bench-submission bench-deliver bench-backlog bench-growth bench-latency bench-codes bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs fairness simulate screenshots docs docs-tables release image audit clean
+.PHONY: help run test test-fast test-newest test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-batch bench-submission bench-deliver bench-backlog bench-growth bench-latency bench-codes bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs fairness simulate screenshots docs docs-tables release deb image audit clean
 
 help: ## Print this list
 	@echo "Postroad. Usage: make <target>"
@@ -216,6 +216,10 @@ docs: $(DOCS_INSTALLED) ## Build the documentation into build/docs/site, a site 
 release: $(RUNTIME) $(RELEASE_INSTALLED) ## Build wheel, sdist, bill of materials and checksums of this commit into dist/
 	@$(BIN)/python -m release
 	@$(RELEASE)/bin/python -m release.schema dist/*.cdx.json
+
+# With the Python of the environment, which has to be that of the Debian release.
+deb: $(RUNTIME) ## Build the Debian package of this checkout into dist/
+	@$(BIN)/python -m release.deb
 
 # The build context has no history, so the version is passed. The format of Podman and Buildah's own has no health check.
 image: ## Build the image postroad:latest of this checkout with BUILDER=docker, podman or buildah

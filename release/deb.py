@@ -67,7 +67,7 @@ def build(
         return _packed(root, folder / f"postroad_{fields['Version']}_{fields['Architecture']}.deb", seconds)
 
 
-def debian_version(version: str) -> str:
+def package_version(version: str) -> str:
     """The version in Debian's order, in which a development build is below its release too."""
     return version.replace(".dev", "~dev").replace("rc", "~rc")
 
@@ -89,6 +89,9 @@ def _install(source: Path, wheels: Path, home: Path, *, version: str, locks: Seq
             path.unlink()
         else:
             shutil.rmtree(path, ignore_errors=True)
+    for record in (home / "lib").rglob("*.dist-info/RECORD"):
+        files = record.read_text(encoding="utf-8").splitlines(keepends=True)
+        record.write_text("".join(file for file in files if not file.startswith("../")), encoding="utf-8")
     _write(home / "bin" / "postroad", PROGRAM, mode=0o755)
     _write(home / "bin" / "python3", link=f"../../../bin/{PYTHON}")
     _write(home / "pyvenv.cfg", f"home = /usr/bin\ninclude-system-site-packages = false\nversion = {PYTHON[6:]}\n")
@@ -115,7 +118,7 @@ def _fields(debian: Path, root: Path, *, version: str) -> dict[str, str]:
     kibibytes = sum(-(-path.stat().st_size // 1024) if path.is_file() else 1 for path in files)
     return {
         "Package": "postroad",
-        "Version": debian_version(version),
+        "Version": package_version(version),
         "Architecture": _run(["dpkg", "--print-architecture"]).strip(),
         "Installed-Size": str(kibibytes),
         "Depends": ", ".join(needed),
