@@ -89,8 +89,9 @@ def _storage(settings: config.Settings, used: queue_limit.AccountUsage) -> str:
 def _sending(sending: Mapping[str, Any]) -> str:
     if sending["state"] == "off":
         return "not monitored (bounce_guard.enabled is false)"
+    days = "1 day" if sending["days"] == 1 else f"{sending['days']} days"
     return (
-        f"{sending['recipients']} recipients in {sending['days']} days, {sending['bounces']} invalid addresses "
+        f"{sending['recipients']} recipients in {days}, {sending['bounces']} invalid addresses "
         f"({sending['bounce_percent']:.2f}%), {sending['complaints']} complaints "
         f"({sending['complaint_percent']:.2f}%): {sending['state']}"
     )

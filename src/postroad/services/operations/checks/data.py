@@ -134,7 +134,8 @@ async def _folder(given: findings.Subject, folder: str) -> findings.Finding:
     days = await _days_until_full(given, folder, usage.free)
     shown = f"{folder} has {usage.free // MEBIBYTE:,} of {usage.total // MEBIBYTE:,} MiB free"
     if days is not None:
-        shown += f" and will be full in {days:.0f} days at the growth rate of the last week"
+        ends = "1 day" if round(days) == 1 else f"{days:.0f} days"
+        shown += f" and will be full in {ends} at the growth rate of the last week"
     advice = (
         "enlarge the disk, cancel queued mail, release held mail, or shorten retention.body_days and "
         "retention.message_days"
