@@ -13,7 +13,7 @@ import postroad
 from tests.clients import test_folders
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs" / "releasing.md").read_text()
+PAGE = "".join((ROOT / name).read_text() for name in ("docs/releasing.md", "clients/RELEASING.md"))
 SITE = "https://github.com/postroad/postroad"
 AUTHORS = "The Postroad contributors"
 # What a reader of the registry needs; a registry that has no place for one of them shows the files of the package.

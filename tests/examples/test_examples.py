@@ -272,7 +272,7 @@ def test_the_settings_for_keycloak_send_with_jakarta_mail(running: Running, tls_
 
 def test_every_example_has_a_page_that_says_what_was_tested_and_is_listed() -> None:
     pages = sorted(path.parent.name for path in EXAMPLES.glob("*/README.md"))
-    assert pages == ["django", "ghost", "keycloak", "laravel", "nextjs-react-email"]
+    assert pages == ["django", "ghost", "keycloak", "laravel", "nextjs-react-email", "webhooks"]
     assert sorted(re.findall(r"\]\(([\w-]+)/README\.md\)", (EXAMPLES / "README.md").read_text())) == pages
     for name in pages:
         assert "**Tested:**" in (EXAMPLES / name / "README.md").read_text(), name
