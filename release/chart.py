@@ -1,4 +1,4 @@
-"""The Helm chart as a package, with the same bytes each time: `helm package` writes the current time into it."""
+"""The Helm chart as a package, without Helm: `helm package` writes the current time into it."""
 
 import re
 from pathlib import Path

@@ -218,6 +218,13 @@ def test_the_documentation_creates_the_secrets_that_pods_use_with_the_keys_that_
     assert read == set(keys["postroad"])
 
 
+def test_helm_names_the_next_command_as_the_documentation_does() -> None:
+    notes = (CHART / "templates" / "NOTES.txt").read_text().replace("\\\n    ", "")
+    said = notes.replace("--namespace {{ .Release.Namespace }} ", "").replace("{{ .Release.Name }}", "postroad")
+    (command,) = re.findall(r"^kubectl exec .+$", helm_chart.KUBERNETES, re.MULTILINE)
+    assert f"\n  {command}\n" in said
+
+
 def test_the_migration_runs_before_the_pods_of_each_version() -> None:
     (job,) = helm_chart.of_kind(helm_chart.render(), "Job").values()
     hooks = {name.removeprefix("helm.sh/"): value for name, value in job["metadata"]["annotations"].items()}
