@@ -50,8 +50,8 @@ RELEASE := .venv-release
 RELEASE_INSTALLED := $(RELEASE)/.installed
 # The locks of what the service, its development and its release consist of.
 LOCKS := runtime extensions build development docs release
-# The locks of npm whose packages reach others: developers of the JavaScript client. Tests have more.
-NPM_LOCKS := clients/javascript
+# The locks of npm whose packages reach others: developers of the JavaScript client, and who copies an example. Tests have more.
+NPM_LOCKS := clients/javascript examples/nextjs-react-email
 # Mail servers that benchmarks measure beside ours: from npm, and from Debian, which installs only one at a time.
 HARAKA := benchmarks/haraka/node_modules/Haraka/package.json
 MTA := benchmarks/mta/.unpacked

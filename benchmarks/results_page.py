@@ -39,7 +39,7 @@ def _page(found: Sheets) -> typing.Iterator[str]:
     )
     yield "\n## Machine and versions\n"
     common = common_facts(found.values())
-    yield from report.markdown_table([("fact", "value"), *common.items()])
+    yield from report.markdown_table([("fact", "value"), *_processors(found.values()), *common.items()])
     for chapter in chapters.ALL:
         if chapter.name in found:
             yield from _chapter(chapter, found[chapter.name], common=common)
@@ -71,6 +71,16 @@ def _chapter(
     yield from (f"- {line}" for line in sheet.remarks)
     yield from (f"- Here {name} is {value}." for name, value in own.items())
     yield f"\n<details><summary>Conditions</summary>\n\n{sheet.conditions}\n\n</details>"
+
+
+def _processors(found: typing.Iterable[sheets.Sheet]) -> typing.Iterator[tuple[str, str]]:
+    """A row for each processor, with the benchmarks that it ran; none if one processor ran all of them."""
+    titles: dict[str, list[str]] = {}
+    for sheet in found:
+        if "processor" in sheet.facts:
+            titles.setdefault(sheet.facts["processor"], []).append(sheet.title)
+    if len(titles) > 1:
+        yield from (("processor", f"{name}: {', '.join(ran)}") for name, ran in titles.items())
 
 
 def common_facts(found: typing.Iterable[sheets.Sheet]) -> dict[str, str]:

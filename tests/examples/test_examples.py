@@ -279,7 +279,10 @@ def test_every_example_has_a_page_that_says_what_was_tested_and_is_listed() -> N
 
 
 def test_the_lock_of_the_example_has_hashes_and_names_no_registry() -> None:
-    lock = json.loads((EXAMPLES / "nextjs-react-email" / "package-lock.json").read_text())
+    folder = EXAMPLES / "nextjs-react-email"
+    lock, package = (json.loads((folder / name).read_text()) for name in ("package-lock.json", "package.json"))
+    for kind in ("dependencies", "devDependencies"):
+        assert lock["packages"][""][kind] == package[kind]
     packages = {name: entry for name, entry in lock["packages"].items() if name}
     assert {name for name, entry in packages.items() if "integrity" not in entry} == {"node_modules/postroad"}
     assert {entry["resolved"] for entry in packages.values() if "resolved" in entry} == {
