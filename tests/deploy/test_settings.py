@@ -1,6 +1,7 @@
 """The files in deploy/ name settings, roles, ports, paths and times as the service has them."""
 
 import re
+import shlex
 import socket
 from pathlib import Path
 
@@ -83,6 +84,23 @@ def test_compose_runs_the_image_of_this_release_unless_another_one_is_named() ->
     ours = (COMPOSE["services"]["postroad"], POSTGRES["services"]["migrate"])
     assert {one["image"] for one in ours} == {f"${{POSTROAD_IMAGE:-{image}}}"}
     assert f" {image} deploy-files .\n" in (DEPLOY / "compose.yml").read_text()
+
+
+def test_compose_goes_from_an_empty_folder_to_the_first_mail_with_five_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    comments = re.sub(r"^#", "", (DEPLOY / "compose.yml").read_text(), flags=re.MULTILINE).replace("\\\n", "")
+    deploy_files, init, up, *rest = map(shlex.split, re.findall(r"^   docker (.+)$", comments, re.MULTILINE))
+    assert up == ["compose", "up", "--detach"]
+    assert [one[:5] for one in rest] == [
+        ["compose", "exec", "postroad", "postroad", name] for name in ("domain", "send")
+    ]
+    monkeypatch.chdir(tmp_path)
+    settings = ["--config", str(tmp_path / "postroad.toml")]
+    for words in (deploy_files[-2:], [word.replace("/data", str(tmp_path)) for word in init[4:]] + settings):
+        done = cli_runner.run(*words)
+        assert done.exit_code == 0, done.stderr
+    assert (tmp_path / "compose.yml").read_text() == (DEPLOY / "compose.yml").read_text()
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this host has no IPv6")
