@@ -1,16 +1,12 @@
 """A wheel is all that Postroad needs: installed without the checkout, and run as `uvx postroad dev` runs it."""
 
 import html
-import json
-import os
 import re
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +15,10 @@ import pytest
 
 from postroad import build_version
 from tests import test_repository
+from tests.deploy import installed_wheel
+from tests.deploy.installed_wheel import TIMEOUT_SECONDS, Program, running
 
 ROOT = test_repository.ROOT
-TIMEOUT_SECONDS = 900
 # What uv says when the packages are neither in its cache nor reachable.
 UNREACHABLE = ("Failed to fetch", "Network", "network", "Connection", "error sending request")
 # A link of a page, and what a browser loads with it.
@@ -32,31 +29,6 @@ MAX_PAGES = 250
 NAME = re.compile(r"[a-z]+_[0-9a-f]{20,}|[\w.+-]+(?:@|%40)[\w.-]+|\?.*")
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
-    """How `postroad` is started, and an empty folder to start it in, without a setting of this machine."""
-
-    command: list[str]
-    folder: Path
-
-    def run(self, *words: str) -> str:
-        done = subprocess.run(
-            [*self.command, *words],
-            cwd=self.folder,
-            env=self.environment(),
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_SECONDS,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    def environment(self) -> dict[str, str]:
-        own = {name: value for name, value in os.environ.items() if not name.startswith(("POSTROAD_", "PYTHON"))}
-        return {**own, "HOME": str(self.folder), "POSTROAD_CONFIG": os.devnull}
-
-
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
@@ -65,27 +37,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-def distribution(name: str) -> metadata.Distribution | None:
-    """An installed library; what is locked for other systems is not there."""
-    try:
-        return metadata.distribution(name)
-    except metadata.PackageNotFoundError:
-        return None
-
-
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Program:
-    """The wheel in an environment of its own, with the libraries that are locked for it and no others."""
     environment, folder = tmp_path_factory.mktemp("environment"), tmp_path_factory.mktemp("empty")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
-    (packages,) = environment.glob("lib/python*/site-packages")
-    for library in filter(None, map(distribution, test_repository.pins("runtime"))):
-        for name in {file.parts[0] for file in library.files or ()} - {"..", "__pycache__"}:
-            (packages / name).symlink_to(str(library.locate_file(name)))
-    install = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python"), "install"]
-    offline = ["--quiet", "--no-deps", "--no-index", "--force-reinstall", str(wheel)]
-    subprocess.run([*install, *offline], check=True, capture_output=True)
+    installed_wheel.make(environment)
+    installed_wheel.install(environment, wheel)
     program = Program([str(environment / "bin" / "postroad")], folder)
+    (packages,) = environment.glob("lib/python*/site-packages")
     where = [str(environment / "bin" / "python"), "-c", "import postroad; print(postroad.__file__)"]
     found = subprocess.run(where, env=program.environment(), capture_output=True, text=True, check=True)
     assert found.stdout == f"{packages}/postroad/__init__.py\n"
@@ -97,35 +55,6 @@ def served(installed: Program) -> Iterator[dict[str, Any]]:
     """What `dev.json` says of a service that runs from the wheel, with a week of sample mail."""
     with running(installed, "--sample-week") as dev_info:
         yield dev_info
-
-
-class running:  # noqa: N801 - read as a phrase
-    """`postroad dev` on free ports, until the block ends; it must stop in order."""
-
-    def __init__(self, program: Program, *words: str) -> None:
-        self.program, self.log = program, program.folder / "log"
-        listen = ["--http", "127.0.0.1:0", "--smtp", "127.0.0.1:0"]
-        with self.log.open("wb") as written:
-            self.process = subprocess.Popen(
-                [*program.command, "dev", *listen, *words],
-                stdout=written,
-                stderr=written,
-                cwd=program.folder,
-                env=program.environment(),
-            )
-
-    def __enter__(self) -> dict[str, Any]:
-        info, give_up_at = self.program.folder / ".postroad" / "dev.json", time.monotonic() + TIMEOUT_SECONDS
-        while not info.exists():
-            assert self.process.poll() is None, self.log.read_text()
-            assert time.monotonic() < give_up_at, self.log.read_text()
-            time.sleep(0.1)
-        dev_info: dict[str, Any] = json.loads(info.read_text())
-        return dev_info
-
-    def __exit__(self, *_: object) -> None:
-        self.process.terminate()
-        assert self.process.wait(TIMEOUT_SECONDS) == 0, self.log.read_text()
 
 
 def send_and_wait(dev_info: dict[str, Any]) -> dict[str, Any]:
