@@ -14,6 +14,8 @@ ARGS ?=
 MINUTES ?= 10
 # `make test-all` multiplies examples, seeds and crash points by this.
 SCALE ?= 10
+# The release before, for `make test-packages`. Without one, the commit from which on databases can be migrated.
+PREVIOUS ?= baseline
 # What builds the image: docker, podman or buildah.
 BUILDER ?= docker
 UV_VERSION := 0.13.7
@@ -81,7 +83,7 @@ endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast test-newest test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-batch bench-submission bench-deliver bench-backlog bench-growth bench-latency bench-codes bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs fairness simulate screenshots docs docs-tables release deb image audit clean
+.PHONY: help run test test-fast test-newest test-all coverage test-clients chaos fuzz mutants check format lock bench bench-accept bench-batch bench-submission bench-deliver bench-backlog bench-growth bench-latency bench-codes bench-destinations bench-webhooks bench-memory bench-read bench-dashboard bench-cli bench-costs fairness simulate screenshots docs docs-tables release publish test-packages deb image audit clean
 
 help: ## Print this list
 	@echo "Postroad. Usage: make <target>"
@@ -213,9 +215,15 @@ docs: $(DOCS_INSTALLED) ## Build the documentation into build/docs/site, a site 
 	@echo "Open build/docs/site/index.html"
 
 # By the commit alone: the same bytes on every machine.
-release: $(RUNTIME) $(RELEASE_INSTALLED) ## Build wheel, sdist, bill of materials and checksums of this commit into dist/
-	@$(BIN)/python -m release
+release: $(RUNTIME) $(RELEASE_INSTALLED) ## Build all packages, bill of materials and checksums of this commit into dist/; ARGS=--complete to fail without one
+	@$(BIN)/python -m release $(ARGS)
 	@$(RELEASE)/bin/python -m release.schema dist/*.cdx.json
+
+publish: $(BIN)/python ## Check the release in dist/ and print what publishes it; ARGS="--ci FOLDER --image DIGEST --upload" does it
+	@$(BIN)/python -m release.publish $(ARGS)
+
+test-packages: $(DEVELOPMENT) $(COMPILED) ## Test the packages with all tools of this machine, and the upgrade from PREVIOUS: the file or address of a wheel, or a commit
+	@PREVIOUS=$(PREVIOUS) TEST_SCALE=$(SCALE) $(BIN)/python -m pytest -n 2 -o faulthandler_timeout=0 tests/test_release.py tests/deploy $(ARGS)
 
 # With the Python of the environment, which has to be that of the Debian release.
 deb: $(RUNTIME) ## Build the Debian package of this checkout into dist/

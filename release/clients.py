@@ -44,9 +44,14 @@ class Work:
     seconds: int
 
 
+def versions(source: Path) -> Mapping[str, str]:
+    """The version of each client."""
+    return {client: _version(source, client) for client in VERSIONS}
+
+
 def names(source: Path) -> Mapping[str, tuple[str, ...]]:
     """The files of each client."""
-    version = {client: _version(source, client) for client in VERSIONS}
+    version = versions(source)
     return {
         "python": (
             f"postroad_client-{version['python']}.tar.gz",

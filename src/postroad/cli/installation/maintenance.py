@@ -100,7 +100,8 @@ def _with_changes(report: output.Report, since: str | None) -> output.Report:
     if found:
         lines += ["", "What this upgrade asks of you:", *(f"- {change.sentence}" for change in found)]
     elif since not in (None, version):
-        lines += ["", f"This upgrade, from {since} to {version}, asks nothing else of you."]
+        before = "an earlier version" if since == changes.OLDEST else since
+        lines += ["", f"This upgrade, from {before} to {version}, asks nothing else of you."]
     # A start would refuse the settings file.
     is_refused = any(change.kind == changes.REMOVED for change in found)
     return output.Report(data=data, text="\n".join(lines), exit_code=report.exit_code or int(is_refused))
