@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 import postroad
+from tests.browser import chromium, skip_report
 
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "build" / "docs" / "site"
@@ -109,6 +110,21 @@ def test_four_doors_are_at_the_top_of_the_navigation() -> None:
 def test_no_page_has_more_than_2500_words() -> None:
     pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("compare/*.md")]
     assert {path.name for path in pages if len(path.read_text().split()) > 2500} == set()
+
+
+async def test_a_reader_searches_in_files_without_a_server(pages: dict[Path, Page]) -> None:
+    program = chromium.find()
+    if program is None:
+        skip_report.skip("the search of the documentation", because="no Chromium was found", remedy=chromium.REMEDY)
+    async with chromium.running(program) as browser:
+        reader = await browser.new_page()
+        reader.set_default_timeout(TIMEOUT_SECONDS * 1000)
+        await reader.goto((SITE / "index.html").as_uri())
+        await reader.get_by_role("button", name="Search").first.click()
+        await reader.keyboard.type("blocked port 25")
+        await reader.locator("a", has_text="Is port 25 blocked?").wait_for()
+        await reader.keyboard.press("Enter")
+        await reader.wait_for_url("**/docs/production.html*#is-port-25-blocked")
 
 
 def test_every_page_of_the_documentation_has_a_place_in_the_navigation() -> None:
