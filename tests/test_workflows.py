@@ -80,7 +80,7 @@ def test_the_audit_runs_every_week_and_when_a_lock_that_it_reads_changes() -> No
 
 def test_an_image_is_released_under_the_name_that_people_are_told() -> None:
     assert "IMAGE: ghcr.io/${{ github.repository }}" in (FOLDER / "release.yml").read_text()
-    for name in ("README.md", "deploy/compose.yml", "docs/releasing.md"):
+    for name in ("README.md", "deploy/compose.yml", "deploy/chart/values.yaml", "docs/releasing.md"):
         named = set(re.findall(r"ghcr\.io/[\w/-]+", (ROOT / name).read_text()))
         assert named - {"ghcr.io/postroad/charts/postroad"} == {"ghcr.io/postroad/postroad"}
 
