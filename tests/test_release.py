@@ -157,19 +157,6 @@ def test_what_cannot_be_made_here_is_named_and_an_error_if_all_is_wanted(
     assert hashes(repository / "dist") == before
 
 
-@pytest.mark.skipif(not profile.IS_LONG, reason="takes minutes: make test-all")
-def test_with_every_tool_of_this_machine_the_bytes_are_the_same_too(repository: Path, tmp_path: Path) -> None:
-    found = []
-    for name, umask in (("first", 0o022), ("second", 0o077)):
-        folder = tmp_path / name / "postroad"
-        git(repository, "clone", "--quiet", str(repository), str(folder))
-        again = release(folder, programs=None, umask=umask)
-        assert again.returncode == 0, again.stderr
-        found.append(hashes(folder / "dist"))
-    assert found[0] == found[1]
-    assert found[0].keys() >= FILES
-
-
 def test_a_client_is_packed_with_what_its_registry_takes(made: Path) -> None:
     with zipfile.ZipFile(made / "postroad-php-0.1.0.zip") as archive:
         php = set(archive.namelist())
