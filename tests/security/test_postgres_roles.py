@@ -280,6 +280,20 @@ def test_the_service_role_makes_backups_and_the_owner_restores_them(
     assert (listed.code, "Shop" in listed.printed) == (0, True), listed.logged
 
 
+def shell(server: PostgresServer, file: Path, words: str) -> subprocess.CompletedProcess[str]:
+    """Run commands of the documentation, of which some run here as we do, and with this configuration."""
+    program = f'{sys.executable} -m postroad "$@"'
+    as_service = f"runuser() {{ shift 4; POSTROAD_CONFIG={file} {program}; }}"
+    shims = f"postroad() {{ {program}; }}\n{as_service}\nsystemctl() {{ :; }}\n"
+    environment = service_process.environment() | {
+        "PATH": f"{server._programs}:{os.environ['PATH']}",
+        "PGHOST": str(server._folder),
+        "PGUSER": "postgres",
+    }
+    command = ["bash", "-euo", "pipefail", "-c", shims + words]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
 def test_the_page_about_postgresql_leads_from_an_empty_server_to_an_installation(
     server: PostgresServer, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -289,19 +303,9 @@ def test_the_page_about_postgresql_leads_from_an_empty_server_to_an_installation
     script = re.sub(r".*\\password.*\n", "", script)
     script = script.replace("/usr/local/share/postroad", str(tmp_path_factory.mktemp("deploy")))
     script = re.sub(r":…@db.example.com/(\w+)", rf"@/\1?host={server._folder}", script)
-    program = f'{sys.executable} -m postroad "$@"'
-    shims = (
-        f"postroad() {{ {program}; }}\nrunuser() {{ shift 4; POSTROAD_CONFIG={tmp_path}/postroad.toml {program}; }}\n"
-    )
-    environment = service_process.environment() | {
-        "PATH": f"{server._programs}:{os.environ['PATH']}",
-        "PGHOST": str(server._folder),
-        "PGUSER": "postgres",
-    }
 
     def run(words: str) -> subprocess.CompletedProcess[str]:
-        command = ["bash", "-euo", "pipefail", "-c", shims + words]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        return shell(server, tmp_path / "postroad.toml", words)
 
     *as_owner, init = script.rpartition("POSTROAD_DATABASE__URL=")
     ran = run("".join(as_owner).removesuffix("POSTROAD_DATABASE__URL="))
@@ -321,6 +325,30 @@ def test_the_page_about_postgresql_leads_from_an_empty_server_to_an_installation
     assert ("postroad_service@" in written, "postroad_owner" in written) == (True, False)
     ran = run("runuser -u postroad -- postroad account list")
     assert "Example" in ran.stdout, ran.stderr
+
+
+def test_the_page_about_postgresql_leads_from_sqlite_to_it_as_the_service_role(
+    url: str, server: PostgresServer, tmp_path: Path
+) -> None:
+    """The commands as they are there, after the tables were created; the owner is not asked for."""
+    file, service = tmp_path / "postroad.toml", configured(tmp_path, url, "postroad_service")
+    file.write_text(
+        re.sub(r"url = .*", f'url = "sqlite:///{tmp_path}/postroad.db"', service.read_text(encoding="utf-8"))
+    )
+    assert command(server, file, "account", "create", "--name", "Shop").code == 0
+    section = (ROOT / "docs" / "postgresql.md").read_text().partition("\n## Move from SQLite\n")[2]
+    (script,) = re.findall(r"```sh\n(.+?)```", section, re.DOTALL)
+    script = re.sub(r"postgresql://postroad_service:…@[^']*", as_role(url, "postroad_service"), script)
+    script = script.replace("/var/lib/postroad", str(tmp_path))
+    asyncio.run(migrate(url))
+    ran = shell(server, file, script)
+    assert ran.returncode == 0, ran.stderr
+    assert "Delivery of all mail is held" in ran.stdout
+    listed = command(server, service, "account", "list")
+    assert "Shop" in listed.printed, listed.logged
+    refused = command(server, file, "serve")
+    assert (refused.code, "the database is no longer in use" in refused.logged) == (1, True)
+    assert "Released: all mail" in command(server, service, "queue", "release").printed
 
 
 def test_serve_says_who_has_to_migrate(url: str, server: PostgresServer, tmp_path: Path) -> None:

@@ -118,8 +118,9 @@ async def _move(settings: config.Settings, source: Source) -> Moved:
         if is_marked:
             msg = f"{address} did not confirm that {source.file} was moved; run the command again"
             raise backup_files.BackupError(msg) from problem
-        msg = f"nothing was moved to {address}: {problem.__cause__ or problem}"
-        raise backup_files.BackupError(msg) from problem
+        # PostgreSQL adds details and hints on further lines, which may have the content of a row.
+        reason = str(problem.__cause__ or problem).partition("\n")[0]
+        raise backup_files.BackupError(f"nothing was moved to {address}: {reason}") from problem
     return moved
 
 
