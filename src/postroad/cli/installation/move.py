@@ -76,6 +76,8 @@ async def move(settings: config.Settings, *, file: Path, back: bool, force: bool
     began = time.monotonic()
     with sqlite_backup.reported(file), sqlite_backup.locked(file) as connection:
         source = await _opened(settings, file, sqlite.SqliteTransaction(connection, sqlite.load_statements()))
+        if not force:
+            _check_address(source, command.masked_address(settings.database.url))
         if back:
             return await _move_back(settings, source, force=force)
         moved = await _move(settings, source)
@@ -94,6 +96,13 @@ async def _opened(settings: config.Settings, file: Path, tx: sqlite.SqliteTransa
     if await key_check.state(tx, keys) is key_check.KeyState.WRONG:
         raise backup_files.BackupError(f"{file}: {key_check.WRONG_KEY}")
     return Source(file, tx, await table_copy.tables(tx), state.moved_to)
+
+
+def _check_address(source: Source, address: str) -> None:
+    """A second copy elsewhere would be out of date, and an empty database says nothing about the mail of another."""
+    if source.moved_to not in {None, address}:
+        msg = f"{source.file} was moved to {source.moved_to}; set database.url to that address"
+        raise backup_files.BackupError(msg)
 
 
 async def _move(settings: config.Settings, source: Source) -> Moved:
@@ -206,7 +215,8 @@ def _report(settings: config.Settings, file: Path, moved: Moved, *, seconds: flo
     address, option = command.masked_address(settings.database.url), server_command.installation_option()
     counted = ", ".join(f"{moved.rows[table]:,} in {table}" for table in sqlite_backup.COUNTED)
     total = sum(moved.rows.values())
-    verdict = "no findings" if not moved.findings else f"{len(moved.findings)} findings, as before"
+    count = len(moved.findings)
+    verdict = "no findings" if not count else f"{count} {'finding' if count == 1 else 'findings'}, as before"
     lines = [
         f"Moved {file} to {address}: {total:,} rows of {len(moved.rows)} tables in {seconds:.1f} s, each compared.",
         f"Rows: {counted}. Consistency: {verdict}.",
