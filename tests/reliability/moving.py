@@ -117,6 +117,15 @@ class Callers:
         while sum(map(len, self.subjects.values())) < messages:
             await asyncio.gather(*(self.send(BATCH) for _ in range(SENDERS)))
 
+    async def repeat_everything(self) -> None:
+        keys = iter(list(self.answers))
+
+        async def work() -> None:
+            for key in keys:
+                await self.repeat(key)
+
+        await asyncio.gather(*(work() for _ in range(SENDERS)))
+
     async def more(self, count: int) -> None:
         """Until so many more are accepted."""
         goal = len(self.answers) + count
@@ -193,8 +202,7 @@ async def run(folder: Path, old_url: str, new_url: str, *, messages: int) -> Out
         await callers.more(MORE)
         callers.is_over.set()
         await asyncio.gather(*working)
-        for key in callers.answers:
-            await callers.repeat(key)
+        await callers.repeat_everything()
         async with whole_service.open_context(new_url) as ctx:
             await delivery_harness.DeliveryHarness(ctx, whole.account_id).end_leases()
         await prove(callers, new_url)
@@ -218,7 +226,8 @@ async def prove(callers: Callers, url: str) -> None:
     accepted, sink, receiver = callers.accepted, callers.whole.sink, callers.whole.receiver
     async with asyncio.timeout(10 * service_process.TIMEOUT_SECONDS):
         await sink.got(len(accepted))
-        while len(webhook_processes.bodies(receiver)) < len(accepted):
+        # To read them all takes long, so their number is looked at first.
+        while len(receiver.requests) < len(accepted) or len(webhook_processes.bodies(receiver)) < len(accepted):
             await asyncio.sleep(1)
     async with whole_service.open_context(url) as ctx:
         await service_process.until(lambda: _is_queue_empty(ctx))
