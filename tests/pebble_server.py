@@ -43,7 +43,7 @@ def is_installed() -> bool:
 @contextlib.contextmanager
 def running(folder: Path) -> Iterator[Pebble]:
     """A server for the time of the block."""
-    listen, management, http, tls, dns = process.free_ports(5)
+    listen, management, names_management, http, tls, dns = process.free_ports(6)
     authority = trustme.CA()
     issued = authority.issue_cert("127.0.0.1")
     issued.private_key_pem.write_to_path(str(folder / "key.pem"))
@@ -60,8 +60,10 @@ def running(folder: Path) -> Iterator[Pebble]:
         "externalAccountBindingRequired": False,
     }
     (folder / "pebble.json").write_text(json.dumps({"pebble": settings}))
-    nowhere = ["-http01", "", "-https01", "", "-tlsalpn01", "", "-management", ""]
-    names = ["pebble-challtestsrv", *nowhere, "-dns01", f"127.0.0.1:{dns}", "-defaultIPv6", ""]
+    nowhere = ["-http01", "", "-https01", "", "-tlsalpn01", ""]
+    # Without an address, it would listen on port 80 of the machine.
+    unused = ["-management", f"127.0.0.1:{names_management}"]
+    names = ["pebble-challtestsrv", *nowhere, *unused, "-dns01", f"127.0.0.1:{dns}", "-defaultIPv6", ""]
     server = ["pebble", "-config", str(folder / "pebble.json"), "-dnsserver", f"127.0.0.1:{dns}"]
     # No waits before challenges are checked, and no answers that are refused at random.
     environment = {**os.environ, "PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": "0", "PEBBLE_AUTHZREUSE": "0"}
