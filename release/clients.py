@@ -28,6 +28,8 @@ VERSIONS: Final[Mapping[str, tuple[str, str]]] = {
 GO_MODULE: Final = "github.com/postroad/postroad/clients/go"
 # What Packagist leaves to the repository.
 PHP_EXCLUDED: Final = ("conformance/", "tests/", "phpunit.xml")
+# What Maven says first of a failure is a long line.
+MAX_REASON: Final = 160
 
 
 class MissingToolError(Exception):
@@ -127,8 +129,8 @@ def _pack_java(work: Work, file: str) -> None:
         _run(work, "mvn", *options, "package")
     except distribution.BuildError as problem:
         # Most often it cannot get its plugins. `make test-clients` shows whether the code compiles.
-        reason = str(problem).splitlines()[1].partition(":")[0]
-        raise MissingToolError(f"Maven fails: {reason}") from None
+        reason = str(problem).partition("[ERROR] ")[2].partition("\n")[0]
+        raise MissingToolError(f"Maven fails: {reason[:MAX_REASON]}") from None
     shutil.move(work.folder / "target" / file, work.made / file)
 
 
