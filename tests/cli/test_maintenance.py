@@ -134,7 +134,7 @@ def test_a_check_lists_what_the_upgrade_asks_of_this_installation(empty: Install
     assert empty.text("migrate", "--check").splitlines() == [
         "The schema is up to date.",
         "",
-        "What this upgrade asks of you:",
+        "What this upgrade changes for you:",
         "- http.listen is for IPv6 as well.",
         "- Mail to private networks is deferred until delivery.allow_private permits it.",
         "- Run 'postroad verify': counts are stored in another way.",
@@ -158,7 +158,7 @@ def test_a_check_names_removed_settings_instead_of_failing_at_the_first(empty: I
     result = empty.run("migrate", "--check")
     assert result.exit_code == 1
     assert result.stdout.splitlines()[2:] == [
-        "What this upgrade asks of you:",
+        "What this upgrade changes for you:",
         "- http.old is http.new now; rename it.",
     ]
     assert empty.refusal("migrate") == f"http.old: is http.new now; rename it (in {empty.file})"
@@ -169,7 +169,7 @@ def test_a_check_says_when_an_upgrade_asks_nothing(empty: Installation, monkeypa
     empty.ask(lambda ctx: start_version(ctx, "0.1.0"))
     monkeypatch.setattr(changes, "shipped", list)
     last = empty.text("migrate", "--check").splitlines()[-1]
-    assert last == "This upgrade, from 0.1.0 to 0.2.0, asks nothing else of you."
+    assert last == "This upgrade, from 0.1.0 to 0.2.0, changes nothing else for you."
 
 
 @pytest.mark.usefixtures("later")

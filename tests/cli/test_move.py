@@ -92,7 +92,7 @@ def test_all_is_moved_and_held_and_the_file_cannot_be_started(
     assert rows == (
         "Rows: 1 in accounts, 2 in messages, 2 in recipients, 2 in queue, 3 in ledger. Consistency: no findings."
     )
-    assert held == f"Delivery of all mail is held, and {file} cannot be started any more."
+    assert held == f"The delivery of all mail is held, and Postroad refuses to start with {file}."
     assert queued(new) == [("ada@example.net", "held"), ("bob@example.org", "held")]
     assert "held the delivery of all mail (moved from SQLite)" in new.text("audit-log")
     assert new.text("verify").endswith("no findings.\n")
@@ -143,8 +143,8 @@ def test_what_postgresql_did_is_not_lost_by_accident(
         new.text("queue", "release")
         new.ask(attempt)
     assert refusal(new, "move", str(file), "--back") == (
-        "mail has changed since the move; with --force, what PostgreSQL has accepted since is missing, and what it has "
-        "delivered since is delivered again"
+        "mail was accepted or sent since the move; with --force, what was accepted since is lost, "
+        "and what was sent since is sent again"
     )
     assert "no longer in use" in old.refusal("queue", "list")
     move(new, str(file), "--back", "--force")
@@ -240,8 +240,10 @@ def test_nothing_is_moved_to_a_database_that_is_in_use(
 def test_what_does_not_fit_is_refused(
     old: Installation, new: Installation, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert refusal(old, "move", str(file)) == ("database.url: names no PostgreSQL database that FILE could be moved to")
-    assert cli_runner.usage_error(new.run("move", str(file), "--force")) == "--force goes with --back."
+    assert refusal(old, "move", str(file)) == (
+        "database.url: not PostgreSQL; set it to the database to which FILE is moved"
+    )
+    assert cli_runner.usage_error(new.run("move", str(file), "--force")) == "--force needs --back."
     assert refusal(new, "move", str(tmp_path / "none")) == f"{tmp_path}/none: unable to open database file"
     (tmp_path / "text").write_text("no database, but long enough to be taken for the header of one, or even for more")
     assert refusal(new, "move", str(tmp_path / "text")) == f"{tmp_path}/text: file is not a database"

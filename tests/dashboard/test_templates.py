@@ -316,7 +316,7 @@ async def test_the_frame_says_what_is_wrong_with_a_draft(
 ) -> None:
     answer = await browser.post("/template/preview", {**GREETING, "values": ADA, **fields})
     assert (answer.status_code, answer.headers["content-security-policy"]) == (200, browser_client.PREVIEW_POLICY)
-    assert "A send would be refused." in answer.text
+    assert "Mail with this template would be refused." in answer.text
     assert sentence in answer.text
     assert "<script>" not in answer.text
 

@@ -284,7 +284,7 @@ def changelog(text: str, found: Sequence[changes.Change]) -> str:
         heading, _, rest = section.partition("\n\n")
         rest = rest.partition(end)[2].removeprefix("\n") if rest.startswith(begin) else rest
         lines = [_upgrade_line(change) for change in found if change.version == version]
-        asked = "### Upgrade\n\n" + "".join(lines) if lines else "An upgrade to this version asks nothing of you.\n"
+        asked = "### Upgrade\n\n" + "".join(lines) if lines else "An upgrade to this version needs no action.\n"
         written.append(f"{heading}\n\n{begin}\n{asked}\n{end}\n{rest}")
     return "".join([*written, first])
 

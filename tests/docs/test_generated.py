@@ -66,10 +66,10 @@ def test_the_changelog_begins_each_version_with_what_an_upgrade_asks_of_people()
 """)
     written = generated.changelog(SECTIONS, found)
     assert UPGRADE in written
-    assert written.count("An upgrade to this version asks nothing of you.") == 1
+    assert written.count("An upgrade to this version needs no action.") == 1
     assert written.endswith("## [0.1.0] - 2026-11-19\n\nThe first release.\n")
     assert generated.changelog(written, found) == written
-    assert generated.changelog(written, []).count("asks nothing of you.") == 2
+    assert generated.changelog(written, []).count("needs no action.") == 2
 
 
 def test_the_changelog_is_what_the_generator_writes() -> None:

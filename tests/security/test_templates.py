@@ -118,7 +118,7 @@ async def assert_refused(tenant: Tenant, source: str, *, part: str) -> None:
         answer = await tenant.browser.post(path, data=form)
         assert answer.status_code == 400, (path, source, answer.text)
     shown = await tenant.browser.post("/template/preview", data=form)
-    assert "A send would be refused." in shown.text
+    assert "Mail with this template would be refused." in shown.text
     assert f" {part}: " in shown.text
 
 

@@ -184,7 +184,7 @@ COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "move": (
         "postroad.cli.installation.move.move",
-        "Move all data of a SQLite FILE into PostgreSQL, with the delivery of all mail held.",
+        "Move all data from a SQLite FILE to PostgreSQL, and hold the delivery of all mail.",
     ),
     "migrate": ("postroad.cli.installation.maintenance.migrate", "Migrate the database schema to this version."),
     "verify": (

@@ -40,12 +40,16 @@ class MigrateCommand(command.SettingsCommand):
 
 
 @click.command("migrate", cls=MigrateCommand)
-@click.option("--check", is_flag=True, help="Change nothing; exit with 0 if up to date, 1 if pending, 2 if too new.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Change nothing; exit with 0 if up to date, 1 if there is something to do, 2 if too new.",
+)
 async def migrate(settings: config.Settings, *, check: bool) -> output.Report:
     """Migrate the database schema to this version.
 
     The service does so at start, unless database.migrate_at_start is false.
-    With --check, lists what would be applied, and what the upgrade asks of you.
+    With --check, lists what would be applied and what you must do.
     """
     if check and not open_store.exists(settings.database.url):
         return _with_changes(_pending(0, migrations.known("sqlite")), None)
@@ -89,7 +93,7 @@ async def _since(database: store.Store, state: migrations.State) -> str | None:
 
 
 def _with_changes(report: output.Report, since: str | None) -> output.Report:
-    """The same, and what the upgrade asks of this installation."""
+    """The same, and what the upgrade changes for this installation."""
     chosen = click.get_current_context().params
     file = None if chosen["data"] else command.settings_file(chosen["config"])
     version = build_version.current()
@@ -98,10 +102,10 @@ def _with_changes(report: output.Report, since: str | None) -> output.Report:
     data = {**report.data, "from": since, "to": version, "changes": [msgspec.to_builtins(change) for change in found]}
     lines = [report.text]
     if found:
-        lines += ["", "What this upgrade asks of you:", *(f"- {change.sentence}" for change in found)]
+        lines += ["", "What this upgrade changes for you:", *(f"- {change.sentence}" for change in found)]
     elif since not in (None, version):
         before = "an earlier version" if since == changes.OLDEST else since
-        lines += ["", f"This upgrade, from {before} to {version}, asks nothing else of you."]
+        lines += ["", f"This upgrade, from {before} to {version}, changes nothing else for you."]
     # A start would refuse the settings file.
     is_refused = any(change.kind == changes.REMOVED for change in found)
     return output.Report(data=data, text="\n".join(lines), exit_code=report.exit_code or int(is_refused))

@@ -61,18 +61,22 @@ class Moved:
 
 @click.command("move", cls=command.SettingsCommand)
 @click.argument("file", type=command.FILE, metavar="FILE")
-@click.option("--back", is_flag=True, help="Undo the move: let FILE be used again, unless mail has changed since.")
-@click.option(FORCE, is_flag=True, help="With --back: even if mail has changed, or PostgreSQL cannot be reached.")
+@click.option(
+    "--back", is_flag=True, help="Undo the move, unless mail was accepted or sent since: FILE can be used again."
+)
+@click.option(
+    FORCE, is_flag=True, help="With --back: undo it even then, or without PostgreSQL. Mail can be lost or sent twice."
+)
 async def move(settings: config.Settings, *, file: Path, back: bool, force: bool) -> output.Report:
-    """Move all data of a SQLite FILE into PostgreSQL, with the delivery of all mail held. Stop the service first.
+    """Move all data from a SQLite FILE to PostgreSQL, and hold the delivery of all mail. Stop the service first.
 
-    PostgreSQL is database.url, and must be empty. Every row is compared on both sides. If the command fails or is
-    interrupted, nothing has changed: run it again.
+    database.url names the PostgreSQL database, which must be empty. Every row is compared on both sides.
+    If the command fails or is interrupted, nothing has changed: run it again.
     """
     if force and not back:
-        raise click.UsageError(f"{FORCE} goes with --back.")
+        raise click.UsageError(f"{FORCE} needs --back.")
     if not open_store.is_postgres(settings.database.url):
-        raise config.ConfigError("database.url: names no PostgreSQL database that FILE could be moved to")
+        raise config.ConfigError("database.url: not PostgreSQL; set it to the database to which FILE is moved")
     began = time.monotonic()
     with sqlite_backup.reported(file), sqlite_backup.locked(file) as connection:
         source = await _opened(settings, file, sqlite.SqliteTransaction(connection, sqlite.load_statements()))
@@ -157,14 +161,14 @@ async def _move_back(settings: config.Settings, source: Source, *, force: bool) 
         raise backup_files.BackupError(f"{source.file} was not moved, and can be used")
     if not force and await _has_changed(settings, source):
         raise backup_files.BackupError(
-            f"mail has changed since the move; with {FORCE}, what PostgreSQL has accepted since is missing, "
-            "and what it has delivered since is delivered again"
+            f"mail was accepted or sent since the move; with {FORCE}, what was accepted since is lost, "
+            "and what was sent since is sent again"
         )
     await migrations.forget_move(source.tx)
     sqlite_backup.commit(source.tx.connection)
     text = (
         f"{source.file} can be used again: set database.url to it, and start the service.\n"
-        "Never start PostgreSQL with this copy; drop it before you move again."
+        "Never start Postroad with the copy in PostgreSQL; drop it before you move again."
     )
     return output.Report(data={"file": str(source.file.absolute()), "moved_back": True}, text=text)
 
@@ -221,13 +225,13 @@ def _report(settings: config.Settings, file: Path, moved: Moved, *, seconds: flo
         f"Moved {file} to {address}: {total:,} rows of {len(moved.rows)} tables in {seconds:.1f} s, each compared.",
         f"Rows: {counted}. Consistency: {verdict}.",
         *moved.findings,
-        f"Delivery of all mail is held, and {file} cannot be started any more.",
+        f"The delivery of all mail is held, and Postroad refuses to start with {file}.",
         "Next:",
         f"  1. Set database.url to {address}; a password can be in a file: database.url_file",
         "  2. Start the service: mail is accepted, and none is delivered.",
         f"  3. Check it: postroad verify{option}, postroad queue list{option}",
         f"  4. Deliver: postroad queue release{option}",
-        f"To go back instead of 4, stop the service: postroad move --back {shlex.quote(str(file))}",
+        f"To go back instead of step 4, stop the service, and run: postroad move --back {shlex.quote(str(file))}",
     ]
     data = {
         "file": str(file.absolute()),
