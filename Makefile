@@ -223,7 +223,7 @@ publish: $(BIN)/python ## Check the release in dist/ and print what publishes it
 	@$(BIN)/python -m release.publish $(ARGS)
 
 test-packages: $(DEVELOPMENT) $(COMPILED) ## Test the packages with all tools of this machine, and the upgrade from PREVIOUS: the file or address of a wheel, or a commit
-	@PREVIOUS=$(PREVIOUS) TEST_SCALE=$(SCALE) $(BIN)/python -m pytest -n 2 -o faulthandler_timeout=0 tests/test_release.py tests/deploy $(ARGS)
+	@PREVIOUS=$(PREVIOUS) TEST_SCALE=$(SCALE) $(BIN)/python -m pytest -n 2 -o faulthandler_timeout=0 tests/test_release.py tests/test_release_files.py tests/deploy $(ARGS)
 
 # With the Python of the environment, which has to be that of the Debian release.
 deb: $(RUNTIME) ## Build the Debian package of this checkout into dist/
