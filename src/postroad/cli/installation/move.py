@@ -224,7 +224,6 @@ def _report(settings: config.Settings, file: Path, moved: Moved, *, seconds: flo
     lines = [
         f"Moved {file} to {address}: {total:,} rows of {len(moved.rows)} tables in {seconds:.1f} s, each compared.",
         f"Rows: {counted}. Consistency: {verdict}.",
-        *moved.findings,
         f"The delivery of all mail is held, and Postroad refuses to start with {file}.",
         "Next:",
         f"  1. Set database.url to {address}; a password can be in a file: database.url_file",
