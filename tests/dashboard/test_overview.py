@@ -337,7 +337,7 @@ async def test_the_first_line_says_that_all_is_normal_or_what_is_not(
         page = (await later.get("/")).text
     assert "All normal" not in page
     assert "for a reason of ours" not in page
-    line = "Mail to Google is paused by the operator · since 08:00 · It waits in the queue. · See what waits"
+    line = "Mail to Google is paused by the operator since 08:00 . It waits in the queue. See what waits"
     assert line in words(page)
     assert words(page).index(line) < words(page).index("100% delivered today (yesterday 50.0%).")
 

@@ -44,6 +44,6 @@ async def test_changed_limits_and_a_suspended_account_show_on_health(ctx: contex
     await destinations.set_limits(ctx, "google", {"connections": 4}, reason="Rate limited", until=None)
     await accounts.suspend(ctx, (await accounts.create(ctx, "Bakery")).id, reason="spam")
     health = (await operator.get("/operator")).text
-    assert "The limits of Google are changed</strong> · since <time" in health
+    assert "The limits of Google are changed</strong> since <time" in health
     assert "Rate limited" in health
-    assert "<strong>An account is suspended</strong> · Bakery" in health
+    assert "<strong>An account is suspended</strong>. Bakery" in health

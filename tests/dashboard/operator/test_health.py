@@ -58,7 +58,7 @@ async def test_the_first_line_says_what_is_wrong_and_since_when(
     async with ctx.store.transaction() as tx:
         await mail_counts.add_hourly(tx, [counts])
     page = (await operator.get("/operator")).text
-    assert "Yahoo is deferring 50%</strong> · since <time" in page
+    assert "Yahoo is deferring 50%</strong> since <time" in page
     assert "100% delivered today." in page
     await destinations.pause(ctx, "google", reason="<b>blocked", until=None)
     while site.operator_state.checks.is_running:
