@@ -92,8 +92,12 @@ def _problems_of_files(release: Release) -> Iterator[str]:
     wanted = files(release.root, release.version)
     if lacking := [pattern for pattern in wanted if not fnmatch.filter(sums, pattern)]:
         yield f"{DIST}/{SUMS} lacks {', '.join(lacking)}: run make release, where all of it can be made"
-    if strange := [name for name in sums if not any(fnmatch.fnmatch(name, pattern) for pattern in wanted)]:
+    # The star of a pattern matches a slash too.
+    if strange := [name for name in sums if "/" in name or not any(fnmatch.fnmatch(name, one) for one in wanted)]:
         yield f"{DIST}/{SUMS} names files of no release: {', '.join(strange)}"
+    # All files are attached to the page of the release.
+    if unlisted := {path.name for path in release.dist.glob("*")} - {*sums, SUMS, f"{SUMS}.asc"}:
+        yield f"{DIST}/{SUMS} does not name {', '.join(sorted(unlisted))}"
     changed = [name for name, digest in sums.items() if _digest(release.dist / name) != digest]
     if changed:
         yield f"the checksum differs: {', '.join(changed)}"

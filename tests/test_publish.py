@@ -190,6 +190,20 @@ def test_files_that_changed_or_lack_or_were_not_signed_are_named(folder: Path) -
     assert "dist/SHA256SUMS.asc is no signature of dist/SHA256SUMS by a key that gpg knows" in refusals(ready(folder))
 
 
+def test_what_nobody_has_signed_is_not_attached_to_the_release(folder: Path) -> None:
+    (folder / "dist" / "postroad_0.1.0_arm64.deb").write_text("of somebody else")
+    assert refusals(ready(folder)) == ["dist/SHA256SUMS does not name postroad_0.1.0_arm64.deb"]
+
+
+def test_a_checksum_is_of_a_file_beside_it(folder: Path) -> None:
+    (folder / "elsewhere.deb").write_text("a file")
+    sums = folder / "dist" / "SHA256SUMS"
+    digest = hashlib.sha256(b"a file").hexdigest()
+    sums.write_text(f"{sums.read_text()}{digest}  postroad_0.1.0_/../../elsewhere.deb\n")
+    named = "dist/SHA256SUMS names files of no release: postroad_0.1.0_/../../elsewhere.deb"
+    assert named in refusals(ready(folder))
+
+
 def test_another_commit_and_a_tag_without_a_signature_are_refused(folder: Path) -> None:
     (folder / "CHANGELOG.md").write_text("# Changelog\n")
     assert "the working tree differs from the commit" in refusals(ready(folder))
