@@ -429,6 +429,8 @@ REFUSED: dict[str, tuple[Values, str]] = {
     "listen": ({"settings": {"http": {"listen": "0.0.0.0:80"}}}, "settings.http.listen"),
     "database": ({"settings": {"database": {"url": "postgresql://db/postroad"}}}, "settings.database.url"),
     "a password": ({"settings": {"metrics": {"token": "secret"}}}, "settings.metrics.token"),
+    "the secret of single sign-on": ({"settings": {"sso": {"client_secret": "x"}}}, "settings.sso.client_secret"),
+    "the password of an upstream": ({"settings": {"upstreams": [{"name": "relay", "password": "x"}]}}, "password"),
     "a setting without a section": ({"settings": {"hostname": "mail.example.com"}}, "settings.hostname"),
     "service": ({"roles": {"inbound": {"service": {"type": "Ingress"}}}}, "roles.inbound.service.type"),
     "secret": ({"secret": ""}, "secret"),
