@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from postroad import context
+from postroad.services.suppressions import suppression_list
 from postroad.storage.engine import migrations, open_store
 from tests import next_migration, queue_steps
 from tests.cli import cli_runner
@@ -126,15 +127,17 @@ def test_a_move_is_undone_unless_mail_has_changed_since(old: Installation, new: 
     assert refusal(new, "move", str(file)).endswith(" is not empty; move to an empty database")
 
 
-@pytest.mark.parametrize("change", ["accepted", "attempted"])
+@pytest.mark.parametrize("change", ["accepted", "attempted", "suppressed"])
 def test_what_postgresql_did_is_not_lost_by_accident(
     old: Installation, new: Installation, file: Path, change: str
 ) -> None:
     move(new, str(file))
+    account_id = new.json("account", "list")["accounts"][0]["id"]
     if change == "accepted":
         send(new, "cid@example.net")
+    elif change == "suppressed":
+        new.ask(lambda ctx: suppression_list.add(ctx, account_id, "bob@example.org"))
     else:
-        account_id = new.json("account", "list")["accounts"][0]["id"]
 
         async def attempt(ctx: context.Context) -> None:
             (key,) = await queue_steps.claim(ctx, account_id, domain="example.net")
