@@ -247,6 +247,19 @@ async def test_colours_lie_exactly_below_what_is_typed(page: async_api.Page, wid
     assert await box.evaluate("(one) => one.scrollTop + one.clientHeight >= one.scrollHeight - 20")
 
 
+async def test_code_that_is_hard_to_read_does_not_stop_the_page(page: async_api.Page) -> None:
+    await page.goto("/template/new/blank")
+    code = field(page, "HTML")
+    # As long as a template may be. If each word looked at all that follow, one key would take minutes.
+    for text in ("<style>" + "a:" * 130_000, "x" + " " * 250_000 + "x"):
+        await code.fill(text)
+        await code.press("Control+End")
+        await page.keyboard.type("}")
+        await async_api.expect(code).to_have_value(f"{text}}}")
+        await code.press("Control+/")
+        await async_api.expect(code).to_have_value(f"<!-- {text}}} -->")
+
+
 async def test_test_values_follow_the_template_and_keep_what_was_typed(
     open_page: Opener, dev: dev_service.DevService
 ) -> None:

@@ -6,6 +6,8 @@
   const INDENT = "  ";
   /* A line of minified HTML can have everything: colours end here, so that typing in it stays quick. */
   const MAX_COLORED = 5_000;
+  /* Of a line: what follows is not looked at, not even for the state at its end. */
+  const MAX_PARTS = 20_000;
   /* {{name}}, {{#items}}, {{{html}}}, {{! comments }}: the tags of protocol/text/mustache.py. */
   const TAG = /\{\{\{[^{}]*\}\}\}|\{\{[^{}]*\}\}/g;
   const OPENED = /<([a-z][\w:-]*)(?:\s(?:"[^"]*"|'[^']*'|[^<>"'])*)?>\s*$/i;
@@ -20,8 +22,8 @@
     ...inside("style-", "css"),
     css: [
       [/<\/(?=style\b)/iy, "quiet", "name"], [/\/\*/y, "quiet", "css-comment"], [/"[^"]*"|'[^']*'/y, "value", "css"], [/@[\w-]+/y, "name", "css"],
-      /* A declaration, and not a:hover in front of its block. */
-      [/[\w-]+(?=\s*:[^{;}]*(?:[;}]|$))/y, "attribute", "css"], [/[\w-]+|[^\w\-"'@/<]+/y, "", "css"],
+      /* A declaration, and not a:hover in front of its block, which is looked for no further than this at each word. */
+      [/[\w-]+(?=\s{0,20}:[^{;}]{0,200}(?:[;}]|$))/y, "attribute", "css"], [/[\w-]+|[^\w\-"'@/<]+/y, "", "css"],
     ],
     "css-comment": [[/\*\//y, "quiet", "css"], [/(?:(?!\*\/).)+/y, "quiet", "css-comment"]],
   };
@@ -48,7 +50,7 @@
     function until(end) {
       const code = text.slice(at, end);
       let place = 0;
-      while (place < code.length) {
+      while (place < code.length && parts.length < MAX_PARTS) {
         const [pattern, color, next] = rules[state].find(([one]) => { one.lastIndex = place; return one.test(code); }) || [null, "", state];
         const length = pattern ? pattern.lastIndex - place : 1;
         parts.push([code.substr(place, length), color]);
@@ -57,6 +59,7 @@
       }
     }
     for (const tag of text.matchAll(TAG)) {
+      if (parts.length >= MAX_PARTS) break;
       until(tag.index);
       parts.push([tag[0], "mustache"]);
       at = tag.index + tag[0].length;
@@ -203,9 +206,12 @@
     }
 
     function toggleComment(chosen) {
-      const commented = /^(\s*)<!-- ?([^]*?) ?-->(\s*)$/.exec(chosen.join("\n"));
-      const [, before, text, after] = commented || /^(\s*)([^]*?)(\s*)$/.exec(chosen.join("\n"));
-      return [`${before}${commented ? text : `<!-- ${text} -->`}${after}`];
+      const all = chosen.join("\n");
+      const text = all.trim();
+      const commented = /^<!-- ?([^]*?) ?-->$/.exec(text);
+      /* One pattern for all three parts would take minutes over a lot of white space. */
+      const [before, after] = [/^\s*/.exec(all)[0], all.slice(all.trimEnd().length)];
+      return [`${before}${commented ? commented[1] : `<!-- ${text} -->`}${text && after}`];
     }
 
     /* Change places with the line above, or the one below. */
