@@ -343,7 +343,7 @@ def test_the_page_about_postgresql_leads_from_sqlite_to_it_as_the_service_role(
     asyncio.run(migrate(url))
     ran = shell(server, file, script)
     assert ran.returncode == 0, ran.stderr
-    assert "Delivery of all mail is held" in ran.stdout
+    assert "The delivery of all mail is held" in ran.stdout
     listed = command(server, service, "account", "list")
     assert "Shop" in listed.printed, listed.logged
     refused = command(server, file, "serve")
