@@ -118,12 +118,15 @@ def answers(client: httpx.Client) -> bool:
 
 def test_the_shop_in_django_sends_its_receipt_once(running: Running, shop: httpx.Client) -> None:
     (token,) = re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', shop.get("/").text)
-    form = {"to": "django@examples.test", "csrfmiddlewaretoken": token}
+    form = {"number": "1042", "to": "django@examples.test", "csrfmiddlewaretoken": token}
     assert [shop.post("/receipt", data=form).status_code for _ in range(2)] == [202, 202]
     arrived = running.arrived("django@examples.test")
     assert (arrived["Subject"], arrived["From"]) == ("Your receipt for order 1042", "Shop <hello@example.com>")
     assert [part.get_content_type() for part in arrived.iter_parts()] == ["text/plain", "text/html"]
     assert found(running, "django@examples.test")["metadata"] == {"order": "1042"}
+    elsewhere = shop.post("/receipt", data=form | {"to": "somebody-else@examples.test"})
+    assert (elsewhere.status_code, elsewhere.text) == (502, "The receipt could not be sent.")
+    assert shop.post("/receipt", data=form | {"number": "1044"}).status_code == 202
 
 
 @pytest.mark.parametrize("secret, status", [(SECRET, 204), ("whsec_of-somebody-else", 400)])

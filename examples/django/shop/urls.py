@@ -5,7 +5,7 @@ from django.urls import path
 from shop import views
 
 urlpatterns = [
-    path("", views.order),
+    path("", views.show_order),
     path("receipt", views.send_receipt),
     path("hooks/postroad", views.mail_event),
 ]

@@ -1,6 +1,7 @@
 """An order whose receipt is sent once, and an endpoint that learns what became of it."""
 
 import logging
+import smtplib
 
 from django.core.mail import EmailMultiAlternatives
 from django.http import HttpRequest, HttpResponse
@@ -14,7 +15,7 @@ ORDER = {"number": "1042", "name": "Ada", "items": [("Tea", "4.50 EUR")], "total
 logger = logging.getLogger(__name__)
 
 
-def order(request: HttpRequest) -> HttpResponse:
+def show_order(request: HttpRequest) -> HttpResponse:
     """The form."""
     return render(request, "order.html", {"order": ORDER})
 
@@ -22,18 +23,24 @@ def order(request: HttpRequest) -> HttpResponse:
 @require_POST
 def send_receipt(request: HttpRequest) -> HttpResponse:
     """Send the receipt; a form that is submitted twice sends one."""
+    order = ORDER | {"number": request.POST["number"]}
     message = EmailMultiAlternatives(
-        subject=f"Your receipt for order {ORDER['number']}",
-        body=render_to_string("receipt.txt", {"order": ORDER}),
+        subject=f"Your receipt for order {order['number']}",
+        body=render_to_string("receipt.txt", {"order": order}),
         to=[request.POST["to"]],
         headers={
-            "Idempotency-Key": f"order-{ORDER['number']}-receipt",
+            "Idempotency-Key": f"order-{order['number']}-receipt",
             "X-Service-Tag": "receipt",
-            "X-Service-Metadata-order": ORDER["number"],
+            "X-Service-Metadata-order": order["number"],
         },
     )
-    message.attach_alternative(render_to_string("receipt.html", {"order": ORDER}), "text/html")
-    message.send()
+    message.attach_alternative(render_to_string("receipt.html", {"order": order}), "text/html")
+    try:
+        message.send()
+    except smtplib.SMTPException:
+        # The log says why, such as that the receipt of this order went to another address.
+        logger.exception("The receipt of order %s could not be sent", order["number"])
+        return HttpResponse("The receipt could not be sent.", status=502, content_type="text/plain")
     return HttpResponse("Accepted", status=202, content_type="text/plain")
 
 
