@@ -224,6 +224,7 @@ publish: $(BIN)/python ## Check the release in dist/ and print what publishes it
 
 test-packages: $(DEVELOPMENT) $(COMPILED) ## Test the packages with all tools of this machine, and the upgrade from PREVIOUS: the file or address of a wheel, or a commit
 	@PREVIOUS=$(PREVIOUS) TEST_SCALE=$(SCALE) $(BIN)/python -m pytest -n 2 -o faulthandler_timeout=0 tests/test_release.py tests/test_release_files.py tests/deploy $(ARGS)
+	@$(BIN)/python -m tests.packages.debian_package
 
 # With the Python of the environment, which has to be that of the Debian release.
 deb: $(RUNTIME) ## Build the Debian package of this checkout into dist/

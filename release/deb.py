@@ -93,7 +93,8 @@ def _install(source: Path, wheels: Path, home: Path, *, version: str, locks: Seq
         files = record.read_text(encoding="utf-8").splitlines(keepends=True)
         record.write_text("".join(file for file in files if not file.startswith("../")), encoding="utf-8")
     _write(home / "bin" / "postroad", PROGRAM, mode=0o755)
-    _write(home / "bin" / "python3", link=f"../../../bin/{PYTHON}")
+    # Absolute, so that an environment that is unpacked elsewhere can be tried before it is installed.
+    _write(home / "bin" / "python3", link=f"/usr/bin/{PYTHON}")
     _write(home / "pyvenv.cfg", f"home = /usr/bin\ninclude-system-site-packages = false\nversion = {PYTHON[6:]}\n")
     _write(home / "lib" / PYTHON / "site-packages" / "postroad-local.pth", f"{LOCAL}\n")
 

@@ -186,11 +186,13 @@ async def _serve_stream(
 
 
 @contextlib.asynccontextmanager
-async def running(zones: Zones, *, secure: Collection[str] = (), ttl: int = 300) -> AsyncIterator[DnsServer]:
-    """A server for the time of the block."""
+async def running(
+    zones: Zones, *, secure: Collection[str] = (), ttl: int = 300, port: int = 0
+) -> AsyncIterator[DnsServer]:
+    """A server for the time of the block, on a free port if none is named."""
     server = DnsServer(zones, secure=secure, ttl=ttl)
     tasks: set[asyncio.Task[None]] = set()
-    stream, datagrams = await _bind(server, tasks)
+    stream, datagrams = await _bind(server, tasks, port)
     try:
         yield server
     finally:
@@ -204,18 +206,20 @@ async def running(zones: Zones, *, secure: Collection[str] = (), ttl: int = 300)
         await stream.wait_closed()
 
 
-async def _bind(server: DnsServer, tasks: set[asyncio.Task[None]]) -> tuple[asyncio.Server, asyncio.DatagramTransport]:
+async def _bind(
+    server: DnsServer, tasks: set[asyncio.Task[None]], port: int
+) -> tuple[asyncio.Server, asyncio.DatagramTransport]:
     loop = asyncio.get_running_loop()
     for _ in range(PORT_TRIES):
-        stream = await asyncio.start_server(lambda *streams: _serve_stream(server, tasks, streams), LOOPBACK, 0)
-        port = stream.sockets[0].getsockname()[1]
+        stream = await asyncio.start_server(lambda *streams: _serve_stream(server, tasks, streams), LOOPBACK, port)
+        bound = stream.sockets[0].getsockname()[1]
         try:
             transport, _ = await loop.create_datagram_endpoint(
-                lambda: _Datagrams(server, tasks), local_addr=(LOOPBACK, port)
+                lambda: _Datagrams(server, tasks), local_addr=(LOOPBACK, bound)
             )
         except OSError:
             stream.close()
             continue
-        server.port = port
+        server.port = bound
         return stream, transport
     raise RuntimeError("no port is free for both UDP and TCP")

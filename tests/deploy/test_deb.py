@@ -97,7 +97,7 @@ def test_the_package_has_the_files_that_an_operator_expects(package: Path) -> No
     assert {
         "./usr/bin/postroad -> ../lib/postroad/bin/postroad": "lrwxrwxrwx root/root",
         "./usr/lib/postroad/bin/postroad": "-rwxr-xr-x root/root",
-        f"./usr/lib/postroad/bin/python3 -> ../../../bin/{PYTHON}": "lrwxrwxrwx root/root",
+        f"./usr/lib/postroad/bin/python3 -> /usr/bin/{PYTHON}": "lrwxrwxrwx root/root",
         f"{SITE}/postroad/defaults.toml": "-rw-r--r-- root/root",
         f"{SITE}/postroad_mcp/__init__.py": "-rw-r--r-- root/root",
         f"{SITE}/postroad/deploy/certbot-deploy-hook.sh": "-rwxr-xr-x root/root",

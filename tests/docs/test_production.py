@@ -13,15 +13,16 @@ PAGE = (Path(__file__).parents[2] / "docs" / "production.md").read_text()
 
 
 def test_the_line_for_cron_escapes_percent_signs() -> None:
-    (line,) = re.findall(r"```\n(.+ postroad /usr/local/bin/postroad backup .+)\n```", PAGE)
-    assert line == r'30 3 * * * postroad /usr/local/bin/postroad backup "/var/backups/postroad/$(date +\%F).db"'
+    (line,) = re.findall(r"```\n(.+ postroad /usr/bin/postroad backup .+)\n```", PAGE)
+    assert line == r'30 3 * * * postroad /usr/bin/postroad backup "/var/backups/postroad/$(date +\%F).db"'
 
 
 def test_the_unit_of_the_new_version_is_installed_before_the_restart() -> None:
-    upgrade = PAGE.partition("\n## Upgrade\n")[2].partition("```sh\n")[2].partition("```")[0].splitlines()
+    upgrade = PAGE.partition("\n#### Upgrade with pip\n")[2].partition("```sh\n")[2].partition("```")[0].splitlines()
+    units = ["/usr/local/share/postroad/postroad.service", "/usr/local/share/postroad/postroad.socket"]
     assert upgrade[-5:] == [
         "postroad deploy-files --force /usr/local/share/postroad",
-        "install -m 644 /usr/local/share/postroad/postroad.service /etc/systemd/system/postroad.service",
+        f"install -m 644 {' '.join(units)} /etc/systemd/system",
         "systemctl daemon-reload",
         "systemctl restart postroad",
         "postroad --version",
