@@ -111,10 +111,10 @@ class Host:
     def __init__(self, pid: int) -> None:
         self.pid = pid
 
-    def types(self, command: str) -> str:
+    def types(self, command: str, *, code: int | None = 0) -> str:
         """What a command prints that a person types as root, with the seconds that it took."""
         started = time.monotonic()
-        printed = self.run(command)
+        printed = self.run(command, code=code)
         print(f"# {command}   ({time.monotonic() - started:.1f} s)", flush=True)
         return printed
 
@@ -193,8 +193,12 @@ def _try(host: Host, older: str, newer: str, folder: Path) -> None:
         before = host.run("runuser -u postroad -- postroad --version")
         messages = host.run("runuser -u postroad -- postroad messages")
         host.run(f"dpkg-deb --extract {newer} /opt/postroad-next")
-        for line in _typed(r"## One host.+?(cd /opt.+?)   ```", page=UPGRADE_PAGE).splitlines()[1:]:
-            host.types(f"cd /opt/postroad-next/usr/lib/postroad && {line.strip()}")
+        check, check_config = _typed(r"## One host.+?cd /opt/\S+\n(.+?)   ```", page=UPGRADE_PAGE).splitlines()
+        there = "cd /opt/postroad-next/usr/lib/postroad && "
+        # The exit code says whether there is something to migrate.
+        printed = host.types(there + check.strip(), code=None)
+        assert "The schema is " in printed, printed
+        host.types(there + check_config.strip())
         host.run("rm -r /opt/postroad-next")
         world.stdin.write("connect\n")
         world.stdin.flush()
