@@ -258,6 +258,18 @@ async def test_code_that_is_hard_to_read_does_not_stop_the_page(page: async_api.
         await async_api.expect(code).to_have_value(f"{text}}}")
         await code.press("Control+/")
         await async_api.expect(code).to_have_value(f"<!-- {text}}} -->")
+    # Thousands of lines are not coloured, until they are fewer again.
+    await code.evaluate("""(area) => {
+      area.value = "\\n".repeat(20_000);
+      area.dispatchEvent(new Event("input", { bubbles: true }));
+    }""")
+    await code.press("Control+End")
+    await page.keyboard.type("<b>")
+    await async_api.expect(code).to_have_value("\n" * 20_000 + "<b>")
+    lines = page.locator(".code-editor:visible .line")
+    await async_api.expect(lines).to_have_count(0)
+    await code.fill("<b>")
+    await async_api.expect(lines).to_have_count(1)
 
 
 async def test_test_values_follow_the_template_and_keep_what_was_typed(

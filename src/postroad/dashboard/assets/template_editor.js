@@ -6,6 +6,8 @@
   const INDENT = "  ";
   /* A line of minified HTML can have everything: colours end here, so that typing in it stays quick. */
   const MAX_COLORED = 5_000;
+  /* More lines are shown by the text area itself: a node for each would make every key slow. */
+  const MAX_LINES = 2_000;
   /* Of a line: what follows is not looked at, not even for the state at its end. */
   const MAX_PARTS = 20_000;
   /* {{name}}, {{#items}}, {{{html}}}, {{! comments }}: the tags of protocol/text/mustache.py. */
@@ -110,7 +112,9 @@
 
     /* Only lines that have changed are made again, and those after them that now begin inside of something else. */
     function update() {
-      const texts = area.value.split("\n");
+      let texts = area.value.split("\n");
+      box.classList.toggle("plain", texts.length > MAX_LINES);
+      if (texts.length > MAX_LINES) texts = [];
       const least = Math.min(lines.length, texts.length);
       let from = 0;
       let kept = 0;
