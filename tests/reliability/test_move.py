@@ -3,17 +3,17 @@
 from pathlib import Path
 
 from tests.cli.cli_runner import Installation, run
-from tests.reliability import moving, small_disk_postgres
+from tests.reliability import move_under_load, small_disk_postgres
 
 
 async def test_callers_who_do_not_give_up_lose_nothing_in_a_move(
     clean_sqlite_url: str, postgres_url: str, tmp_path: Path
 ) -> None:
-    outcome = await moving.run(tmp_path, clean_sqlite_url, postgres_url, messages=4 * moving.BATCH)
-    assert outcome.moved > 4 * moving.BATCH
+    outcome = await move_under_load.run(tmp_path, clean_sqlite_url, postgres_url, messages=4 * move_under_load.BATCH)
+    assert outcome.moved > 4 * move_under_load.BATCH
     assert outcome.queued > 100
-    assert outcome.while_held >= moving.MORE
-    assert outcome.accepted >= outcome.moved + outcome.while_held + moving.MORE
+    assert outcome.while_held >= move_under_load.MORE
+    assert outcome.accepted >= outcome.moved + outcome.while_held + move_under_load.MORE
 
 
 def test_a_server_without_space_gets_nothing_and_the_file_goes_on(clean_sqlite_url: str, tmp_path: Path) -> None:

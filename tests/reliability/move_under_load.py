@@ -1,6 +1,6 @@
 """An installation that moves from SQLite to PostgreSQL while its callers go on, and who got what in the end.
 
-    python -m tests.reliability.moving --messages 100000
+    python -m tests.reliability.move_under_load --messages 100000
 
 Callers send batches until so many messages are stored, and single messages all the time, each with a key of its own;
 they repeat what is not answered, as docs/errors.md says. The mail host defers some, so that the queue is never empty.
@@ -252,7 +252,7 @@ async def _ask(ctx: context.Context, name: str) -> list[tuple[str, str]]:
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(prog="python -m tests.reliability.moving", description=__doc__)
+    options = argparse.ArgumentParser(prog="python -m tests.reliability.move_under_load", description=__doc__)
     options.add_argument("--messages", type=int, default=100_000)
     messages = options.parse_args().messages
     with tempfile.TemporaryDirectory() as folder, PostgresServer(DURABLE) as server:
