@@ -267,6 +267,6 @@ def test_the_example_in_the_docs_is_what_is_sent(name: str) -> None:
 
 @pytest.mark.parametrize("vendor", ["resend", "postmark"])
 def test_the_events_that_are_sent_here_are_listed(vendor: str) -> None:
-    section = (DOCS / f"migrate-from-{vendor}.md").read_text().partition("## Webhooks")[2]
-    (listed,) = re.findall(r"(?m)^Sent here: (.*)\.$", section)
-    assert re.findall(r"`([^`]+)`", listed) == list(FORMATS[vendor].sources)
+    section = (DOCS / "webhooks.md").read_text().partition(f"\n`{vendor}`: ")[2]
+    rows = section.partition("|---|---|\n")[2].partition("\n\n")[0]
+    assert re.findall(r"(?m)^\| `([^`]+)` \|", rows) == list(FORMATS[vendor].sources)

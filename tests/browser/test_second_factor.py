@@ -59,7 +59,7 @@ async def test_an_app_is_set_up_and_asked_for_at_the_next_login(
     await other.get_by_role("button", name="Log in").click()
     await other.wait_for_url("**/team")
     row = other.get_by_role("row").filter(has_text=login.email)
-    await expect(row.locator("td[data-label='Second factor']")).to_have_text("yes")
+    await expect(row.locator("td[data-label='Two-factor']")).to_have_text("yes")
 
     third = await open_page()
     await type_password(third, login)

@@ -52,8 +52,8 @@ async def test_no_table_of_any_query_is_overlooked(clean_postgres_url: str) -> N
     columns = {name for (name,) in await connection.fetch(COLUMNS)}
     await connection.close()
     for name, statement in queries.load("postgres").items():
-        # Not within a transaction that changes anything else.
-        if name in {"consistency.hold", "migrations.create_table"}:
+        # Never combined with a change.
+        if name in {"consistency.hold", "migrations.create_table", "table_copy.lock"}:
             continue
         text = re.sub(r"--.*|'[^']*'|\bAS \w+(?:\s\([^)]*\))?|\w+\.\w+|\w+\(", "", statement)
         named = set(WORD.findall(text)) & tables - columns
