@@ -42,7 +42,7 @@ from tests.budget import counts, peers
 from tests.delivery import bulk_queue, engine_harness
 
 ROUNDS: Final = 6
-MAX_ROUNDS: Final = 20
+MAX_ROUNDS: Final = 40
 # The service rests when this number of looks in a row, this long after each other, see that nothing was called.
 RESTING: Final = 3
 REST_SECONDS: Final = 0.01
@@ -91,8 +91,12 @@ class Meter:
         is_blocked.wait()
 
     async def count(self, path: MessagePath, messages: int) -> counts.Recording:
-        """What the messages cost together: the least of some rounds, as a busy machine splits what comes together."""
+        """What the messages cost together: the least of some rounds, as a busy machine splits what comes together.
+
+        Where it splits most of them, the least has to come twice.
+        """
         recordings: list[counts.Recording] = []
+        costs: list[tuple[int, float]] = []
         for _ in range(MAX_ROUNDS):
             for _ in range(2):  # the first time to warm up
                 await path.prepare(messages)
@@ -100,13 +104,15 @@ class Meter:
                 self._counts.restart()
                 await path.work(messages)
                 await self.wait(self._rest)
-            recordings.append(self._counts.recording())
-            if recordings[-1].has_sweep:
-                recordings.pop()
-            if len(recordings) == ROUNDS:
+            recording = self._counts.recording()
+            if recording.has_sweep:
+                continue
+            recordings.append(recording)
+            # By what is not spread over many calls first: a result that came late has a commit of its own.
+            costs.append((recording.statements.total(), recording.counts().calls))
+            if len(costs) >= ROUNDS and costs.count(min(costs)) > 1:
                 break
-        # By what is not spread over many calls first: a result that came late has a commit of its own.
-        return min(recordings, key=lambda recording: (recording.statements.total(), recording.counts().calls))
+        return recordings[costs.index(min(costs))]
 
     def _rest(self) -> None:
         seen: list[int | None] = []
