@@ -1,1 +1,1 @@
-"""Reports between hosts: delivery status notifications, feedback reports, and TLS reports."""
+"""Reports between hosts: bounces (DSN), complaints (ARF), and aggregate reports about DMARC and TLS."""
