@@ -7,7 +7,7 @@ name, in the namespace of the root or in none; others are ignored, and of a name
 Receivers differ in small ways, so a row with an invalid word is read and one without address, count or From domain is
 counted as invalid. A report is a claim of its author: who that is must be known from elsewhere.
 
-It takes 0.2 seconds for each MB of XML, most of it in Python: a report of more than some hundred rows belongs in a thread.
+It takes 0.2 seconds for each MB of XML, most of it in Python: a report of more than a hundred rows belongs in a thread.
 """
 
 import functools
@@ -25,8 +25,8 @@ from postroad.protocol.reports import bounce_text, report_files
 
 # The largest that receivers are known to send have some 10,000.
 MAX_ROWS: Final = 50_000
-# A row has some 20, and 10 more for each further signature.
-MAX_ELEMENTS: Final = 40 * MAX_ROWS
+# A row has some 20, and 4 more for each further signature.
+MAX_ELEMENTS: Final = 30 * MAX_ROWS
 # Real reports have five, and extensions a few more.
 MAX_DEPTH: Final = 16
 # A tag, comment or declaration that does not end is parsed again with each piece by old versions of expat.
@@ -37,6 +37,10 @@ MAX_COUNT: Final = 10**12
 MAX_SIGNERS: Final = 10
 # A day is usual; a receiver that was down may report about some.
 MAX_PERIOD_SECONDS: Final = 31 * 86_400
+# What expat reads and old systems write. Other names would go to Python's codecs, which raise whatever they like.
+_ENCODINGS: Final = frozenset(
+    "utf-8 utf-16 utf-16le utf-16be us-ascii iso-8859-1 iso-8859-15 windows-1250 windows-1251 windows-1252".split()
+)
 # The end of the year 9999.
 _MAX_TIME: Final = 253_402_300_799
 _MAX_DIGITS: Final = 18
@@ -184,6 +188,7 @@ class _Document:
         self._is_wanted = False
         parser = expat.ParserCreate(namespace_separator=" ")
         parser.buffer_text = True
+        parser.XmlDeclHandler = _check_encoding
         parser.StartDoctypeDeclHandler = _refuse_document_type
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
@@ -202,13 +207,8 @@ class _Document:
     def _feed(self, piece: bytes, *, is_last: bool) -> list[_Record]:
         try:
             self._parser.Parse(piece, is_last)
-        except report_files.ReportError:
-            raise
         except expat.ExpatError as error:
             raise report_files.ReportError(f"it is not well-formed XML (line {error.lineno})") from None
-        except (LookupError, ValueError):
-            # The name of an encoding goes to Python's codecs, which raise whatever they like.
-            raise report_files.ReportError("the XML is in an unknown encoding") from None
         complete, self._complete = self._complete, []
         return complete
 
@@ -266,6 +266,11 @@ class _Document:
         texts = self._record.texts
         domain, result = texts.pop(f"{path}/domain", ""), texts.pop(f"{path}/result", "")
         return domain if result.lower() == "pass" else ""
+
+
+def _check_encoding(_version: str, encoding: str | None, _standalone: int) -> None:
+    if encoding is not None and encoding.lower() not in _ENCODINGS:
+        raise report_files.ReportError("the XML is in an encoding that is not read")
 
 
 def _refuse_document_type(*_declaration: object) -> None:
