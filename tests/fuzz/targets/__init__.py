@@ -5,6 +5,7 @@ from typing import Final
 from tests.fuzz import target
 from tests.fuzz.targets import (
     addresses,
+    aggregate_reports,
     compose,
     credentials,
     dns_answers,
@@ -29,6 +30,7 @@ ALL: Final[tuple[target.Target, ...]] = (
     smtp_server.TARGET,
     smtp_client.TARGET,
     reports.TARGET,
+    aggregate_reports.TARGET,
     dns_answers.TARGET,
     previews.TARGET,
     queries.TARGET,

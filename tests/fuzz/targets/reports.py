@@ -22,23 +22,23 @@ def check(data: bytes) -> None:
     assert len(outcomes) <= dsn.MAX_RECIPIENTS
     for outcome in outcomes:
         for address in (outcome.final_recipient, outcome.original_recipient):
-            _check_text(address, most=dsn.ADDRESS_CHARACTERS)
-        _check_text(outcome.words, most=bounce_text.TEXT_CHARACTERS)
-        _check_text(outcome.reply.text, most=bounce_text.TEXT_CHARACTERS)
+            check_text(address, most=dsn.ADDRESS_CHARACTERS)
+        check_text(outcome.words, most=bounce_text.TEXT_CHARACTERS)
+        check_text(outcome.reply.text, most=bounce_text.TEXT_CHARACTERS)
         assert 400 <= outcome.reply.code <= 599
         disposition.classify(values.RecipientResult(values.Stage.CONTENT, outcome.reply))
         disposition.find_retry_after(outcome.words)
     report = arf.read(data)
     if report is not None:
-        _check_text(report.kind, most=arf.TYPE_CHARACTERS)
+        check_text(report.kind, most=arf.TYPE_CHARACTERS)
         for address in report.senders:
             assert address
-            _check_text(address, most=arf.ADDRESS_CHARACTERS)
+            check_text(address, most=arf.ADDRESS_CHARACTERS)
     for part in report_parser.walk(data):
         assert part.content_type == part.content_type.lower()
 
 
-def _check_text(text: str, *, most: int) -> None:
+def check_text(text: str, *, most: int) -> None:
     assert len(text) <= most
     assert not _UNSEEN.search(text)
     text.encode()

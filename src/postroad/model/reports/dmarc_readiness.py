@@ -1,6 +1,6 @@
 """Whether a domain can move to p=reject: the verdict on the DMARC reports of 30 days.
 
-The rule, which the documentation repeats:
+The rule:
 
 1. The reports are about 21 days or more of the last 30, so that weekly mail has been seen.
 2. They count 500 messages or more that passed.

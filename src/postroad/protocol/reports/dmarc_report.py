@@ -7,6 +7,10 @@ name, in the namespace of the root or in none; others are ignored, and of a name
 Receivers differ in small ways, so a row with an invalid word is read and one without address, count or From domain is
 counted as invalid. A report is a claim of its author: who that is must be known from elsewhere.
 
+Libraries for these reports were compared. parsedmarc brings twelve others and asks DNS; dmarc-report 3.1.0, of one
+author, brings a terminal library, builds the whole tree, takes twice the time, refuses a report for one odd word, and
+raises undeclared errors for damaged archives and unknown encodings.
+
 It takes 0.2 seconds for each MB of XML, most of it in Python: a report of more than a hundred rows belongs in a thread.
 """
 
