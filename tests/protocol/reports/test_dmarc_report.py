@@ -229,6 +229,15 @@ def test_the_first_of_equal_names_counts_and_ten_signers_are_kept() -> None:
     assert row.signers == tuple(f"d{number}.example" for number in range(10))
 
 
+def test_seven_reasons_are_looked_at() -> None:
+    other = "<reason><type>x</type></reason>"
+    for count, overrides in ((6, ("other", "forwarded")), (7, ("other",))):
+        reasons = other * count + "<reason><type>Forwarded</type></reason><reason><type>forwarded</type></reason>"
+        xml = RECORD.replace("<reason><type>mailing_list</type></reason>", "").replace("<reason>", f"{reasons}<reason>")
+        (row,) = read(f"<feedback>{METADATA}{POLICY}{xml}</feedback>").rows
+        assert row.overrides == overrides
+
+
 @pytest.mark.parametrize(
     "old, new, why",
     [
