@@ -8,7 +8,7 @@ import contextlib
 import re
 from typing import Final
 
-from postroad.protocol.dns import mta_sts, spf_record, tag_lists
+from postroad.protocol.dns import dmarc_record, mta_sts, spf_record, tag_lists
 from postroad.protocol.mime import file_names, header_fields
 from postroad.protocol.mime import part_walker as mime_parameters
 from postroad.protocol.text import http_values, mustache, placeholders, sample_values
@@ -82,8 +82,8 @@ def _check_records(data: bytes, text: str) -> None:
     mta_sts.policy_id([text, text])
     mta_sts.parse_policy(data)
     assert all(uri.isascii() for uri in mta_sts.report_uris([text]))
-    with contextlib.suppress(tag_lists.DmarcError):
-        assert tag_lists.dmarc_policy(text) in {"none", "quarantine", "reject"}
+    with contextlib.suppress(dmarc_record.DmarcError):
+        assert dmarc_record.policy_of(text) in {"none", "quarantine", "reject"}
     with contextlib.suppress(spf_record.SpfError):
         record = spf_record.parse(text)
         assert spf_record.parse(text) == record

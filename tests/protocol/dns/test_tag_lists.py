@@ -1,7 +1,6 @@
 """Lists of tags are read as receivers read them; anything else is none."""
 
 import base64
-import contextlib
 
 import dns.zone
 import hypothesis
@@ -61,64 +60,3 @@ def test_a_zone_with_the_line_holds_the_record(value: str) -> None:
     )
     found = zone.find_rdataset("pr1._domainkey", "TXT")
     assert [b"".join(record.strings).decode() for record in found] == [value]
-
-
-# DMARC's records.
-
-
-@pytest.mark.parametrize(
-    "text, policy",
-    [
-        (tag_lists.first_dmarc("example.com"), "none"),
-        ("v=DMARC1; p=reject; np=reject; psd=n; t=y; pct=20", "reject"),
-        ("v=DMARC1;p=reject", "reject"),
-        ("v=DMARC1; p=Quarantine; rua=mailto:a@example.org; pct=50;", "quarantine"),
-        ("v = DMARC1 ; sp=none ; p=none", "none"),
-    ],
-)
-def test_a_policy_is_read(text: str, policy: str) -> None:
-    assert tag_lists.is_dmarc(text)
-    assert tag_lists.dmarc_policy(text) == policy
-
-
-@pytest.mark.parametrize(
-    "text, reason",
-    [
-        ("v=DMARC1", "p= is missing"),
-        ("v=DMARC1; rua=mailto:a@example.org", "p= is missing"),
-        ("v=DMARC1; p=yes", "must be none, quarantine or reject"),
-        ("v=DMARC1; p=none; p=reject", "not a list"),
-        ("v=DMARC1; nonsense", "not a list"),
-        ("p=none; v=DMARC1", "first"),
-    ],
-)
-def test_a_record_that_receivers_ignore_is_refused_with_the_reason(text: str, reason: str) -> None:
-    with pytest.raises(tag_lists.DmarcError, match=reason):
-        tag_lists.dmarc_policy(text)
-
-
-@pytest.mark.parametrize("text", ["", "v=DMARC2; p=none", "v=spf1 ~all", "p=none", "v=DMARC12", "V=DMARC1; p=none"])
-def test_other_texts_are_not_meant_to_be_policies(text: str) -> None:
-    assert not tag_lists.is_dmarc(text)
-
-
-def test_a_policy_is_looked_for_at_the_domain_and_above_it() -> None:
-    assert list(tag_lists.dmarc_names("example.com")) == ["_dmarc.example.com"]
-    assert list(tag_lists.dmarc_names("a.b.example.com")) == [
-        "_dmarc.a.b.example.com",
-        "_dmarc.b.example.com",
-        "_dmarc.example.com",
-    ]
-
-
-def test_a_name_of_many_labels_costs_few_questions_and_the_top_is_among_them() -> None:
-    domain = ".".join(["x"] * 100 + ["example", "com"])
-    names = list(tag_lists.dmarc_names(domain))
-    assert len(names) == 8
-    assert (names[0], names[-1]) == (f"_dmarc.{domain}", "_dmarc.example.com")
-
-
-@hypothesis.given(strategies.text(alphabet="v=DMARC1; pnoe\x00", max_size=40).map(lambda rest: f"v=DMARC1;{rest}"))
-def test_any_text_is_a_policy_or_refused(text: str) -> None:
-    with contextlib.suppress(tag_lists.DmarcError):
-        assert tag_lists.dmarc_policy(text) in tag_lists.DMARC_POLICIES

@@ -17,7 +17,7 @@ from typing import Final, Literal
 import msgspec
 
 from postroad.model.units import destinations, times
-from postroad.protocol.dns import spf_record, tag_lists
+from postroad.protocol.dns import dmarc_record, spf_record, tag_lists
 
 # The MX preference that is recommended; any other works.
 MX_PREFERENCE: Final = 10
@@ -129,7 +129,7 @@ def records(domain: str, *, keys: Sequence[Record], service: Service) -> tuple[R
         *keys,
         Record(RecordPurpose.SPF, return_path, spf_record.TYPE, spf, managed),
         Record(RecordPurpose.RETURN_PATH, return_path, "MX", host, managed),
-        Record(RecordPurpose.DMARC, tag_lists.dmarc_name(domain), tag_lists.TYPE, tag_lists.first_dmarc(domain)),
+        Record(RecordPurpose.DMARC, dmarc_record.name_of(domain), tag_lists.TYPE, dmarc_record.first(domain)),
     )
     return tuple(sorted(made, key=lambda record: _ORDER[record.purpose]))
 
@@ -278,14 +278,14 @@ def usable_return_path(before: str, record: Record, finding: Finding) -> str:
 
 def check_dmarc(place: str, texts: Sequence[str]) -> Finding | None:
     """The policy at one name; None when there is none, and the parent domain may have one."""
-    found = [text for text in texts if tag_lists.is_dmarc(text)]
+    found = [text for text in texts if dmarc_record.is_dmarc(text)]
     if not found:
         return None
     if len(found) > 1:
         return Finding(RecordState.WRONG, f"{len(found)} DMARC records at {place}, so receivers ignore them; keep one")
     try:
-        policy = tag_lists.dmarc_policy(found[0])
-    except tag_lists.DmarcError as problem:
+        policy = dmarc_record.policy_of(found[0])
+    except dmarc_record.DmarcError as problem:
         return Finding(RecordState.WRONG, f"found {quoted(found[0])} at {place}: {problem}")
     return Finding(RecordState.OK, f"found p={policy} at {place}")
 

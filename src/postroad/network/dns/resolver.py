@@ -100,15 +100,18 @@ class Resolver:
         associations = tuple([tls_policy.Tlsa(*association) for association in found.records])
         return Answer(associations, found.ttl, exists=found.exists, is_authentic=found.is_authentic)
 
+    async def ipv4(self, name: str) -> Answer[str] | Failure:
+        return await self._query(name, messages.A)
+
+    async def ipv6(self, name: str) -> Answer[str] | Failure:
+        return await self._query(name, messages.AAAA)
+
     async def addresses(self, name: str) -> Answer[str] | Failure:
         """IPv4 and IPv6 addresses in turn, each in the order of the answer (RFC 5321 section 5.1).
 
         One of two failing questions is not missed when the other found something.
         """
-        both = await asyncio.gather(
-            self._query(name, messages.A),
-            self._query(name, messages.AAAA),
-        )
+        both = await asyncio.gather(self.ipv4(name), self.ipv6(name))
         answers = [answer for answer in both if isinstance(answer, Answer)]
         found = [answer for answer in answers if answer.records]
         for answer in both:

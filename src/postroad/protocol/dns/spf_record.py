@@ -11,6 +11,8 @@ from typing import Final
 
 import msgspec
 
+from postroad.protocol.dns import spf_macros
+
 TYPE: Final = "TXT"
 VERSION: Final = "v=spf1"
 # Terms that make receivers ask DNS, and how often they do in all (section 4.6.4).
@@ -89,9 +91,11 @@ def parse_term(word: str) -> Term:
         return _address_term(word, address)
     modifier = _MODIFIER.fullmatch(word)
     if modifier is not None:
-        name, value = modifier[1].lower(), modifier[2].lower()
-        if name in {"redirect", "exp"} and not value:
+        name, value = modifier[1].lower(), _domain(modifier[2])
+        if name in {"redirect", "exp"} and not spf_macros.is_domain(value):
             raise SpfError(f"{_show(word)} has no domain")
+        if not spf_macros.is_text(value):
+            raise SpfError(f"{_show(word)} is not a valid SPF term")
         return Term(word, "", name, value)
     mechanism = _MECHANISM.fullmatch(word)
     if mechanism is None:
@@ -110,17 +114,24 @@ def _address_term(word: str, match: re.Match[str]) -> Term:
 
 
 def _mechanism_term(word: str, match: re.Match[str]) -> Term:
-    name, domain, written_lengths = match[2].lower(), (match[3] or "").lower().rstrip("."), match[4]
+    name, domain, written_lengths = match[2].lower(), _domain(match[3] or ""), match[4]
     if name not in LOOKUP_MECHANISMS and name != "all":
         raise SpfError(f"{_show(word)} is not a valid SPF term")
     if name in _NAMES_A_DOMAIN and not domain:
         raise SpfError(f"{_show(word)} has no domain")
     if (name == "all" and domain) or (written_lengths and name not in _HAS_LENGTHS):
         raise SpfError(f"{_show(word)} has an argument that {name} does not allow")
+    if domain and not spf_macros.is_domain(domain):
+        raise SpfError(f"{_show(word)} has no valid domain")
     lengths = (int(match[5] or _HOST_LENGTHS[0]), int(match[6] or _HOST_LENGTHS[1]))
     if lengths[0] > _HOST_LENGTHS[0] or lengths[1] > _HOST_LENGTHS[1]:
         raise SpfError(f"{_show(word)} has a prefix longer than an address")
     return Term(word, match[1] or PASS, name, domain, lengths=lengths)
+
+
+def _domain(text: str) -> str:
+    """In lower case, but for macros: their case has a meaning (section 7.3)."""
+    return text if "%" in text else text.lower().removesuffix(".")
 
 
 def covers(term: Term, wanted: Term) -> bool:

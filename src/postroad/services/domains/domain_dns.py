@@ -9,7 +9,7 @@ from postroad.concurrency import caches, fairness
 from postroad.model.domains import domain_records
 from postroad.network import hostname
 from postroad.network.dns import resolver
-from postroad.protocol.dns import spf_record, tag_lists
+from postroad.protocol.dns import dmarc_record, spf_record
 
 # Evaluates whether an SPF record permits the expected senders, as receivers do: term by term, with includes.
 #
@@ -273,7 +273,7 @@ class DomainDns:
         return finding if addresses.records else domain_records.no_address(service.host)
 
     async def _dmarc(self, record: domain_records.Record, domain: str) -> domain_records.Finding:
-        for place in tag_lists.dmarc_names(domain):
+        for place in dmarc_record.names(domain):
             answer = await self._dns.txt(place)
             if isinstance(answer, resolver.Failure):
                 return domain_records.no_answer(record, answer.detail)

@@ -1,0 +1,1 @@
+"""Who sent a mail that came in: SPF, DKIM, DMARC and ARC. Begin in `authenticate.py`."""
