@@ -31,7 +31,11 @@ def record(algorithm: str) -> str:
 
 
 def sign(
-    content: bytes, *, tags: Mapping[str, str | None] | None = None, key: rsa.RSAPrivateKey | None = None
+    content: bytes,
+    *,
+    tags: Mapping[str, str | None] | None = None,
+    key: rsa.RSAPrivateKey | None = None,
+    name: str = "DKIM-Signature",
 ) -> bytes:
     """The message with a signature; a tag that is None is left out."""
     wanted: dict[str, str | None] = {**TAGS, "h": NAMES, **(tags or {})}
@@ -39,7 +43,7 @@ def sign(
     head, _, body = content.partition(b"\r\n\r\n")
     wanted.setdefault("bh", base64.b64encode(hashlib.sha256(_body(body, body_form)).digest()).decode())
     listed = ";\r\n ".join(f"{name}={value}" for name, value in wanted.items() if value is not None and name != "b")
-    field = f"DKIM-Signature: {listed};\r\n b=".encode()
+    field = f"{name}: {listed};\r\n b=".encode()
     fields: dict[bytes, bytes] = {}
     for whole in re.split(rb"\r\n(?![ \t])", head):
         fields[whole.partition(b":")[0].lower()] = whole

@@ -6,6 +6,7 @@ clock or fix the ids.
 """
 
 import asyncio
+import contextlib
 import dataclasses
 import os
 import time
@@ -22,6 +23,7 @@ from postroad.model.events import event_formats as formats
 from postroad.model.events import events
 from postroad.model.people import callers, login_rules
 from postroad.model.units import identifiers
+from postroad.network.dns import resolver
 from postroad.network.http import guarded_client
 from postroad.storage.engine import group_commit
 from postroad.storage.engine import store as storage_store
@@ -132,6 +134,7 @@ class DomainDns(Protocol):
         self, record: domain_records.Record, *, domain: str, account_id: str = ""
     ) -> domain_records.Finding: ...
     async def txt(self, name: str, *, party: str) -> tuple[str, ...] | None: ...
+    def turn(self, *, party: str) -> contextlib.AbstractAsyncContextManager[resolver.Resolver]: ...
 
 
 def system_clock() -> int:

@@ -49,14 +49,14 @@ def zones_of(data: Mapping[str, Any]) -> dns_server.Zones:
         if len(written) < len(records):
             for kind in ("TXT", "A", "AAAA", "MX", "PTR"):
                 types.setdefault(kind, dns_server.Fault.SERVFAIL)
-        zones[name.lower()] = types
+        zones[name.lower().replace(" ", "\\032")] = types
     return zones
 
 
 def _written(kind: str, value: Any) -> str:  # noqa: ANN401 - as the suite has it
     if kind in {"TXT", "SPF"}:
         texts = value if isinstance(value, list) else [value]
-        return " ".join(_quoted(text) for text in texts)
+        return " ".join(_quoted(text) for text in texts or [""])
     if kind == "MX":
         return f"{value[0]} {value[1]}."
     return f"{value}." if kind in {"PTR", "CNAME"} else str(value)

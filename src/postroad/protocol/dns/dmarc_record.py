@@ -27,9 +27,10 @@ class DmarcError(ValueError):
 
 
 class Record(msgspec.Struct, frozen=True):
-    """A record as receivers read it: `subdomain_policy` and `absent_policy` are those that hold for names below it.
+    """A record as receivers read it.
 
-    `is_suffix` is its `psd=`: None if the record does not say.
+    `subdomain_policy` holds for names below it, and `absent_policy` for those of them that do not exist. `is_suffix` is
+    its `psd=`: None if the record does not say, else nothing above it matters.
     """
 
     policy: str
@@ -117,11 +118,6 @@ def organization(domain: str, records: Mapping[str, Record]) -> str:
         if record.is_suffix and place != domain:
             return ".".join(domain.split(".")[-place.count(".") - 2 :])
     return found[-1][0] if found else domain
-
-
-def ends_walk(record: Record) -> bool:
-    """Whether nothing above the domain of this record matters."""
-    return record.is_suffix is not None
 
 
 def _tags(text: str) -> dict[str, str]:

@@ -32,7 +32,7 @@ class Mail(msgspec.Struct, frozen=True):
 def is_text(text: str) -> bool:
     """Whether the macros in a text can be read; a digit of nought is not one (section 7.1)."""
     return _TEXT.fullmatch(text) is not None and not any(
-        found[2] and int(found[2]) == 0 for found in _MACRO.finditer(text)
+        found[2] and not int(found[2]) for found in _MACRO.finditer(text)
     )
 
 
@@ -44,7 +44,7 @@ def is_domain(text: str) -> bool:
     if last is not None and last.end() == len(text):
         return True
     _, dot, label = text.removesuffix(".").rpartition(".")
-    return bool(dot) and _LABEL.fullmatch(label) is not None and not label.isdigit()
+    return dot != "" and _LABEL.fullmatch(label) is not None and not label.isdigit()
 
 
 def expand(text: str, mail: Mail, *, domain: str, name: str) -> str:

@@ -25,9 +25,9 @@ PASS: Final = "+"  # noqa: S105 - a result of SPF
 _IS_SPF: Final = re.compile(r"v=spf1( |\Z)", re.IGNORECASE)
 _MODIFIER: Final = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)=([!-~]*)")
 _MECHANISM: Final = re.compile(
-    r"([+?~-]?)([A-Za-z][A-Za-z0-9_.-]*)(?::([!-~]+?))?((?:/([0-9]{1,3}))?(?://([0-9]{1,3}))?)"
+    r"([+?~-]?)([A-Za-z][A-Za-z0-9_.-]*)(?::([!-~]+?))?((?:/(0|[1-9][0-9]{0,2}))?(?://(0|[1-9][0-9]{0,2}))?)"
 )
-_ADDRESS: Final = re.compile(r"([+?~-]?)(ip[46]):([0-9A-Fa-f.:]+(?:/[0-9]{1,3})?)", re.IGNORECASE)
+_ADDRESS: Final = re.compile(r"([+?~-]?)(ip[46]):([0-9A-Fa-f.:]+(?:/(?:0|[1-9][0-9]{0,2}))?)", re.IGNORECASE)
 _NAMES_A_DOMAIN: Final = frozenset({"include", "exists"})
 _HAS_LENGTHS: Final = frozenset({"a", "mx"})
 # Of IPv4 and IPv6: a single address.

@@ -12,7 +12,7 @@ import binascii
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from cryptography import exceptions
@@ -34,7 +34,7 @@ ALGORITHMS: Final = {"rsa-sha256": "rsa", "ed25519-sha256": "ed25519"}
 _REQUIRED: Final = frozenset({"v", "a", "b", "bh", "d", "h", "s"})
 _FIELD_ENDS: Final = re.compile(rb"\r\n(?![ \t])")
 _BARE_LINE_END: Final = re.compile(rb"\r(?!\n)|(?<!\r)\n")
-_OWN_VALUE: Final = re.compile(rb"((?:\A[^:]*:|;)[ \t\r\n]*b[ \t\r\n]*=)[^;]*")
+OWN_VALUE: Final = re.compile(rb"((?:\A[^:]*:|;)[ \t\r\n]*b[ \t\r\n]*=)[^;]*")
 # A name that DNS can ask for: others would fail there as if no server answered.
 _LABEL: Final = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME: Final = re.compile(rf"(?=.{{1,120}}\Z){_LABEL}(?:\.{_LABEL})*", re.ASCII)
@@ -58,6 +58,18 @@ class Signature(msgspec.Struct, frozen=True):
     signed_at: int | None
 
 
+class Refused(msgspec.Struct, frozen=True):
+    """A signature that no key can prove. `result` is that of RFC 8601 section 2.7.1.
+
+    Domain and selector are empty where something else is written.
+    """
+
+    domain: str
+    selector: str
+    result: Literal["fail", "policy", "permerror"]
+    reason: str
+
+
 class Message:
     def __init__(self, content: bytes) -> None:
         # Only a prefix is searched: a message of many megabytes without an empty line costs no more.
@@ -71,34 +83,46 @@ class Message:
 
     def values(self, name: bytes) -> list[bytes]:
         """The unfolded values of the fields with this name, which is in lower case."""
-        return [_relaxed_field(field).partition(b":")[2].strip() for field in self._named(name)]
+        return [relaxed_field(field).partition(b":")[2].strip() for field in self.fields(name)]
 
     def signatures(self, *, now: int) -> list[Signature]:
         """The first signatures, in the order of the message, without those that are malformed, expired or wrong."""
-        found = [self._read(field, now=now) for field in self._named(b"dkim-signature")[:MAX_SIGNATURES]]
-        return [each for each in found if each is not None]
+        return [each for each in self.examined(now=now) if isinstance(each, Signature)]
 
-    def _named(self, name: bytes) -> list[bytes]:
+    def examined(self, *, now: int) -> list[Signature | Refused]:
+        """The first signatures, in the order of the message, with what is wrong with the others."""
+        fields = self.fields(b"dkim-signature")[:MAX_SIGNATURES]
+        return [self.examine(field, tags_of(field), now=now) for field in fields]
+
+    def fields(self, name: bytes) -> list[bytes]:
+        """The fields with this name, which is in lower case, as they came but for the line end."""
         return [field for field in self._fields if _name_of(field) == name]
 
-    def _read(self, field: bytes, *, now: int) -> Signature | None:
-        tags = tag_lists.parse(field.partition(b":")[2].decode("ascii", errors="replace"))
-        if tags is None or not tags.keys() >= _REQUIRED or not _is_acceptable(tags, now=now):
-            return None
+    def examine(self, field: bytes, tags: Mapping[str, str] | None, *, now: int) -> Signature | Refused:
+        """The signature that a field has, whose tags these are."""
+        tags = tags or {}
+        domain, selector = (name if is_name(name) else "" for name in (tags.get(tag, "").lower() for tag in "ds"))
+        if not tags.keys() >= _REQUIRED or not _is_acceptable(tags):
+            return Refused(domain, selector, "permerror", "the signature is malformed")
+        if "l" in tags:
+            return Refused(domain, selector, "policy", "the signature covers only a part of the body")
+        if "x" in tags and now > int(tags["x"]):
+            return Refused(domain, selector, "permerror", "the signature has expired")
         head_form, _, body_form = tags.get("c", "simple/simple").partition("/")
         names = [name.strip().lower().encode() for name in tags["h"].split(":")]
-        value, body_hash = _decoded(tags["b"]), _decoded(tags["bh"])
+        value, body_hash = decoded(tags["b"]), decoded(tags["bh"])
         if head_form not in _HEAD or (body_form or "simple") not in _BODY or not value or b"from" not in names:
-            return None
-        if len(names) > MAX_NAMES or body_hash != self._body_hash(body_form or "simple"):
-            return None
-        own = _HEAD[head_form](_OWN_VALUE.sub(rb"\1", field, count=1)).removesuffix(b"\r\n")
+            return Refused(domain, selector, "permerror", "the signature is malformed")
+        if len(names) > MAX_NAMES:
+            return Refused(domain, selector, "policy", f"the signature names more than {MAX_NAMES} fields")
+        if body_hash != self._body_hash(body_form or "simple"):
+            return Refused(domain, selector, "fail", "the body is not as it was signed")
+        own = _HEAD[head_form](OWN_VALUE.sub(rb"\1", field, count=1)).removesuffix(b"\r\n")
         covered = [*map(_HEAD[head_form], self._covered(names, own=field)), own]
-        domain = tags["d"].lower()
         identity = tags.get("i", "@" + domain).rpartition("@")[2].lower()
         digest = hashlib.sha256(b"".join(covered)).digest()
         signed_at = int(tags["t"]) if "t" in tags else None
-        return Signature(domain, tags["s"].lower(), identity, tags["a"], digest, value, frozenset(names), signed_at)
+        return Signature(domain, selector, identity, tags["a"], digest, value, frozenset(names), signed_at)
 
     def _covered(self, names: Sequence[bytes], *, own: bytes) -> list[bytes]:
         """The signed fields: of several with one name, the last comes first (section 5.4.2)."""
@@ -124,7 +148,7 @@ def is_proven(signature: Signature, record: str) -> bool:
         return False
     if "sha256" not in _words(tags.get("h", "sha256")) or not {"*", "email"} & _words(tags.get("s", "*")):
         return False
-    key = _decoded(tags.get("p", ""))
+    key = decoded(tags.get("p", ""))
     verify = _is_by_rsa if signature.algorithm == "rsa-sha256" else _is_by_ed25519
     try:
         return key is not None and verify(key, signature)
@@ -146,28 +170,38 @@ def _is_by_ed25519(key: bytes, signature: Signature) -> bool:
     return True
 
 
-def _is_acceptable(tags: Mapping[str, str], *, now: int) -> bool:
-    """Section 6.1.1, and no body length."""
+def _is_acceptable(tags: Mapping[str, str]) -> bool:
+    """Section 6.1.1."""
     domain = tags["d"].lower()
     identity = tags.get("i", "@" + domain).rpartition("@")[2].lower()
     return (
         tags["v"] == "1"
         and tags["a"] in ALGORITHMS
-        and "l" not in tags
         and "dns/txt" in _words(tags.get("q", "dns/txt"))
-        and _NAME.fullmatch(domain) is not None
-        and _NAME.fullmatch(tags["s"].lower()) is not None
+        and is_name(domain)
+        and is_name(tags["s"].lower())
         and f".{identity}".endswith(f".{domain}")
         and ("t" not in tags or _NUMBER.fullmatch(tags["t"]) is not None)
-        and ("x" not in tags or (_NUMBER.fullmatch(tags["x"]) is not None and now <= int(tags["x"])))
+        and ("x" not in tags or _NUMBER.fullmatch(tags["x"]) is not None)
     )
+
+
+def is_name(text: str) -> bool:
+    """Whether this is a domain or a selector in lower case that a key can be looked up by."""
+    return _NAME.fullmatch(text) is not None
+
+
+def tags_of(field: bytes) -> dict[str, str] | None:
+    """The tags of a field of a signature; None if it is not a list of them."""
+    return tag_lists.parse(field.partition(b":")[2].decode("ascii", errors="replace"))
 
 
 def _name_of(field: bytes) -> bytes:
     return field.partition(b":")[0].rstrip(b" \t").lower()
 
 
-def _relaxed_field(field: bytes) -> bytes:
+def relaxed_field(field: bytes) -> bytes:
+    """The field as it is hashed in the relaxed form, with its line end."""
     return dkim.relaxed_head(field)[0][1]
 
 
@@ -180,7 +214,7 @@ def _simple_body(body: bytes) -> bytes:
     return body[: len(body) - dkim.line_ends_length(body)] + b"\r\n"
 
 
-_HEAD: Final[Mapping[str, Callable[[bytes], bytes]]] = {"simple": _simple_field, "relaxed": _relaxed_field}
+_HEAD: Final[Mapping[str, Callable[[bytes], bytes]]] = {"simple": _simple_field, "relaxed": relaxed_field}
 _BODY: Final[Mapping[str, Callable[[bytes], bytes]]] = {"simple": _simple_body, "relaxed": dkim.relaxed_body}
 
 
@@ -188,7 +222,7 @@ def _words(text: str) -> set[str]:
     return {word.strip() for word in text.split(":")}
 
 
-def _decoded(text: str) -> bytes | None:
+def decoded(text: str) -> bytes | None:
     """Base64, in which white space has no meaning (section 3.2)."""
     try:
         return base64.b64decode("".join(text.split()), validate=True)

@@ -1,7 +1,8 @@
 """DNS queries about sender domains: their records, the values expected of them, and SPF evaluated as receivers do."""
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 from postroad import config
@@ -224,6 +225,12 @@ class DomainDns:
         async with self._lookups.hold(party):
             answer = await self._dns.txt(name)
         return None if isinstance(answer, resolver.Failure) else tuple(answer.records)
+
+    @contextlib.asynccontextmanager
+    async def turn(self, *, party: str) -> AsyncIterator[resolver.Resolver]:
+        """For lookups one after the other, when it is the party's turn."""
+        async with self._lookups.hold(party):
+            yield self._dns
 
     async def _check(self, record: domain_records.Record, domain: str) -> domain_records.Finding:
         match record.purpose:
