@@ -1,4 +1,4 @@
-"""ARC sets as others add them, for tests of what is verified: the results, a message signature and a seal (RFC 8617)."""
+"""ARC sets as others add them (RFC 8617), for tests of what is verified: results, a message signature and a seal."""
 
 import base64
 import hashlib

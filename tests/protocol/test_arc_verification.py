@@ -1,5 +1,7 @@
 """ARC chains that others have sealed hold, and none that was cut, mixed or opened again."""
 
+import contextlib
+
 import dkim
 import pytest
 from hypothesis import given
@@ -130,10 +132,8 @@ def test_without_a_set_there_is_no_chain() -> None:
 def test_a_chain_that_was_changed_does_not_hold(old: bytes, new: bytes) -> None:
     changed = THREE.replace(old, new)
     assert changed != THREE
-    try:
+    with contextlib.suppress(arc_verification.ArcError):
         assert not all(proven(changed))
-    except arc_verification.ArcError as problem:
-        assert str(problem)
 
 
 def test_the_body_may_have_changed_before_the_newest_seal() -> None:
@@ -159,7 +159,5 @@ def test_there_are_no_more_than_fifty_sets() -> None:
 @given(st.binary(max_size=200), st.integers(0, 2_000))
 def test_no_input_makes_it_fail(junk: bytes, place: int) -> None:
     for content in (junk, THREE[:place] + junk + THREE[place:], b"ARC-Seal: " + junk + b"\r\n" + CONTENT):
-        try:
+        with contextlib.suppress(arc_verification.ArcError):
             proven(content)
-        except arc_verification.ArcError as problem:
-            assert str(problem)

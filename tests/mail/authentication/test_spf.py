@@ -10,6 +10,7 @@ import yaml
 
 from postroad.mail.authentication import lookups, spf
 from postroad.network.dns import resolver
+from postroad.protocol.dns import tag_lists
 from tests import dns_server
 
 SUITE: Final = Path(__file__).parent / "rfc7208" / "tests.yml"
@@ -81,3 +82,85 @@ async def test_the_suite_of_the_standard_passes(case: Case) -> None:
         )
     expected = case.given["result"]
     assert found.result in (expected if isinstance(expected, list) else [expected]), found.reason
+
+
+# Records of an enemy: each costs few lookups, whatever it says.
+
+
+def spf_of(text: str) -> dns_server.Zones:
+    return {"evil.example": {"TXT": [" ".join(f'"{part}"' for part in tag_lists.txt_strings(text))]}}
+
+
+@pytest.mark.parametrize(
+    "zones, result, most",
+    [
+        (spf_of("v=spf1 include:evil.example -all"), "permerror", 1),
+        (spf_of("v=spf1 redirect=evil.example"), "permerror", 1),
+        ({"*": {"TXT": ['"v=spf1 include:l.%{d} include:r.%{d} -all"']}}, "permerror", 12),
+        (spf_of("v=spf1 " + " ".join(f"a:h{number}.example" for number in range(250)) + " -all"), "permerror", 4),
+        (spf_of("v=spf1 " + "exists:%{i}.%{l}.evil.example " * 200 + "-all"), "permerror", 2),
+        (
+            {
+                **spf_of("v=spf1 " + " ".join(f"mx:m{number}.example" for number in range(10)) + " -all"),
+                **{
+                    f"m{number}.example": {"MX": [f"1 h{host}.m{number}.example." for host in range(10)]}
+                    for number in range(10)
+                },
+                "*": {"A": ["198.51.100.1"]},
+            },
+            "temperror",
+            lookups.MAX_LOOKUPS,
+        ),
+        (
+            {"evil.example": {"TXT": ['"v=spf1 mx -all"'], "MX": [f"1 h{host}.example." for host in range(11)]}},
+            "permerror",
+            2,
+        ),
+        (
+            {
+                "evil.example": {"TXT": ['"v=spf1 ptr -all"']},
+                "9.2.0.192.in-addr.arpa": {"PTR": [f"h{host}.evil.example." for host in range(90)]},
+                "*": {"A": ["198.51.100.1"]},
+            },
+            "fail",
+            12,
+        ),
+        (spf_of("v=spf1 a:" + "%{s}" * 400 + ".example -all"), "fail", 2),
+        (spf_of("v=spf1 a:" + "%{s}." * 40 + "%{l999r+-.,/_=} -all"), "fail", 2),
+        (spf_of("v=spf1 " + "ip4:192.0.2.7 " * 550 + "-all"), "fail", 1),
+        (spf_of("v=spf1 " + "ip4:192.0.2.7 " * 600 + "-all"), "permerror", 1),
+        ({"evil.example": {"TXT": ['"v=spf1 -all"', '"v=spf1 +all"']}}, "permerror", 1),
+        ({"evil.example": dns_server.Fault.SERVFAIL}, "temperror", 1),
+        ({"evil.example": dns_server.Fault.REFUSED}, "temperror", 1),
+        ({}, "none", 1),
+    ],
+)  # fmt: skip
+async def test_no_record_costs_many_lookups(zones: dns_server.Zones, result: str, most: int) -> None:
+    async with asking(zones) as (dns, server):
+        found = await spf.check(dns, client_address="192.0.2.9", helo="evil.example", sender="a@evil.example")
+    assert (found.result, found.domain, found.identity) == (result, "evil.example", "mailfrom")
+    assert len(set(server.questions)) <= most
+
+
+SENDERS = ["", "@", "a@", "a@b", "a@ evil.example", "a@" + "x." * 200 + "y", "a@\xfcber.example", "\0@evil.example"]
+
+
+@pytest.mark.parametrize("sender", SENDERS)
+@pytest.mark.parametrize("helo", ["", "[192.0.2.9]", "x" * 300, "\0\r\n", "evil.example"])
+async def test_any_sender_and_any_greeting_have_a_result(sender: str, helo: str) -> None:
+    async with asking(spf_of("v=spf1 exists:%{l}.%{h}.%{o}.example -all")) as (dns, _):
+        found = await spf.check(dns, client_address="192.0.2.9", helo=helo, sender=sender)
+    assert found.result in {"none", "fail"}
+
+
+async def test_the_name_of_the_greeting_counts_for_the_null_sender() -> None:
+    async with asking(spf_of("v=spf1 ip4:192.0.2.9 -all")) as (dns, _):
+        found = await spf.check(dns, client_address="::ffff:192.0.2.9", helo="Evil.Example.", sender="")
+    assert (found.result, found.domain, found.identity) == ("pass", "evil.example", "helo")
+
+
+async def test_silent_name_servers_hold_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookups, "LOOKUP_SECONDS", 0.05)
+    async with asking({"*": dns_server.Fault.SILENCE}) as (dns, _):
+        found = await spf.check(dns, client_address="192.0.2.9", helo="x.example", sender="a@evil.example")
+    assert (found.result, found.reason) == ("temperror", "evil.example: no answer in time")

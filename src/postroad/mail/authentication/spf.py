@@ -15,6 +15,7 @@ import msgspec
 from postroad.mail.authentication import lookups
 from postroad.network.dns import resolver
 from postroad.protocol.dns import messages, spf_macros, spf_record
+from postroad.protocol.mime import address
 
 Result = Literal["pass", "fail", "softfail", "neutral", "none", "temperror", "permerror"]
 
@@ -23,7 +24,7 @@ MAX_HOSTS: Final = 10
 _BY_QUALIFIER: Final[dict[str, Result]] = {"+": "pass", "-": "fail", "~": "softfail", "?": "neutral"}
 # What a name is that the client cannot prove (section 7.3).
 UNKNOWN: Final = "unknown"
-# A name of several labels (section 4.3); names in other scripts are asked for in A-labels.
+# A name of several labels (section 4.3).
 _NAME: Final = re.compile(r"[^.\s]+(?:\.[^.\s]+)+")
 
 Record = TypeVar("Record")
@@ -44,19 +45,29 @@ class _PermError(Exception):
 
 async def check(dns: lookups.Lookups, *, client_address: str, helo: str, sender: str) -> Spf:
     """The result for a client, what it said in EHLO, and its envelope sender, which is empty for the null sender."""
-    address = ipaddress.ip_address(client_address)
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
-        address = address.ipv4_mapped
+    client = ipaddress.ip_address(client_address)
+    if isinstance(client, ipaddress.IPv6Address) and client.ipv4_mapped:
+        client = client.ipv4_mapped
     local, at, domain = sender.rpartition("@")
-    domain = (domain if at else helo).lower().removesuffix(".")
+    domain = _in_a_labels((domain if at else helo).lower().removesuffix("."))
     identity: Literal["mailfrom", "helo"] = "mailfrom" if at else "helo"
-    mail = spf_macros.Mail(address, helo, local or "postmaster", domain)
+    mail = spf_macros.Mail(client, helo, local or "postmaster", domain)
     try:
         return Spf(await _Evaluation(dns, mail).result(domain), domain, identity)
     except (_PermError, spf_record.SpfError) as problem:
         return Spf("permerror", domain, identity, str(problem))
     except lookups.LookupFailed as problem:
         return Spf("temperror", domain, identity, str(problem))
+
+
+def _in_a_labels(domain: str) -> str:
+    """What is no domain name stays, and has no record."""
+    if domain.isascii():
+        return domain
+    try:
+        return address.parse_domain(domain)
+    except address.AddressError:
+        return domain
 
 
 class _Evaluation:
