@@ -10,8 +10,6 @@ decides what of the body is the report, and the caller takes the token from what
 """
 
 import asyncio
-import datetime as dt
-import email.utils
 import functools
 import hashlib
 from collections.abc import Sequence
@@ -96,12 +94,12 @@ def _is_usable(
     """Whether it is the author's, covers how the body is read, and is recent."""
     if not _is_within(author.rpartition("@")[2], signature.domain) or b"content-type" not in signature.names:
         return False
-    signed_at = signature.signed_at
+    signed_at = None if signature.signed_at is None else signature.signed_at * times.SECOND
     if signed_at is None and b"date" in signature.names:
-        signed_at = _seconds(_only_value(message, b"date"))
+        signed_at = times.parse_mail_date(_only_value(message, b"date"))
     if signed_at is None:
         return False
-    age = now - signed_at * times.SECOND
+    age = now - signed_at
     return -bounce_guard.MAX_SIGNATURE_SKEW <= age <= bounce_guard.MAX_SIGNATURE_AGE
 
 
@@ -120,15 +118,6 @@ def _only_address(message: dkim_verification.Message, name: bytes) -> str:
     except address.AddressError:
         return ""
     return mailboxes[0].key if len(mailboxes) == 1 else ""
-
-
-def _seconds(date: str) -> int | None:
-    """The time of a Date field in seconds since 1970. One without a zone is in UTC."""
-    try:
-        found = email.utils.parsedate_to_datetime(date)
-        return round((found if found.tzinfo else found.replace(tzinfo=dt.UTC)).timestamp())
-    except (ValueError, OverflowError):
-        return None
 
 
 def _is_listed(author: str, reporters: tuple[str, ...]) -> bool:

@@ -1,6 +1,7 @@
 """Times: microseconds since 1970 inside, RFC 3339 in UTC in the API, a time zone of the IANA database on pages."""
 
 import datetime as dt
+import email.utils
 import functools
 import re
 import zoneinfo
@@ -82,6 +83,16 @@ def parse(text: str) -> int:
         return 0
     microseconds = (moment - _EPOCH) // _MICROSECOND + leap * SECOND + fraction - _offset(match) * SECOND
     return min(max(0, microseconds), _LAST)
+
+
+def parse_mail_date(text: str) -> int | None:
+    """Microseconds since 1970 of a Date field (RFC 5322 section 3.3); None if it is none. Without a zone it is UTC."""
+    try:
+        moment = email.utils.parsedate_to_datetime(text)
+        microseconds = (moment.replace(tzinfo=moment.tzinfo or dt.UTC) - _EPOCH) // _MICROSECOND
+    except (ValueError, OverflowError):
+        return None
+    return microseconds if 0 <= microseconds <= _LAST else None
 
 
 def _offset(match: re.Match[str]) -> int:

@@ -75,7 +75,7 @@ class ParsedMessage(msgspec.Struct, frozen=True):
 
 def read(content: bytes) -> ParsedMessage:
     walker = part_walker.Walker(content, BOUNDS)
-    headers = tuple((name, _shown(header_fields.decode_words(value))) for name, value in walker.root.fields)
+    headers = tuple((name, shown(header_fields.decode_words(value))) for name, value in walker.root.fields)
     parts = tuple(_part(content, index, leaf) for index, leaf in enumerate(walker.leaves()))
     return ParsedMessage(content, headers, parts, walker.truncated)
 
@@ -89,7 +89,7 @@ def _part(content: bytes, index: int, leaf: part_walker.Entity) -> Part:
         content_type=leaf.content_type,
         charset=leaf.parameters.get("charset", "").strip().lower(),
         filename=file_names.download_name(named.get("filename") or leaf.parameters.get("name", "")),
-        content_id=_shown(leaf.first("content-id")).strip("<> "),
+        content_id=shown(leaf.first("content-id")).strip("<> "),
         # RFC 2183 section 2.8: what is not known is an attachment.
         disposition=disposition if disposition in {"", "inline"} else "attachment",
         encoding=encoding,
@@ -99,7 +99,7 @@ def _part(content: bytes, index: int, leaf: part_walker.Entity) -> Part:
     )
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
     """One line of text, without control and bidirectional characters."""
     return _UNSEEN.sub("\ufffd", _WHITE_SPACE.sub(" ", text))
 
