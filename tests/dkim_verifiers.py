@@ -64,6 +64,15 @@ def dkimpy_accepts(message: bytes, records: Mapping[str, str]) -> bool:
     return bool(dkim.verify(message, dnsfunc=look_up))
 
 
+def dkimpy_accepts_chain(message: bytes, records: Mapping[str, str]) -> bool:
+    """Whether dkimpy finds the ARC chain valid."""
+
+    def look_up(name: bytes, timeout: int = 5) -> bytes:
+        return records[name.decode().removesuffix(".")].encode()
+
+    return bool(dkim.arc_verify(message, dnsfunc=look_up)[0] == dkim.CV_Pass)
+
+
 def opendkim_accepts(message: bytes, records: Mapping[str, str], folder: Path) -> bool:
     """Whether opendkim finds the signature valid; it reads message and records from files in the folder."""
     assert OPENDKIM is not None

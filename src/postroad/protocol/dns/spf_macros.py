@@ -31,9 +31,9 @@ class Mail(msgspec.Struct, frozen=True):
 
 def is_text(text: str) -> bool:
     """Whether the macros in a text can be read; a digit of nought is not one (section 7.1)."""
-    return _TEXT.fullmatch(text) is not None and not any(
-        found[2] and not int(found[2]) for found in _MACRO.finditer(text)
-    )
+    if _TEXT.fullmatch(text) is None:
+        return False
+    return all(int(found[2] or 1) > 0 for found in _MACRO.finditer(text))
 
 
 def is_domain(text: str) -> bool:
