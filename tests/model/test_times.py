@@ -296,3 +296,28 @@ def test_what_a_clock_gains_little_by_little_is_believed() -> None:
     clock = times.LeaseClock(LEASE)
     for step in range(10):
         assert reading(clock, step, jump=step * times.SECOND) == 2 * step * times.SECOND
+
+
+@pytest.mark.parametrize(
+    "text, time",
+    [
+        ("Fri, 15 Jan 2027 09:00:00 +0100", "2027-01-15T08:00:00.000Z"),
+        ("15 Jan 2027 08:00 -0000", "2027-01-15T08:00:00.000Z"),
+        ("Fri, 15 Jan 2027 08:00:00", "2027-01-15T08:00:00.000Z"),
+        ("Thu, 01 Jan 1970 00:00:00 +0000", "1970-01-01T00:00:00.000Z"),
+        ("Wed, 31 Dec 1969 23:59:59 +0000", None),
+        ("Fri, 31 Dec 9999 23:59:59 -0100", None),
+        ("Fri, 32 Jan 2027 08:00:00 +0000", None),
+        ("Fri, 15 Jan 99999999999 08:00:00 +0000", None),
+        ("soon", None),
+        ("", None),
+    ],
+)
+def test_the_date_of_a_mail_is_read(text: str, time: str | None) -> None:
+    assert times.optional_to_wire(times.parse_mail_date(text)) == time
+
+
+@hypothesis.given(strategies.text(max_size=60) | strategies.text("0123456789 :+-,Janri", max_size=40))
+def test_any_date_is_read_or_none(text: str) -> None:
+    found = times.parse_mail_date(text)
+    assert found is None or times.to_wire(found)

@@ -65,3 +65,77 @@ def test_a_name_of_many_labels_costs_few_questions_and_the_top_is_among_them() -
 def test_any_text_is_a_policy_or_refused(text: str) -> None:
     with contextlib.suppress(dmarc_record.DmarcError):
         assert dmarc_record.policy_of(text) in dmarc_record.POLICIES
+
+
+def record(text: str) -> dmarc_record.Record:
+    found = dmarc_record.read(["other", f"v=DMARC1; {text}"])
+    assert found is not None
+    return found
+
+
+def test_receivers_read_every_tag() -> None:
+    assert record("p=reject; sp=none; np=quarantine; adkim=S; aspf=s; psd=Y; t=y") == dmarc_record.Record(
+        policy="reject",
+        subdomain_policy="none",
+        absent_policy="quarantine",
+        has_strict_dkim=True,
+        has_strict_spf=True,
+        is_suffix=True,
+        is_test=True,
+    )
+    assert record("p=quarantine") == dmarc_record.Record(
+        policy="quarantine",
+        subdomain_policy="quarantine",
+        absent_policy="quarantine",
+        has_strict_dkim=False,
+        has_strict_spf=False,
+        is_suffix=None,
+        is_test=False,
+    )
+
+
+def test_receivers_take_unknown_values_for_none_that_were_given() -> None:
+    found = record("p=reject; sp=x; np=; adkim=x; aspf=r; psd=u; t=n; pct=0")
+    assert found == record("p=reject")
+    assert record("sp=reject; rua=mailto:a@example").policy == "none"
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [[], ["v=spf1 -all"], ["v=DMARC1; p=none"] * 2, ["v=DMARC1"], ["v=DMARC1; p=x"], ["v=DMARC1; p=none; p=none"]],
+)
+def test_anything_but_one_usable_record_is_none(texts: list[str]) -> None:
+    assert dmarc_record.read(texts) is None
+
+
+def test_the_tree_of_a_domain_ends_at_its_top() -> None:
+    assert list(dmarc_record.tree("a.b.example")) == ["a.b.example", "b.example", "example"]
+    assert list(dmarc_record.tree("example")) == ["example"]
+    assert list(dmarc_record.tree("1.2.3.4.5.6.7.8.9.example")) == [
+        "1.2.3.4.5.6.7.8.9.example",
+        "4.5.6.7.8.9.example",
+        "5.6.7.8.9.example",
+        "6.7.8.9.example",
+        "7.8.9.example",
+        "8.9.example",
+        "9.example",
+        "example",
+    ]
+
+
+@pytest.mark.parametrize(
+    "records, organization",
+    [
+        ({}, "a.b.example.com"),
+        ({"a.b.example.com": "p=none"}, "a.b.example.com"),
+        ({"a.b.example.com": "p=none", "example.com": "p=none"}, "example.com"),
+        ({"b.example.com": "p=none; psd=n", "example.com": "p=none"}, "b.example.com"),
+        ({"com": "p=none; psd=y"}, "example.com"),
+        ({"example.com": "p=none; psd=y"}, "b.example.com"),
+        ({"b.example.com": "p=none", "com": "p=none; psd=y"}, "example.com"),
+        ({"a.b.example.com": "p=none; psd=y"}, "a.b.example.com"),
+    ],
+)
+def test_the_organization_follows_from_the_records(records: dict[str, str], organization: str) -> None:
+    found = {place: record(text) for place, text in records.items()}
+    assert dmarc_record.organization("a.b.example.com", found) == organization

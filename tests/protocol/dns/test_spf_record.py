@@ -73,6 +73,11 @@ def test_a_record_goes_on_in_another_unless_it_has_an_end() -> None:
     assert spf_record.parse("v=spf1") == spf_record.Record((), None)
 
 
+def test_the_case_of_macros_is_kept() -> None:
+    assert spf_record.parse_term("a:%{L}.Example.com").value == "%{L}.Example.com"
+    assert spf_record.parse_term("a:Mail.Example.com.").value == "mail.example.com"
+
+
 def test_what_has_no_meaning_to_anyone_is_no_mistake() -> None:
     assert spf_record.parse("v=spf1 future=%{d} exp=why.example -all").mechanisms[0].name == "all"
 
@@ -85,6 +90,11 @@ def test_what_has_no_meaning_to_anyone_is_no_mistake() -> None:
         ("v=spf1 include:", "'include:' is not a valid SPF term"),
         ("v=spf1 include", "has no domain"),
         ("v=spf1 redirect=", "has no domain"),
+        ("v=spf1 exp=%{d", "has no domain"),
+        ("v=spf1 future=%{x}", "not a valid SPF term"),
+        ("v=spf1 a:localhost", "has no valid domain"),
+        ("v=spf1 include:%{c}.example.com", "has no valid domain"),
+        ("v=spf1 ip4:192.0.2.0/032", "not a valid SPF term"),
         ("v=spf1 redirect=a.example redirect=b.example", "twice"),
         ("v=spf1 ip4:300.0.0.1", "an address of the wrong family"),
         ("v=spf1 ip4:192.0.2.0/33", "an address of the wrong family"),

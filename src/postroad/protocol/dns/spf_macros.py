@@ -40,11 +40,10 @@ def is_domain(text: str) -> bool:
     """Whether a text can stand for a domain: it ends in a macro, or in the label of a top-level domain."""
     if not is_text(text) or _ONLY_IN_EXPLANATIONS.search(text):
         return False
-    *_, last = [None, *_MACRO.finditer(text)]
-    if last is not None and last.end() == len(text):
+    if any(found.end() == len(text) for found in _MACRO.finditer(text)):
         return True
-    _, dot, label = text.removesuffix(".").rpartition(".")
-    return dot != "" and _LABEL.fullmatch(label) is not None and not label.isdigit()
+    above, _, label = text.removesuffix(".").rpartition(".")
+    return bool(above) and _LABEL.fullmatch(label) is not None and not label.isdigit()
 
 
 def expand(text: str, mail: Mail, *, domain: str, name: str) -> str:
