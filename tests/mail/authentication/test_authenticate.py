@@ -173,6 +173,29 @@ async def test_a_failure_of_dns_is_a_result(ctx: context.Context, fault: dns_ser
     assert (proven.dmarc.result, proven.dmarc.aligned_by) == ("pass", ("spf",))
 
 
+async def test_no_forger_turns_a_failure_into_a_doubt(ctx: context.Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of the forger that cost time or lookups, or fail, change nothing about the author's domain."""
+    monkeypatch.setattr(lookups, "LOOKUP_SECONDS", 2.0)
+    zones: dns_server.Zones = {
+        "_dmarc.provider.example": texts("v=DMARC1; p=reject"),
+        "evil.example": texts("v=spf1 " + " ".join(f"mx:m{number}.example" for number in range(10))),
+        **{
+            f"m{number}.example": {"MX": [f"1 h{host}.m{number}.example." for host in range(10)]}
+            for number in range(10)
+        },
+        "sel._domainkey.evil.example": dns_server.Fault.SERVFAIL,
+        "sel._domainkey.slow.example": dns_server.Fault.SILENCE,
+        "*": {"A": ["198.51.100.1"]},
+    }
+    content = dkim_signatures.sign(CONTENT, tags={"d": "evil.example"})
+    found = await results(ctx, content, zones=zones, sender="eve@evil.example")
+    assert (found.spf.result, found.dkim[0].result) == ("temperror", "temperror")
+    assert (found.dmarc.result, found.dmarc.policy) == ("fail", "reject")
+    content = dkim_signatures.sign(CONTENT, tags={"d": "slow.example"})
+    found = await results(ctx, content, zones=zones, sender="eve@evil.example")
+    assert (found.dmarc.result, found.dmarc.policy) == ("fail", "reject")
+
+
 async def test_silent_name_servers_hold_no_mail_up(ctx: context.Context, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lookups, "LOOKUP_SECONDS", 0.05)
     found = await results(ctx, arc_seals.chain(SIGNED, sets=3), zones={"*": dns_server.Fault.SILENCE})
@@ -240,11 +263,13 @@ async def test_of_many_signatures_a_few_are_read(ctx: context.Context) -> None:
 
 
 async def test_a_mail_has_no_more_lookups_than_one_may_need(ctx: context.Context) -> None:
+    """Signatures of names below the author's, which only the last label tells apart, and seals of others."""
     zones: dns_server.Zones = {
-        "_dmarc.provider.example": texts("v=DMARC1; p=reject"),
+        "_dmarc.provider.example": texts("v=DMARC1; p=reject; adkim=r"),
+        "_dmarc.mail.provider.example": texts("v=DMARC1; p=reject; psd=n"),
         "*": texts(dkim_signatures.RECORD),
     }
-    content = sealed_by_many(signed_by_many("evil.example", signatures=5), sets=50)
+    content = sealed_by_many(signed_by_many("mail.provider.example", signatures=5), sets=50)
     found = await results(ctx, content, zones=zones, sender="")
     assert [each.result for each in found.dkim] == ["pass"] * 5
     assert (found.dmarc.result, found.arc.result) == ("fail", "temperror")

@@ -6,7 +6,8 @@ over the body for each of its two forms. `report_authentication.py` uses the sam
 whether a report may count for the bounce guard.
 """
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -24,6 +25,8 @@ LARGE_BYTES: Final = 128 * 1024
 MAX_RECORDS: Final = 3
 # Parsing a field of the size of a header would block the event loop.
 MAX_FROM_BYTES: Final = 2_000
+# Whether a result proves its domain; anything else does not.
+_PROVEN: Final[Mapping[str, bool | None]] = {"pass": True, "temperror": None}
 
 
 class Dkim(msgspec.Struct, frozen=True):
@@ -65,12 +68,13 @@ async def authenticate(
         read = await ctx.threads.run(party, lambda: _read(content, now=now))
     else:
         read = _read(content, now=now)
-    async with ctx.dns.turn(party=party) as resolver:
-        dns = lookups.Lookups(resolver)
-        by_spf = await spf.check(dns, client_address=client_address, helo=helo, sender=sender)
-        by_dkim = tuple([await _dkim(dns, each) for each in read.signatures])
-        by_dmarc = await _dmarc(dns, read.authors, by_spf=by_spf, by_dkim=by_dkim)
-        by_arc = await _arc(dns, read.chain)
+    dns = lookups.Lookups(functools.partial(ctx.dns.turn, party=party))
+    # In the order of what they are worth: what comes last has what is left of the lookups and the time.
+    owner = await _owner(dns, read.authors)
+    by_dkim = tuple([await _dkim(dns, each) for each in read.signatures])
+    by_spf = await spf.check(dns, client_address=client_address, helo=helo, sender=sender)
+    by_dmarc = await _dmarc(dns, owner, by_spf=by_spf, by_dkim=by_dkim)
+    by_arc = await _arc(dns, read.chain)
     return Results(by_spf, by_dkim, by_dmarc, by_arc)
 
 
@@ -137,20 +141,21 @@ async def _keys(dns: lookups.Lookups, signature: dkim_verification.Signature) ->
     return found.records[:MAX_RECORDS]
 
 
-async def _dmarc(
-    dns: lookups.Lookups, authors: frozenset[str], *, by_spf: spf.Spf, by_dkim: Sequence[Dkim]
-) -> dmarc.Dmarc:
-    """A failure of DNS for one of the mechanisms matters only if the other has not proven the domain."""
+async def _owner(dns: lookups.Lookups, authors: frozenset[str]) -> dmarc.Owner | dmarc.Dmarc:
+    """The owner of the author's domain, or the result if there is none."""
     if len(authors) != 1:
         return dmarc.Dmarc("permerror", "", reason="the From field does not name one domain")
     (domain,) = authors
-    found = await dmarc.check(
-        dns,
-        domain=domain,
-        by_spf=by_spf.domain if by_spf.result == "pass" else "",
-        by_dkim=[each.domain for each in by_dkim if each.result == "pass"],
-    )
-    is_unknown = by_spf.result == "temperror" or any(each.result == "temperror" for each in by_dkim)
-    if found.result == "fail" and is_unknown:
-        return msgspec.structs.replace(found, result="temperror", reason="DNS failed for SPF or a key of DKIM")
-    return found
+    try:
+        return await dmarc.find_owner(dns, domain) or dmarc.Dmarc("none", domain)
+    except lookups.LookupFailed as problem:
+        return dmarc.Dmarc("temperror", domain, reason=str(problem))
+
+
+async def _dmarc(
+    dns: lookups.Lookups, owner: dmarc.Owner | dmarc.Dmarc, *, by_spf: spf.Spf, by_dkim: Sequence[Dkim]
+) -> dmarc.Dmarc:
+    if isinstance(owner, dmarc.Dmarc):
+        return owner
+    by_keys = [(each.domain, _PROVEN.get(each.result, False)) for each in by_dkim]
+    return await dmarc.check(dns, owner, spf=(by_spf.domain, _PROVEN.get(by_spf.result, False)), dkim=by_keys)

@@ -5,7 +5,8 @@ are found are compared and never connected to.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import contextlib
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from postroad.network.dns import resolver
@@ -24,50 +25,47 @@ class LookupFailed(Exception):
 
 
 class Lookups:
-    """Asks a resolver for the sake of one mail, until the deadline. Its time begins here."""
+    """Asks for the sake of one mail, until the deadline, which counts from here. `turn` gives a resolver for a lookup.
 
-    def __init__(self, dns: resolver.Resolver) -> None:
-        self._dns = dns
+    Waiting for a turn is part of the time.
+    """
+
+    def __init__(self, turn: Callable[[], contextlib.AbstractAsyncContextManager[resolver.Resolver]]) -> None:
+        self._turn = turn
         self._deadline = asyncio.get_running_loop().time() + LOOKUP_SECONDS
         # Their types are those of the methods that ask.
         self._answers: dict[tuple[str, str], resolver.Answer[Any] | resolver.Failure] = {}
 
     async def txt(self, name: str) -> resolver.Answer[str]:
-        return await self._answer("txt", name, self._dns.txt)
+        return await self._answer(resolver.Resolver.txt, name)
 
     async def mx(self, name: str) -> resolver.Answer[resolver.Mx]:
-        return await self._answer("mx", name, self._dns.mx)
+        return await self._answer(resolver.Resolver.mx, name)
 
     async def ipv4(self, name: str) -> resolver.Answer[str]:
-        return await self._answer("ipv4", name, self._dns.ipv4)
+        return await self._answer(resolver.Resolver.ipv4, name)
 
     async def ipv6(self, name: str) -> resolver.Answer[str]:
-        return await self._answer("ipv6", name, self._dns.ipv6)
+        return await self._answer(resolver.Resolver.ipv6, name)
 
     async def names(self, address: str) -> resolver.Answer[str]:
-        return await self._answer("names", address, self._dns.names)
+        return await self._answer(resolver.Resolver.names, address)
 
     async def _answer(
         self,
-        kind: str,
+        ask: Callable[[resolver.Resolver, str], Awaitable[resolver.Answer[Record] | resolver.Failure]],
         name: str,
-        ask: Callable[[str], Coroutine[None, None, resolver.Answer[Record] | resolver.Failure]],
     ) -> resolver.Answer[Record]:
-        name = name.lower()
-        if (kind, name) not in self._answers:
+        question = (ask.__name__, name.lower())
+        if question not in self._answers:
             if len(self._answers) >= MAX_LOOKUPS:
                 raise LookupFailed(f"the mail needs more than {MAX_LOOKUPS} DNS lookups")
-            self._answers[kind, name] = await self._ask(name, ask)
-        found = self._answers[kind, name]
+            try:
+                async with asyncio.timeout_at(self._deadline), self._turn() as dns:
+                    self._answers[question] = await ask(dns, name)
+            except TimeoutError:
+                self._answers[question] = resolver.Failure("no answer in time")
+        found = self._answers[question]
         if isinstance(found, resolver.Failure):
             raise LookupFailed(f"{name}: {found.detail}")
         return found
-
-    async def _ask(
-        self, name: str, ask: Callable[[str], Coroutine[None, None, resolver.Answer[Record] | resolver.Failure]]
-    ) -> resolver.Answer[Record] | resolver.Failure:
-        try:
-            async with asyncio.timeout_at(self._deadline):
-                return await ask(name)
-        except TimeoutError:
-            return resolver.Failure("no answer in time")

@@ -228,7 +228,7 @@ class DomainDns:
 
     @contextlib.asynccontextmanager
     async def turn(self, *, party: str) -> AsyncIterator[resolver.Resolver]:
-        """For lookups one after the other, when it is the party's turn."""
+        """For a lookup, when it is the party's turn."""
         async with self._lookups.hold(party):
             yield self._dns
 
