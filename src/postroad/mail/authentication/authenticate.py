@@ -13,7 +13,7 @@ from typing import Final, Literal
 import msgspec
 
 from postroad import context
-from postroad.mail.authentication import dmarc, lookups, spf
+from postroad.mail.authentication import dmarc_check, lookups, spf_check
 from postroad.model.units import times
 from postroad.protocol.dns import tag_lists
 from postroad.protocol.mime import address, address_lists
@@ -53,9 +53,9 @@ class Arc(msgspec.Struct, frozen=True):
 class Results(msgspec.Struct, frozen=True):
     """What is known about who sent a mail; `dkim` has a result for each signature that was read."""
 
-    spf: spf.Spf
+    spf: spf_check.Spf
     dkim: tuple[Dkim, ...]
-    dmarc: dmarc.Dmarc
+    dmarc: dmarc_check.Dmarc
     arc: Arc
 
 
@@ -72,7 +72,7 @@ async def authenticate(
     # In the order of what they are worth: what comes last has what is left of the lookups and the time.
     owner = await _owner(dns, read.authors)
     by_dkim = tuple([await _dkim(dns, each) for each in read.signatures])
-    by_spf = await spf.check(dns, client_address=client_address, helo=helo, sender=sender)
+    by_spf = await spf_check.check(dns, client_address=client_address, helo=helo, sender=sender)
     by_dmarc = await _dmarc(dns, owner, by_spf=by_spf, by_dkim=by_dkim)
     by_arc = await _arc(dns, read.chain)
     return Results(by_spf, by_dkim, by_dmarc, by_arc)
@@ -141,21 +141,25 @@ async def _keys(dns: lookups.Lookups, signature: dkim_verification.Signature) ->
     return found.records[:MAX_RECORDS]
 
 
-async def _owner(dns: lookups.Lookups, authors: frozenset[str]) -> dmarc.Owner | dmarc.Dmarc:
+async def _owner(dns: lookups.Lookups, authors: frozenset[str]) -> dmarc_check.Owner | dmarc_check.Dmarc:
     """The owner of the author's domain, or the result if there is none."""
     if len(authors) != 1:
-        return dmarc.Dmarc("permerror", "", reason="the From field does not name one domain")
+        return dmarc_check.Dmarc("permerror", "", reason="the From field does not name one domain")
     (domain,) = authors
     try:
-        return await dmarc.find_owner(dns, domain) or dmarc.Dmarc("none", domain)
+        return await dmarc_check.find_owner(dns, domain) or dmarc_check.Dmarc("none", domain)
     except lookups.LookupFailed as problem:
-        return dmarc.Dmarc("temperror", domain, reason=str(problem))
+        return dmarc_check.Dmarc("temperror", domain, reason=str(problem))
 
 
 async def _dmarc(
-    dns: lookups.Lookups, owner: dmarc.Owner | dmarc.Dmarc, *, by_spf: spf.Spf, by_dkim: Sequence[Dkim]
-) -> dmarc.Dmarc:
-    if isinstance(owner, dmarc.Dmarc):
+    dns: lookups.Lookups,
+    owner: dmarc_check.Owner | dmarc_check.Dmarc,
+    *,
+    by_spf: spf_check.Spf,
+    by_dkim: Sequence[Dkim],
+) -> dmarc_check.Dmarc:
+    if isinstance(owner, dmarc_check.Dmarc):
         return owner
     by_keys = [(each.domain, _PROVEN.get(each.result, False)) for each in by_dkim]
-    return await dmarc.check(dns, owner, spf=(by_spf.domain, _PROVEN.get(by_spf.result, False)), dkim=by_keys)
+    return await dmarc_check.check(dns, owner, spf=(by_spf.domain, _PROVEN.get(by_spf.result, False)), dkim=by_keys)

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 import yaml
 
-from postroad.mail.authentication import lookups, spf
+from postroad.mail.authentication import lookups, spf_check
 from postroad.network.dns import resolver
 from postroad.protocol.dns import tag_lists
 from tests import dns_server
@@ -78,7 +78,7 @@ async def asking(zones: dns_server.Zones) -> AsyncIterator[tuple[lookups.Lookups
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 async def test_the_suite_of_the_standard_passes(case: Case) -> None:
     async with asking(zones_of(case.zones)) as (dns, _):
-        found = await spf.check(
+        found = await spf_check.check(
             dns, client_address=case.given["host"], helo=case.given["helo"], sender=case.given["mailfrom"]
         )
     expected = case.given["result"]
@@ -138,7 +138,7 @@ def spf_of(text: str) -> dns_server.Zones:
 )  # fmt: skip
 async def test_no_record_costs_many_lookups(zones: dns_server.Zones, result: str, most: int) -> None:
     async with asking(zones) as (dns, server):
-        found = await spf.check(dns, client_address="192.0.2.9", helo="evil.example", sender="a@evil.example")
+        found = await spf_check.check(dns, client_address="192.0.2.9", helo="evil.example", sender="a@evil.example")
     assert (found.result, found.domain, found.identity) == (result, "evil.example", "mailfrom")
     assert len(set(server.questions)) <= most
 
@@ -150,18 +150,18 @@ SENDERS = ["", "@", "a@", "a@b", "a@ evil.example", "a@" + "x." * 200 + "y", "a@
 @pytest.mark.parametrize("helo", ["", "[192.0.2.9]", "x" * 300, "\0\r\n", "evil.example"])
 async def test_any_sender_and_any_greeting_have_a_result(sender: str, helo: str) -> None:
     async with asking(spf_of("v=spf1 exists:%{l}.%{h}.%{o}.example -all")) as (dns, _):
-        found = await spf.check(dns, client_address="192.0.2.9", helo=helo, sender=sender)
+        found = await spf_check.check(dns, client_address="192.0.2.9", helo=helo, sender=sender)
     assert found.result in {"none", "fail"}
 
 
 async def test_the_name_of_the_greeting_counts_for_the_null_sender() -> None:
     async with asking(spf_of("v=spf1 ip4:192.0.2.9 -all")) as (dns, _):
-        found = await spf.check(dns, client_address="::ffff:192.0.2.9", helo="Evil.Example.", sender="")
+        found = await spf_check.check(dns, client_address="::ffff:192.0.2.9", helo="Evil.Example.", sender="")
     assert (found.result, found.domain, found.identity) == ("pass", "evil.example", "helo")
 
 
 async def test_silent_name_servers_hold_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lookups, "LOOKUP_SECONDS", 0.05)
     async with asking({"*": dns_server.Fault.SILENCE}) as (dns, _):
-        found = await spf.check(dns, client_address="192.0.2.9", helo="x.example", sender="a@evil.example")
+        found = await spf_check.check(dns, client_address="192.0.2.9", helo="x.example", sender="a@evil.example")
     assert (found.result, found.reason) == ("temperror", "evil.example: no answer in time")
