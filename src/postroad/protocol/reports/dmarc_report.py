@@ -7,7 +7,7 @@ name, in the namespace of the root or in none; others are ignored, and of a name
 Receivers differ in small ways, so a row with an invalid word is read and one without address, count or From domain is
 counted as invalid. A report is a claim of its author: who that is must be known from elsewhere.
 
-Libraries for these reports were compared. parsedmarc 11 brings twelve others and asks DNS; dmarc-report 3.1, of one
+Libraries for these reports were compared. parsedmarc 11 brings eleven others and asks DNS; dmarc-report 3.1, of one
 author, brings a terminal library, builds the whole tree, takes three times as long, refuses a report for one odd word,
 and raises undeclared errors for damaged archives and unknown encodings.
 
@@ -23,7 +23,7 @@ from xml.parsers import expat
 
 import msgspec
 
-from postroad.protocol.dns import tag_lists
+from postroad.protocol.dns import dmarc_record
 from postroad.protocol.mime import address
 from postroad.protocol.reports import bounce_text, report_files
 
@@ -102,7 +102,7 @@ class Override(StrEnum):
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """The record that the receiver found. `p` and `sp` are one of DMARC_POLICIES, or empty where nothing valid is."""
+    """The record that the receiver found. `p` and `sp` are empty where nothing valid is."""
 
     domain: str
     p: str
@@ -339,8 +339,8 @@ def _policy(fields: Mapping[str, str]) -> Policy:
     percent = _number(word("pct"), most=_MAX_PERCENT)
     return Policy(
         domain=domain,
-        p=word("p") if word("p") in tag_lists.DMARC_POLICIES else "",
-        sp=word("sp") if word("sp") in tag_lists.DMARC_POLICIES else "",
+        p=word("p") if word("p") in dmarc_record.POLICIES else "",
+        sp=word("sp") if word("sp") in dmarc_record.POLICIES else "",
         has_strict_dkim=word("adkim") == "s",
         has_strict_spf=word("aspf") == "s",
         percent=_MAX_PERCENT if percent is None else percent,
