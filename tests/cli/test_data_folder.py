@@ -17,7 +17,8 @@ HANDOVER = DevInfo(
     login=data_folder.Login("jo@example.com", "password"),
     domain="example.com",
     template="welcome",
-    sink=data_folder.Sink("127.0.0.1", 2),
+    sink=data_folder.Listener("127.0.0.1", 2),
+    inbound=data_folder.Listener("127.0.0.1", 3),
 )
 
 
@@ -107,6 +108,7 @@ def test_listeners_are_where_the_service_of_the_folder_has_them(folder: DataFold
     folder.write_info(msgspec.structs.replace(HANDOVER, base_url="http://127.0.0.1:18135", smtp=smtp))
     settings = folder.settings(environment={})
     assert (settings.http.listen, settings.submission.listen) == ("127.0.0.1:18135", "[::1]:19135")
+    assert settings.inbound.listen == "127.0.0.1:3"
     assert config.local_url(settings) == "http://127.0.0.1:18135"
     elsewhere = folder.settings(environment={"POSTROAD_HTTP__LISTEN": "127.0.0.1:1"}, listen={"submission": "[::1]:2"})
     assert (elsewhere.http.listen, elsewhere.submission.listen) == ("127.0.0.1:1", "[::1]:2")

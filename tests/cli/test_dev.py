@@ -20,7 +20,7 @@ from tests.cli import cli_runner
 from tests.cli.cli_runner import Service
 
 MAIL = {"from": "shop@example.com", "to": "jo@example.net", "subject": "Hello", "text": "It works."}
-KEYS = {"base_url", "smtp", "api_key", "login", "domain", "template", "sink"}
+KEYS = {"base_url", "smtp", "api_key", "login", "domain", "template", "sink", "inbound"}
 
 
 def start(folder: Path, *words: str, environment: dict[str, str] | None = None) -> Service:
@@ -180,6 +180,16 @@ def test_mail_goes_in_over_smtp_where_dev_json_says(running: Running) -> None:
     assert b"hidden@listener.test" not in raw
 
 
+def test_mail_to_nobody_is_refused_where_dev_json_says_that_mail_comes_in(running: Running) -> None:
+    inbound = running.dev_info["inbound"]
+    assert list(running.dev_info)[-2:] == ["sink", "inbound"]
+    assert list(inbound) == ["host", "port"]
+    with smtplib.SMTP(inbound["host"], inbound["port"]) as client:
+        client.ehlo()
+        assert client.mail("ada@example.net")[0] == 250
+        assert client.rcpt("nobody@elsewhere.example")[0] == 550
+
+
 def test_what_it_writes_is_private(running: Running) -> None:
     folder = running.folder / ".postroad"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -208,7 +218,7 @@ def test_a_second_start_finds_data_and_credentials_again_even_after_a_kill(tmp_p
         second = handover(service, tmp_path)
         # The ports are free ones, and others at each start.
         assert credential(second) == smtp
-        ports = ("base_url", "smtp", "sink")
+        ports = ("base_url", "smtp", "sink", "inbound")
         assert {**second, **{name: first[name] for name in ports}} == first
         replayed = send(second, auth=smtp)
         assert (replayed.status_code, replayed.content) == (202, sent.content)
@@ -253,7 +263,7 @@ def test_a_port_in_use_is_refused_with_a_sentence_and_costs_no_credentials(tmp_p
     assert json.loads((tmp_path / ".postroad" / "dev.json").read_text()) == first
 
 
-@pytest.mark.parametrize("option", ["--sink", "--smtp"])
+@pytest.mark.parametrize("option", ["--sink", "--smtp", "--inbound"])
 def test_another_port_that_is_in_use_is_refused_with_its_option(tmp_path: Path, option: str) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -283,7 +293,7 @@ def test_an_upstream_of_the_developers_own_is_used_instead_of_the_simulator(tmp_
             connection.close()
 
 
-@pytest.mark.parametrize("option", ["--http", "--smtp", "--sink"])
+@pytest.mark.parametrize("option", ["--http", "--smtp", "--inbound", "--sink"])
 @pytest.mark.parametrize("address", ["8025", "127.0.0.1", "127.0.0.1:x", ":0", "[::1:0"])
 def test_an_address_that_is_none_is_a_wrong_use_before_anything_is_made(
     tmp_path: Path, address: str, option: str

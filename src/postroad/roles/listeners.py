@@ -271,11 +271,12 @@ def find_inherited(
 
 
 async def start_inbound(role_context: role.RoleContext) -> role.Started:
-    """Start the listener for bounces and complaints; idle if it has no listen address."""
+    """Start the listener for bounces, complaints and mail to routes; idle if it has no listen address."""
     ctx, settings = role_context.context, role_context.context.settings
     if not settings.inbound.listen:
         return _idle_role(role_context, "inbound_disabled", reason="inbound.listen is not set")
-    if not settings.operator.is_reachable:
+    # In development nobody writes to the operator.
+    if not settings.operator.is_reachable and role_context.mail is None:
         advice = "mail to postmaster and abuse is deferred; set operator.email and operator.from to receive it"
         role_context.log.warning("operator_not_configured", detail=advice)
     listener = return_paths.listener(

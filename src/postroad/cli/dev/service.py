@@ -103,13 +103,22 @@ def _address_option(name: str, default: str, text: str) -> Callable[[Decorated],
 )
 @_address_option("--http", "127.0.0.1:8025", "Listen address of the API and the dashboard")
 @_address_option("--smtp", "127.0.0.1:2525", "Listen address for SMTP, without TLS")
+@_address_option("--inbound", "127.0.0.1:0", "Listen address for mail that you receive")
 @_address_option("--sink", "127.0.0.1:0", "Listen address of the mailbox simulator")
 @click.option(
     "--sample-week",
     is_flag=True,
     help="Fill the demo account with a week of mail, once, and turn suppression and the bounce guard on.",
 )
-def dev(data: Path, http: config.Endpoint, smtp: config.Endpoint, sink: config.Endpoint, *, sample_week: bool) -> None:
+def dev(
+    data: Path,
+    http: config.Endpoint,
+    smtp: config.Endpoint,
+    inbound: config.Endpoint,
+    sink: config.Endpoint,
+    *,
+    sample_week: bool,
+) -> None:
     """Run the whole service for development, with a demo account and without configuration.
 
     All mail goes to a mailbox simulator on this machine; the part before the @ decides the result: bounce, blocked,
@@ -120,11 +129,14 @@ def dev(data: Path, http: config.Endpoint, smtp: config.Endpoint, sink: config.E
     with command.report_errors():
         folder.prepare()
         with folder.locked(), folder.previous_info() as before:
-            listen = {"http": str(http), "submission": str(smtp)}
+            listen = {"http": str(http), "submission": str(smtp), "inbound": str(inbound)}
             chosen = WITH_SAMPLE if sample_week else {}
             settings = folder.settings(environment={**chosen, **os.environ}, listen=listen)
             log = logs.configure(form=settings.logs.format, level=settings.logs.level, stream=sys.stderr)
-            with command.name_store_on_error(settings), command.name_listen_option("--http", submission="--smtp"):
+            with (
+                command.name_store_on_error(settings),
+                command.name_listen_option("--http", submission="--smtp", inbound="--inbound"),
+            ):
                 settings, bound = bind_free_ports(settings)
                 running = _run(
                     folder, before, settings=settings, bound=bound, sink=sink, with_sample=sample_week, log=log
@@ -163,7 +175,12 @@ async def _run(
         def announce(addresses: roles.Addresses) -> None:
             host, port = _client_endpoint(addresses["submission"])
             smtp = msgspec.structs.replace(prepared[0].smtp, host=host, port=port)
-            info = msgspec.structs.replace(prepared[0], smtp=smtp, sink=data_folder.Sink(*simulator_at))
+            info = msgspec.structs.replace(
+                prepared[0],
+                smtp=smtp,
+                sink=data_folder.Listener(*simulator_at),
+                inbound=data_folder.Listener(*_client_endpoint(addresses["inbound"])),
+            )
             folder.write_info(info)
             click.echo(_welcome(folder, info))
 
@@ -197,7 +214,7 @@ async def _simulator(
 def bind_free_ports(settings: config.Settings) -> tuple[config.Settings, Mapping[str, listener.BoundSockets]]:
     """Bind the listeners whose port is 0, and put the ports in the settings: the first page already names them."""
     bound: dict[str, listener.BoundSockets] = {}
-    for section in ("http", "submission"):
+    for section in ("http", "submission", "inbound"):
         setting, chosen = f"{section}.listen", getattr(settings, section)
         where = config.endpoint(chosen.listen, name=setting)
         if where.port == 0:

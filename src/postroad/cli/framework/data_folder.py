@@ -66,7 +66,7 @@ class Smtp(msgspec.Struct, frozen=True, kw_only=True):
     password: str
 
 
-class Sink(msgspec.Struct, frozen=True):
+class Listener(msgspec.Struct, frozen=True):
     host: str
     port: int
 
@@ -85,8 +85,9 @@ class DevInfo(msgspec.Struct, frozen=True, kw_only=True):
     login: Login
     domain: str
     template: str
-    # Filled in when the simulator listens.
-    sink: Sink | None = None
+    # Filled in when they listen.
+    sink: Listener | None = None
+    inbound: Listener | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +193,8 @@ def _listen_variables(info: DevInfo | None) -> dict[str, str]:
     if info is None or not info.smtp.port:
         return {}
     found = {"POSTROAD_SUBMISSION__LISTEN": str(config.Endpoint(info.smtp.host, info.smtp.port))}
+    if info.inbound is not None:
+        found["POSTROAD_INBOUND__LISTEN"] = str(config.Endpoint(info.inbound.host, info.inbound.port))
     url = urlsplit(info.base_url)
     if url.scheme == "http" and url.port:
         found["POSTROAD_HTTP__LISTEN"] = url.netloc
