@@ -24,14 +24,15 @@ HOT: Final = set(
     """
     api_key_usage async_bounces attempt_conversations attempts audit_log bodies bounce_guard_days
     bounce_guard_reports failure_counts hourly_counts idempotency_keys ledger message_metadata message_tags
-    messages queue rates recipients request_log resends suppressions warmups webhook_attempts webhook_deliveries
+    messages queue rates received_bodies received_counts received_messages recipients request_log resends
+    suppressions warmups webhook_attempts webhook_deliveries
     """.split()
 )
 # What belongs to accounts and grows with their number: small enough for a copy on every node.
 SETTINGS: Final = set(
     """
-    api_keys approvals credentials dkim_keys domain_checks domains holds notices password_links saved_views
-    sessions sso_connections sso_domains sso_identities template_versions templates users webhook_secrets
+    api_keys approvals credentials dkim_keys domain_checks domains holds inbound_routes notices password_links
+    saved_views sessions sso_connections sso_domains sso_identities template_versions templates users webhook_secrets
     webhooks
     """.split()
 )
@@ -56,7 +57,8 @@ CROSS_SHARD: Final = words(
         "is maintenance over all accounts, once an hour or less": """
             audit_log.sweep bounce_guard_days.sweep bounce_guard_days.sweep_reports failure_counts.sweep
             hourly_counts.sweep idempotency.sweep queue.end_leases rates.sweep request_log.sweep retention.bodies_over
-            retention.messages_over retention.test_messages_over webhook_deliveries.sweep""",
+            received_counts.sweep retention.messages_over retention.received_bodies_over retention.remove_received
+            retention.test_messages_over webhook_deliveries.sweep""",
         "removes an account by its credentials": """
             account_removal.api_key_usage account_removal.idempotency_keys account_removal.rates""",
         "proves the whole store for `postroad verify`": """

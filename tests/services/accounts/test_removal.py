@@ -40,6 +40,13 @@ INSERT INTO api_key_usage (key_id, account_id, day, recipients, credits) SELECT 
 INSERT INTO request_log (account_id, id, caller_id, method, path, status, code, error, client_address, body_size, body,
     skipped, created_at)
 SELECT id, 'req_1', '', 'GET', '/', 404, 'not_found', '', '', 0, SECRET, 0, 1 FROM accounts;
+INSERT INTO inbound_routes (id, account_id, domain_id, match_key, action, created_at)
+SELECT id, account_id, id, '*@' || name, 'store', 1 FROM domains;
+INSERT INTO received_messages (account_id, id, route_id, recipient, envelope_sender, sender, subject, size,
+    attachment_count, authentication, client_address, fingerprint, received_at)
+SELECT id, 'in_1', '', 'a@example.com', '', '', '', 1, 0, '{}', '', SECRET, 1 FROM accounts;
+INSERT INTO received_bodies (account_id, message_id, mime) SELECT account_id, id, SECRET FROM received_messages;
+INSERT INTO received_counts (account_id, day, network, messages, bytes) SELECT id, 1, '', 1, 1 FROM accounts;
 INSERT INTO saved_views SELECT id, 'view_1', 'Bounced', 'status:bounced', 1 FROM accounts;
 INSERT INTO approvals (id, account_id, key_id, identity, idempotency_key, body_hash, is_batch, is_test, body,
     recipients, request_id, state, created_at)

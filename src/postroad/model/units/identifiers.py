@@ -29,6 +29,8 @@ APPROVAL: Final = "apr_"
 NOTICE: Final = "ntc_"
 SAVED_VIEW: Final = "view_"
 JOB: Final = "job_"
+INBOUND_ROUTE: Final = "rt_"
+RECEIVED: Final = "in_"
 PASSKEY: Final = "psk_"
 TOKEN: Final = "tok_"  # noqa: S105 - a prefix, not a secret
 

@@ -377,6 +377,7 @@ async def _delete_some(ctx: context.Context, account_id: str) -> bool:
         functools.partial(_delete_webhook_log, account_id),
         functools.partial(retention.delete_account_rows, "idempotency_keys", account_id),
         lambda tx: retention.remove_account_messages(tx, account_id),
+        lambda tx: retention.remove_account_received_bodies(tx, account_id),
         *(functools.partial(retention.delete_account_rows, table, account_id) for table in retention.ACCOUNT_TABLES),
     ]
     left = MAX_REMOVAL_BATCHES

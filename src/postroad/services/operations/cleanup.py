@@ -21,6 +21,7 @@ from postroad.services.webhooks import delivery_log
 from postroad.storage.engine import store
 from postroad.storage.mail import delivery_controls, mail_counts, tls_policies, webhooks
 from postroad.storage.mail import messages as stored_messages
+from postroad.storage.mail import received as stored_received
 from postroad.storage.operations import notices, processes, retention, space
 from postroad.storage.people import approvals
 from postroad.storage.people import audit_log as storage_audit_log
@@ -35,7 +36,8 @@ from postroad.storage.people import sessions as stored_sessions
 # small transactions with pauses between them (`throttled_batches.py`). What one sweep does not reach follows with the
 # next one.
 
-# Each: twice for bodies, then for messages and test mail. With MAX_SHRINK_SECONDS, a sweep takes up to 22 seconds.
+# Each: twice for bodies, then for messages, test mail and received mail. With MAX_SHRINK_SECONDS, a sweep takes up to
+# 27 seconds.
 MAX_SECONDS: Final = 5.0
 MAX_SHRINK_SECONDS: Final = 2.0
 
@@ -78,6 +80,22 @@ async def remove_test_mail(ctx: context.Context, *, now: int) -> RemovalResult:
     )
 
 
+async def remove_received(ctx: context.Context, *, now: int) -> RemovalResult:
+    """Remove the content of received mail, and the rest of it later, by the ages at which sent mail is removed."""
+    days = ctx.settings.retention
+    return await _remove_in_batches(
+        ctx,
+        lambda tx: _remove_received(
+            tx, bodies=now - days.body_days * times.DAY, rows=now - days.message_days * times.DAY
+        ),
+        seconds=MAX_SECONDS,
+    )
+
+
+async def _remove_received(tx: store.Transaction, *, bodies: int, rows: int) -> int:
+    return await retention.remove_received_bodies(tx, before=bodies) or await retention.remove_received(tx, before=rows)
+
+
 async def _remove(ctx: context.Context, remove: Remove, ended: partitions.Window) -> RemovalResult:
     work = functools.partial(remove, ended_before=ended.ended_before, ended_after=ended.ended_after)
     return await _remove_in_batches(ctx, work, seconds=MAX_SECONDS)
@@ -114,6 +132,8 @@ SOURCE_COUNTS_DAYS: Final = 400
 KNOWN_NETWORK_DAYS: Final = 90
 # The report of yesterday is retried for a day; older ones belong to an installation that no longer reports.
 TLS_REPORT_DAYS: Final = 3
+# Quotas count the day; the one before it is for clocks that differ.
+RECEIVED_COUNTS_DAYS: Final = 2
 # Longer than the longest interval between two notices about the same subject.
 NOTICE_DAYS: Final = 31
 # Sends that a person decided about, or did not, can be looked up for a month.
@@ -151,6 +171,8 @@ class SweepResult:
     accounts: int = 0
     bodies: int = 0
     messages: int = 0
+    received: int = 0
+    received_counts: int = 0
     # Old mail or free space is left that this sweep had no time for.
     has_more: bool = False
     resumed: tuple[str, ...] = ()
@@ -217,6 +239,9 @@ async def sweep(ctx: context.Context) -> SweepResult:
         tls_reports=await _in_batches(
             ctx, lambda tx: tls_policies.sweep_reports(tx, until_day=today - TLS_REPORT_DAYS)
         ),
+        received_counts=await _in_batches(
+            ctx, lambda tx: stored_received.sweep_counts(tx, until_day=today - RECEIVED_COUNTS_DAYS)
+        ),
         notices=await _in_batches(ctx, lambda tx: notices.sweep(tx, before=now - NOTICE_DAYS * times.DAY)),
         notice_mails=await _in_batches(ctx, lambda tx: notices.sweep_mails(tx, before=now - NOTICE_DAYS * times.DAY)),
     )
@@ -225,9 +250,16 @@ async def sweep(ctx: context.Context) -> SweepResult:
     tests = await remove_test_mail(ctx, now=now)
     bodies = await remove_bodies(ctx, now=now)
     mail = await remove_messages(ctx, now=now)
+    received = await remove_received(ctx, now=now)
     returned = await return_space(ctx)
-    has_more = any(result.has_more for result in (tests, bodies, mail, returned))
-    return dataclasses.replace(swept, bodies=bodies.count, messages=tests.count + mail.count, has_more=has_more)
+    has_more = any(result.has_more for result in (tests, bodies, mail, received, returned))
+    return dataclasses.replace(
+        swept,
+        bodies=bodies.count,
+        messages=tests.count + mail.count,
+        received=received.count,
+        has_more=has_more,
+    )
 
 
 async def _sweep_log(ctx: context.Context, *, before: int) -> int:

@@ -38,6 +38,28 @@ async def remove_account_messages(tx: store.Transaction, account_id: str) -> int
     return await _remove_with_bodies(tx, await tx.fetch("retention.messages_of", account_id, MAX_MESSAGES))
 
 
+async def remove_received_bodies(tx: store.Transaction, *, before: int) -> int:
+    """Delete the content of mail that was received before a time."""
+    return await _remove_received_bodies(tx, await tx.fetch("retention.received_bodies_over", before, MAX_MESSAGES))
+
+
+# Delete received mail whose content is deleted already.
+@queries.changes("retention.remove_received")
+async def remove_received(tx: store.Transaction, *, before: int, limit: int = MAX_MESSAGES) -> int: ...
+
+
+async def remove_account_received_bodies(tx: store.Transaction, account_id: str) -> int:
+    """Delete the content of mail that an account which is removed has received; its rows follow."""
+    return await _remove_received_bodies(tx, await tx.fetch("retention.received_bodies_of", account_id, MAX_MESSAGES))
+
+
+async def _remove_received_bodies(tx: store.Transaction, rows: list[store.Row]) -> int:
+    gone = _batch(rows, limit=MAX_BYTES)
+    await tx.execute_many("retention.remove_received_bodies", gone)
+    await tx.execute_many("retention.note_received_bodies", gone)
+    return len(gone)
+
+
 async def _remove_with_bodies(tx: store.Transaction, rows: list[store.Row]) -> int:
     gone = _batch([(account_id, message_id, size) for account_id, message_id, size, _ in rows], limit=MAX_BYTES)
     counts = [(account_id, message_id, count) for account_id, message_id, _, count in rows[: len(gone)]]
@@ -80,6 +102,9 @@ def _batch(rows: Sequence[store.Row], *, limit: int) -> list[tuple[str, str]]:
 MAX_ACCOUNT_ROWS: Final = 1_000
 # In this order: what refers to another table comes before it, and the audit log is complete until the end.
 ACCOUNT_TABLES: Final = (
+    "received_messages",
+    "received_counts",
+    "inbound_routes",
     "approvals",
     "api_key_usage",
     "api_keys",

@@ -62,6 +62,20 @@ DELETE FROM notices WHERE id IN (SELECT id FROM notices WHERE account_id = $1 LI
 DELETE FROM password_links WHERE token_hash IN (
     SELECT token_hash FROM password_links WHERE user_id IN (SELECT id FROM users WHERE account_id = $1) LIMIT $2);
 
+-- name: received_messages
+-- Delete rows of received_messages.
+DELETE FROM received_messages WHERE (account_id, id) IN (
+    SELECT account_id, id FROM received_messages WHERE account_id = $1 LIMIT $2);
+
+-- name: received_counts
+-- Delete rows of received_counts.
+DELETE FROM received_counts WHERE (account_id, day, network) IN (
+    SELECT account_id, day, network FROM received_counts WHERE account_id = $1 LIMIT $2);
+
+-- name: inbound_routes
+-- Delete rows of inbound_routes.
+DELETE FROM inbound_routes WHERE id IN (SELECT id FROM inbound_routes WHERE account_id = $1 LIMIT $2);
+
 -- name: approvals
 -- Delete rows of approvals.
 DELETE FROM approvals WHERE id IN (SELECT id FROM approvals WHERE account_id = $1 LIMIT $2);

@@ -66,3 +66,18 @@ WHERE async_bounces.account_id = gone.account_id AND async_bounces.message_id = 
 SELECT account_id, id, CASE WHEN has_body = 1 THEN size ELSE 0 END, recipient_count FROM messages
 WHERE is_test = 1 AND ended_at <= $1 AND status <> 'queued' ORDER BY ended_at LIMIT $2
 FOR UPDATE SKIP LOCKED;
+
+-- name: received_bodies_over
+-- Received mail from before a time that has content, up to a limit; what another host is deleting is skipped.
+SELECT account_id, id, size FROM received_messages WHERE has_body = 1 AND received_at < $1 ORDER BY received_at LIMIT $2
+FOR UPDATE SKIP LOCKED;
+
+-- name: remove_received_bodies
+-- Their content.
+DELETE FROM received_bodies USING unnest($1::text[], $2::text[]) AS gone (account_id, message_id)
+WHERE received_bodies.account_id = gone.account_id AND received_bodies.message_id = gone.message_id;
+
+-- name: note_received_bodies
+-- Mark received mail as without content.
+UPDATE received_messages SET has_body = 0 FROM unnest($1::text[], $2::text[]) AS gone (account_id, id)
+WHERE received_messages.account_id = gone.account_id AND received_messages.id = gone.id;
