@@ -1,6 +1,8 @@
 """The inbound listener, over real SMTP: tokens are let in, strangers are not, and 250 means that the report is kept."""
 
 import contextlib
+import email
+import email.policy
 from collections.abc import AsyncIterator
 
 import aiosmtplib
@@ -9,6 +11,7 @@ import pytest
 from postroad import context, errors
 from postroad.inbound import return_paths
 from postroad.mail.results import async_bounces
+from postroad.services.messages import lookup
 from postroad.storage.mail import attempts as stored
 from postroad.storage.mail import queue_views, suppressions
 from postroad.storage.people import accounts
@@ -229,6 +232,32 @@ async def test_a_complaint_may_come_to_the_return_path_itself(
     hidden = complaints.report(complaints.REDACTED, "")
     assert await send(client, await reports.path(ctx, message_id), hidden) == 250
     assert await suppressed(ctx, account.id) == ["complaint"]
+
+
+async def test_a_complaint_may_come_to_the_address_that_the_message_names(
+    ctx: context.Context, account: accounts.Account, lines: app_server.CapturedLog
+) -> None:
+    """RFC 9477: the report need not have more of the message than its id."""
+    listening = contexts.with_settings(ctx, "inbound", listen="127.0.0.1:25")
+    named = contexts.with_settings(listening, "delivery", return_path_domain="Bounces.example.com")
+    await accepted_mail.allow_sending(named, account.id)
+    message_id = await accepted_mail.accept(named, account.id, to=(ADA,))
+    await reports.settle(named)
+    message = email.message_from_bytes(await lookup.raw(named, account.id, message_id), policy=email.policy.default)
+    where, _, kind = message["CFBL-Address"].partition("; ")
+    local = (await reports.path(named, message_id)).partition("@")[0]
+    assert (where, kind) == (f"{local}@bounces.example.com", "report=arf")
+    async with connected(named, lines) as client:
+        assert await send(client, where, complaints.report(complaints.REDACTED, ""), sender="fbl@isp.example") == 250
+    assert await suppressed(named, account.id) == ["complaint"]
+
+
+async def test_a_message_names_no_address_for_complaints_that_nobody_reads(
+    complaining: context.Context, account: accounts.Account
+) -> None:
+    await accepted_mail.allow_sending(complaining, account.id)
+    message_id = await accepted_mail.accept(complaining, account.id, to=(ADA,))
+    assert b"CFBL-Address" not in await lookup.raw(complaining, account.id, message_id)
 
 
 async def test_a_recipient_silences_nobody_but_itself_and_suspends_nobody(

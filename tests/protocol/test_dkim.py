@@ -141,6 +141,13 @@ def test_the_field_says_what_was_agreed_and_nothing_else() -> None:
     }
 
 
+def test_what_feedback_loops_rely_on_is_covered_when_it_is_there() -> None:
+    """Gmail believes a signed Feedback-ID only; RFC 9477 section 3.1.4 demands the other."""
+    fields = b"Feedback-ID: a:b:c:sender\r\nCFBL-Address: fbl@example.com; report=arf\r\n"
+    names = tags(prepare(fields + MESSAGE).field)["h"].split(":")
+    assert names[-2:] == ["feedback-id", "cfbl-address"]
+
+
 def test_the_ed25519_example_of_rfc_8463_comes_out_as_it_says() -> None:
     # RFC 8463 appendix A: the key is that of RFC 8032 section 7.1, test 1
     seed = base64.b64decode("nWGxne/9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A=")

@@ -28,7 +28,7 @@ EVIL = {
     "an encoded word, Q": "=?utf-8?q?=0D=0ABcc:?=",
     "an encoded word, B": "=?utf-8?B?DQpCY2M6IHZAZXhhbXBsZS5uZXQ=?=",
 }
-PLAIN_FIELDS = ["From", "To", "Subject", "Date", "Message-ID", "MIME-Version"]
+PLAIN_FIELDS = ["From", "To", "Subject", "Date", "Message-ID", "Feedback-ID", "MIME-Version"]
 
 
 def attached(**members: Any) -> dict[str, Any]:

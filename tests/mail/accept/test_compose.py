@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from postroad import errors
+from postroad.mail import return_path
 from postroad.mail.accept import compose, transaction, validation
 from postroad.model.mail import limits, send_request, statuses
 
@@ -77,6 +78,75 @@ def test_the_headers_say_who_and_what() -> None:
         *("multipart/mixed", "multipart/alternative", "text/plain", "multipart/related", "text/html"),
         *("image/png", "text/plain"),
     ]
+
+
+@pytest.mark.parametrize(
+    "tags, value",
+    [
+        ((), "transactional:acc_1::postroad"),
+        (("order-2.eu_1", "eu"), "transactional:acc_1:order-2.eu_1:postroad"),
+        (("büro",), "transactional:acc_1::postroad"),
+        (("a:b",), "transactional:acc_1::postroad"),
+        (("two words",), "transactional:acc_1::postroad"),
+        (("x" * 65,), "transactional:acc_1::postroad"),
+    ],
+)
+def test_gmail_can_count_complaints_by_account_and_first_tag(tags: tuple[str, ...], value: str) -> None:
+    assert parsed(composed(tags=tags)).get_all("Feedback-ID") == [value]
+
+
+def test_a_feedback_id_of_the_sender_is_kept() -> None:
+    made = composed(headers={"FEEDBACK-ID": "spring:shop:a:myshop"})
+    assert parsed(made).get_all("Feedback-ID") == ["spring:shop:a:myshop"]
+    assert receipt(made)["headers"] == {"FEEDBACK-ID": "spring:shop:a:myshop"}
+
+
+RETURN_PATH_KEY = b"k" * 32
+MESSAGE_ID = "em_0123456789abcdef0123456789ab"
+
+
+def complaint_addresses(domain: str, **changes: Any) -> list[str]:
+    given: dict[str, Any] = {"to": "ada@example.org", "cc": (), "bcc": ()}
+    checked = validation.check(msgspec.structs.replace(REQUEST, **(given | changes)))
+    who = msgspec.structs.replace(
+        identity(len(checked.recipients)),
+        message_id=MESSAGE_ID,
+        recipient_ids=[f"rcp_{number}123456789abcdef0123456789abcdef" for number in range(len(checked.recipients))],
+        complaint_domain=domain,
+        return_path_key=RETURN_PATH_KEY,
+    )
+    return parsed(compose.compose(checked, who)).get_all("CFBL-Address", [])
+
+
+@pytest.mark.parametrize("domain", ["example.com", "bounces.example.com", "a.b.example.com"])
+def test_complaints_about_a_message_to_one_recipient_come_to_its_return_path(domain: str) -> None:
+    """RFC 9477 sections 3.1.1 and 3.1.2: at the domain of `From`, which signs, or below it."""
+    (value,) = complaint_addresses(domain)
+    where, _, kind = value.partition("; ")
+    assert kind == "report=arf"
+    assert where.endswith(f"@{domain}")
+    named = return_path.read(RETURN_PATH_KEY, where)
+    assert named is not None
+    assert named.message_id == "em_0123456789abcdef0123456789ab"
+    assert named.recipient(["rcp_0123456789abcdef0123456789abcdef"]) == "rcp_0123456789abcdef0123456789abcdef"
+
+
+def test_complaints_need_an_address_that_the_signature_of_the_sender_covers() -> None:
+    """Another domain would have to sign too (section 3.1.3)."""
+    assert complaint_addresses("") == []
+    assert complaint_addresses("mail.example.net") == []
+    assert complaint_addresses("badexample.com") == []
+    assert complaint_addresses("com") == []
+
+
+def test_no_recipient_learns_the_token_of_another() -> None:
+    assert complaint_addresses("example.com", to=("ada@example.org", "bob@example.org")) == []
+    assert complaint_addresses("example.com", bcc="bob@example.org") == []
+
+
+def test_an_address_for_complaints_of_the_sender_is_kept() -> None:
+    given = {"cfbl-address": "fbl@example.com; report=arf"}
+    assert complaint_addresses("example.com", headers=given) == ["fbl@example.com; report=arf"]
 
 
 def test_who_gets_a_blind_copy_stands_nowhere_in_the_message() -> None:

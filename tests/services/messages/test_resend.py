@@ -1,6 +1,7 @@
 """Sending a message again: who gets it, what is in it, and when it is refused."""
 
 import dataclasses
+import re
 
 import msgspec
 import pytest
@@ -104,6 +105,29 @@ async def test_those_that_failed_get_the_same_content_as_a_new_message_that_name
     assert changed == [f"Message-ID: <{accepted.message_id}@example.com>", "Date: Fri, 15 Jan 2027 09:00:00 +0000"]
     assert new.count("Message-ID:") == new.count("Date:") == 1
     assert len(old.split("\r\n")) == len(new.split("\r\n"))
+
+
+async def test_complaints_about_it_name_the_new_message(
+    ctx: context.Context, account: stored_accounts.Account, clock: contexts.Clock
+) -> None:
+    ctx = contexts.with_settings(ctx, "inbound", listen="127.0.0.1:25")
+    ctx = contexts.with_settings(ctx, "delivery", return_path_domain="bounces.example.com")
+    first = await ended(ctx, account.id, "bob@example.net")
+    clock.pass_seconds(3600)
+    second = (await send_again(ctx, account.id, first)).message_id
+    for message_id in (first, second):
+        content = (await lookup.raw(ctx, account.id, message_id)).decode()
+        assert re.findall("CFBL-Address: bounces\\+(.{28})", content) == [message_id.removeprefix("em_")]
+
+
+async def test_one_of_the_sender_stays(ctx: context.Context, account: stored_accounts.Account) -> None:
+    ctx = contexts.with_settings(ctx, "inbound", listen="127.0.0.1:25")
+    ctx = contexts.with_settings(ctx, "delivery", return_path_domain="bounces.example.com")
+    own = {"CFBL-Address": "fbl@example.com; report=arf"}
+    first = await ended(ctx, account.id, "bob@example.net", headers=own)
+    second = (await send_again(ctx, account.id, first)).message_id
+    content = (await lookup.raw(ctx, account.id, second)).decode()
+    assert re.findall("(?m)^CFBL-Address: (.*)\\r$", content) == ["fbl@example.com; report=arf"]
 
 
 async def test_the_same_key_sends_once_whatever_changed_meanwhile(

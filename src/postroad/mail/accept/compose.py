@@ -1,12 +1,14 @@
 """Makes of a validated send what is stored: the MIME message, its rows, the response, and the hash of its request."""
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
 
 from postroad import errors
+from postroad.mail import return_path
 from postroad.mail.accept import transaction, validation
 from postroad.model.mail import limits, send_request, statuses
 from postroad.model.units import times
@@ -14,6 +16,14 @@ from postroad.protocol.mime import address, builder
 from postroad.storage.mail import messages
 
 TAG_HEADER = "X-Service-Tag"
+# By what Gmail counts complaints (Postmaster Tools, "Feedback loop"): up to three groups of mail, and a constant of 5
+# to 15 characters for whoever sends.
+FEEDBACK_ID: Final = "Feedback-ID"
+_FEEDBACK_SENDER: Final = "postroad"
+_FEEDBACK_GROUP: Final = "transactional"
+_FEEDBACK_TAG: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+# Where receivers send complaints about a message (RFC 9477).
+COMPLAINT_ADDRESS: Final = "CFBL-Address"
 # In Python 3.11 the value of a member is two calls.
 _SOURCES: Final[Mapping[statuses.Source, Literal["api", "smtp", "test"]]] = {
     statuses.Source.API: "api",
@@ -40,6 +50,9 @@ class MessageIdentity(msgspec.Struct, frozen=True, kw_only=True):
     schedule: send_request.SendTimes = send_request.UNTIMED
     is_test: bool = False
     api_key_id: str | None = None
+    # Where complaints arrive, and the key that signs their addresses; empty where none are received.
+    complaint_domain: str = ""
+    return_path_key: bytes = b""
 
     @property
     def sent_at(self) -> int:
@@ -48,6 +61,13 @@ class MessageIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compose(checked: validation.CheckedSend, identity: MessageIdentity) -> transaction.Submission:
+    headers = [*checked.headers.items(), *[(TAG_HEADER, tag) for tag in checked.tags]]
+    given = {name.lower() for name in checked.headers}
+    if FEEDBACK_ID.lower() not in given:
+        tag = checked.tags[0] if checked.tags and _FEEDBACK_TAG.fullmatch(checked.tags[0]) else ""
+        headers.append((FEEDBACK_ID, f"{_FEEDBACK_GROUP}:{identity.account_id}:{tag}:{_FEEDBACK_SENDER}"))
+    if identity.complaint_domain and COMPLAINT_ADDRESS.lower() not in given:
+        headers += complaint_header(checked, identity)
     try:
         body = builder.build(
             builder.Message(
@@ -58,7 +78,7 @@ def compose(checked: validation.CheckedSend, identity: MessageIdentity) -> trans
                 subject=checked.subject or "",
                 text=checked.text,
                 html=checked.html,
-                headers=_headers(checked) if checked.headers or checked.tags else (),
+                headers=headers,
                 attachments=checked.attachments,
                 message_id=f"{identity.message_id}@{checked.sender.domain}",
                 date=identity.sent_at,
@@ -123,8 +143,22 @@ def build_submission(
     )
 
 
-def _headers(checked: validation.CheckedSend) -> tuple[tuple[str, str], ...]:
-    return (*checked.headers.items(), *((TAG_HEADER, tag) for tag in checked.tags))
+def complaint_header(checked: validation.CheckedMessage, identity: MessageIdentity) -> list[tuple[str, str]]:
+    """The return path of the recipient as the address for complaints: a receiver may leave out all else.
+
+    There is none for several recipients, each of which would know the token of another. Nor beyond the domain of
+    `From`, where another domain would have to sign too (RFC 9477 section 3.1.3).
+    """
+    domain = identity.complaint_domain
+    if len(checked.recipients) != 1 or not f".{domain}".endswith(f".{checked.sender.domain}"):
+        return []
+    where = return_path.address(
+        identity.return_path_key,
+        message_id=identity.message_id,
+        recipient_id=identity.recipient_ids[0],
+        domain=domain,
+    )
+    return [(COMPLAINT_ADDRESS, f"{where}; report=arf")]
 
 
 def _receipt(checked: validation.CheckedMessage, identity: MessageIdentity, price: int) -> send_request.Receipt:

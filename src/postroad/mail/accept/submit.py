@@ -254,6 +254,9 @@ def _identity(
     schedule = send_request.UNTIMED
     if checked.send_at is not None or checked.expires_in is not None:
         schedule = send_request.resolve_times(send_at=checked.send_at, expires_in=checked.expires_in, now=now)
+    complaint_domain = ""
+    if ctx.settings.inbound.listen:
+        complaint_domain = ctx.settings.delivery.return_path_domain.lower() or domain.return_path_domain
     return compose.MessageIdentity(
         message_id=message_id,
         recipient_ids=recipient_ids,
@@ -270,6 +273,8 @@ def _identity(
         schedule=schedule,
         is_test=who.is_test,
         api_key_id=api_key_id,
+        complaint_domain=complaint_domain,
+        return_path_key=ctx.keys.return_path,
     )
 
 

@@ -116,6 +116,7 @@ def check_custom_header(name: str, value: str) -> None:
     _custom_header(name, value)
 
 
+@functools.lru_cache(maxsize=1024)  # most are those of earlier messages
 def _custom_header(name: str, value: str) -> str:
     header_fields.check_name(name)
     lowered = name.lower()

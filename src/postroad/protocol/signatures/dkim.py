@@ -16,13 +16,16 @@ from typing import Final, Literal
 import msgspec
 
 # Covered when they are there (section 5.4.1): what a reader sees, what says how to read it, and what unsubscribing and
-# feedback loops rely on (RFC 8058 section 4). Not covered is what hosts on the way add or rewrite. Oversigned ones are
-# named once more than they are there, so that none can be added (section 8.15).
+# feedback loops rely on (RFC 8058 section 4, RFC 9477 section 3.1.4). Not covered is what hosts on the way add or
+# rewrite. Oversigned ones are named once more than they are there, so that none can be added (section 8.15).
 OVERSIGNED: Final = (
     *(b"from", b"to", b"cc", b"subject", b"date", b"message-id", b"reply-to", b"mime-version", b"content-type"),
     *(b"list-unsubscribe", b"list-unsubscribe-post", b"list-id"),
 )
-SIGNED_ONCE: Final = (b"sender", b"content-transfer-encoding", b"in-reply-to", b"references", b"feedback-id")
+SIGNED_ONCE: Final = (
+    *(b"sender", b"content-transfer-encoding", b"in-reply-to", b"references"),
+    *(b"feedback-id", b"cfbl-address"),
+)
 # Lines of the field stay below the 78 characters of RFC 5322 section 2.1.1, unless a single name is longer.
 LINE_CHARACTERS: Final = 74
 _LINE_ENDS_BACKWARDS: Final = re.compile(rb"(?:\n\r)*")

@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from postroad import context, errors
+from postroad.mail import return_path
 from postroad.mail.accept import compose, submit, transaction, validation
 from postroad.model.mail import send_request, statuses
 from postroad.model.people import callers
@@ -213,7 +214,13 @@ def _compose(
         ("Message-ID", f"<{identity.message_id}@{checked.sender.domain}>"),
         ("Date", builder.format_date(identity.sent_at // times.SECOND)),
     ]
-    body = message_parser.rewrite(message_parser.read(original.content, has_only_crlf=True), drop=_RENEWED, add=added)
+    parsed, drop = message_parser.read(original.content, has_only_crlf=True), _RENEWED
+    name = compose.COMPLAINT_ADDRESS.lower()
+    if any(field.key == name and field.value.startswith(return_path.LOCAL_PREFIX) for field in parsed.fields):
+        # It names a recipient of the original.
+        drop |= {name}
+        added += compose.complaint_header(checked, identity)
+    body = message_parser.rewrite(parsed, drop=drop, add=added)
     submission = compose.build_submission(checked, identity, body=body)
     old, new = original.receipt, _RECEIPT.decode(submission.message.response)
     answer = msgspec.structs.replace(
