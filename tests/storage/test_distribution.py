@@ -23,15 +23,16 @@ COLUMN: Final = "account_id"
 HOT: Final = set(
     """
     api_key_usage async_bounces attempt_conversations attempts audit_log bodies bounce_guard_days
-    bounce_guard_reports failure_counts hourly_counts idempotency_keys ledger message_metadata message_tags
-    messages queue rates received_bodies received_counts received_messages recipients request_log resends
-    suppressions warmups webhook_attempts webhook_deliveries
+    bounce_guard_reports dmarc_rows failure_counts hourly_counts idempotency_keys ledger message_metadata
+    message_tags messages queue rates received_bodies received_counts received_messages received_reports recipients
+    request_log resends suppressions tls_report_rows warmups webhook_attempts webhook_deliveries
     """.split()
 )
 # What belongs to accounts and grows with their number: small enough for a copy on every node.
 SETTINGS: Final = set(
     """
-    api_keys approvals credentials dkim_keys domain_checks domains holds inbound_routes notices password_links
+    api_keys approvals credentials dismissed_networks dkim_keys domain_checks domains holds inbound_routes notices
+    password_links
     saved_views sessions sso_connections sso_domains sso_identities template_versions templates users webhook_secrets
     webhooks
     """.split()
@@ -55,10 +56,11 @@ CROSS_SHARD: Final = words(
         "finds its row by the credential or the API key, whose account the caller knows": """
             api_keys.budgets idempotency.find rates.find""",
         "is maintenance over all accounts, once an hour or less": """
-            audit_log.sweep bounce_guard_days.sweep bounce_guard_days.sweep_reports failure_counts.sweep
-            hourly_counts.sweep idempotency.sweep queue.end_leases rates.sweep request_log.sweep retention.bodies_over
-            received_counts.sweep retention.messages_over retention.received_bodies_over retention.remove_received
-            retention.test_messages_over webhook_deliveries.sweep""",
+            audit_log.sweep bounce_guard_days.sweep bounce_guard_days.sweep_reports dmarc_rows.sweep
+            failure_counts.sweep hourly_counts.sweep idempotency.sweep queue.end_leases rates.sweep
+            received_counts.sweep received_reports.sweep request_log.sweep retention.bodies_over
+            retention.messages_over retention.received_bodies_over retention.remove_received
+            retention.test_messages_over tls_report_rows.sweep webhook_deliveries.sweep""",
         "removes an account by its credentials": """
             account_removal.api_key_usage account_removal.idempotency_keys account_removal.rates""",
         "proves the whole store for `postroad verify`": """

@@ -71,8 +71,8 @@ WITHOUT_INDEX = words(
         "sorts or groups the few rows of one owner, which it finds by an index": """
             attempts.latest_ends_of_message attempts.of_message dkim_keys.of_domain dkim_keys.of_domains
             known_networks.remove_oldest queue.live_bytes recipients.leading_of_message recipients.of_address
-            request_log.callers request_log.trim
-            sessions.of_login sessions.of_user users.accounts_of_login webhooks.of_account""",
+            received_reports.results request_log.callers request_log.trim
+            sessions.of_login sessions.of_user tls_report_rows.since users.accounts_of_login webhooks.of_account""",
         "adds up a few rows an hour, or so many of the newest": """
             failure_counts.by_provider hourly_counts.by_hour hourly_counts.by_provider
             hourly_counts.bytes_by_account hourly_counts.sums

@@ -53,7 +53,7 @@ def _check_dmarc(report: dmarc_report.Report) -> None:
         for text in (row.source, row.header_from, row.envelope_from, row.envelope_to, row.spf_domain, *row.signers):
             assert text.isascii()
             check_text(text, most=253)
-    rows = dmarc_rows.rows_of(report)
+    rows = dmarc_rows.rows_of(report, reporter="mail.example")
     assert len(rows) <= dmarc_rows.MAX_ROWS + 12
     assert sum(rows.values()) <= sum(row.count for row in report.rows)
     sources = [row.source for row in report.rows[:3]]

@@ -36,11 +36,15 @@ def report(*rows: dmarc_report.Row, begin: int = 20_454 * DAY, end: int = 20_455
 
 
 def key(source: str, *, dkim: bool, header_from: str = "example.com") -> dmarc_rows.Key:
-    return dmarc_rows.Key(20_454, "example.com", "Example Mail", source, header_from, NONE, dkim=dkim, spf=False)
+    return dmarc_rows.Key(20_454, "example.com", "mail.example", source, header_from, NONE, dkim=dkim, spf=False)
+
+
+def rows_of(about: dmarc_report.Report) -> dmarc_rows.Rows:
+    return dmarc_rows.rows_of(about, reporter="mail.example")
 
 
 def test_mail_that_passed_is_kept_by_address_and_other_mail_by_network() -> None:
-    rows = dmarc_rows.rows_of(
+    rows = rows_of(
         report(
             row("192.0.2.1", count=5, dkim=True),
             row("192.0.2.1", count=2, dkim=True),
@@ -60,7 +64,7 @@ def test_mail_that_passed_is_kept_by_address_and_other_mail_by_network() -> None
 
 def test_mail_of_another_from_domain_is_left_out() -> None:
     others = ("example.net", "notexample.com", "com", "example.com.example.net")
-    rows = dmarc_rows.rows_of(report(*(row("192.0.2.1", header_from=name) for name in others), row("192.0.2.1")))
+    rows = rows_of(report(*(row("192.0.2.1", header_from=name) for name in others), row("192.0.2.1")))
     assert rows == {key("192.0.2.0/24", dkim=False): 1}
 
 
@@ -70,7 +74,7 @@ def test_of_a_large_report_the_most_frequent_200_rows_are_kept_and_the_rest_is_c
         for number in range(5_000)
     ]
     sources = [row(f"192.0.2.{number}", count=1_000, dkim=True) for number in range(100)]
-    rows = dmarc_rows.rows_of(report(*forged, *sources))
+    rows = rows_of(report(*forged, *sources))
     assert len(rows) == 201
     assert all(rows[key(f"192.0.2.{number}", dkim=True)] == 1_000 for number in range(100))
     assert rows[key("", dkim=False)] == 9_699
@@ -80,7 +84,7 @@ def test_of_a_large_report_the_most_frequent_200_rows_are_kept_and_the_rest_is_c
 def test_the_day_is_that_of_the_middle() -> None:
     for offset in (-11, 0, 11):
         begin = 20_454 * DAY + offset * 3600
-        (found,) = dmarc_rows.rows_of(report(row("192.0.2.1"), begin=begin, end=begin + DAY))
+        (found,) = rows_of(report(row("192.0.2.1"), begin=begin, end=begin + DAY))
         assert found.day == 20_454
 
 
@@ -98,7 +102,7 @@ def test_a_hundred_reports_become_rows_that_lose_no_message() -> None:
     for sample in samples:
         read = aggregate_reports.read(sample.mail)
         assert isinstance(read, dmarc_report.Report)
-        rows.update(dmarc_rows.rows_of(read))
+        rows.update(dmarc_rows.rows_of(read, reporter=sample.organization))
     assert sum(rows.values()) == sum(sample.messages for sample in samples)
     passed = sum(count for found, count in rows.items() if found.passed)
     assert passed == sum(sample.passed for sample in samples)

@@ -9,6 +9,7 @@ import datetime as dt
 import gzip
 import io
 import random
+import re
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,9 +34,10 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A report in its mail."""
+    """A report in its mail, which comes from `domain`."""
 
     organization: str
+    domain: str
     day: int
     records: Sequence[Record]
     mail: bytes
@@ -49,10 +51,10 @@ class Sample:
         return sum(record.count for record in self.records if record.dkim or record.spf)
 
 
-def make(count: int, *, seed: int = 1) -> list[Sample]:
+def make(count: int, *, seed: int = 1, first_day: int = FIRST_DAY) -> list[Sample]:
     """Reports of all receivers in turn, five for each day."""
     chance = random.Random(seed)
-    return [_sample(chance, RECEIVERS[number % 5], FIRST_DAY + number // 5) for number in range(count)]
+    return [_sample(chance, RECEIVERS[number % 5], first_day + number // 5) for number in range(count)]
 
 
 def google(day: int, records: Sequence[Record]) -> bytes:
@@ -65,7 +67,12 @@ def google(day: int, records: Sequence[Record]) -> bytes:
         + "</feedback>\n"
     )
     name = f"google.com!{DOMAIN}!{day * DAY_SECONDS}!{(day + 1) * DAY_SECONDS - 1}"
-    return _mail("application/zip", f"{name}.zip", zipped(xml.encode(), f"{name}.xml"))
+    return _mail(
+        "application/zip",
+        f"{name}.zip",
+        zipped(xml.encode(), f"{name}.xml"),
+        sender="noreply-dmarc-support@google.com",
+    )
 
 
 def microsoft(day: int, records: Sequence[Record]) -> bytes:
@@ -85,7 +92,13 @@ def microsoft(day: int, records: Sequence[Record]) -> bytes:
         + "</feedback>"
     ).replace("\n  ", "")
     html = "Content-Type: text/html\r\n\r\n<div>This is a DMARC aggregate report.</div>"
-    return _mail("application/gzip", "report.xml.gz", gzip.compress(xml.encode(), mtime=0), other=html)
+    return _mail(
+        "application/gzip",
+        "report.xml.gz",
+        gzip.compress(xml.encode(), mtime=0),
+        sender="dmarcreport@microsoft.com",
+        other=html,
+    )
 
 
 def yahoo(day: int, records: Sequence[Record]) -> bytes:
@@ -98,7 +111,13 @@ def yahoo(day: int, records: Sequence[Record]) -> bytes:
         + "</feedback>\n"
     )
     text = "Content-Type: text/plain\r\n\r\nThis is an aggregate report from Yahoo."
-    return _mail("application/x-whatever", "report", gzip.compress(xml.encode(), mtime=0), other=text)
+    return _mail(
+        "application/x-whatever",
+        "report",
+        gzip.compress(xml.encode(), mtime=0),
+        sender="noreply@dmarc.yahoo.com",
+        other=text,
+    )
 
 
 def aol(day: int, records: Sequence[Record]) -> bytes:
@@ -112,7 +131,7 @@ def aol(day: int, records: Sequence[Record]) -> bytes:
         + "".join(_record(record, reason=reason) for record in records)
         + "</ns1:feedback>\n"
     )
-    return _mail("text/xml", "report.xml", xml.encode("windows-1252"))
+    return _mail("text/xml", "report.xml", xml.encode("windows-1252"), sender="postmaster@aol.example")
 
 
 def current(day: int, records: Sequence[Record]) -> bytes:
@@ -126,7 +145,7 @@ def current(day: int, records: Sequence[Record]) -> bytes:
         + "".join(_record(record, nothing="pass") for record in records)
         + "</feedback>\n"
     )
-    return _mail("application/gzip", "report.xml.gz", gzip.compress(xml.encode(), mtime=0))
+    return _mail("application/gzip", "report.xml.gz", gzip.compress(xml.encode(), mtime=0), sender="dmarc@mail.example")
 
 
 RECEIVERS: Sequence[tuple[str, Callable[[int, Sequence[Record]], bytes]]] = (
@@ -156,7 +175,9 @@ def _sample(chance: random.Random, receiver: tuple[str, Callable[[int, Sequence[
         Record(f"203.0.113.{chance.randrange(1, 255)}", chance.randrange(1, 4), dkim=False, spf=False)
         for _ in range(chance.randrange(3))
     ]
-    return Sample(organization, day, records, write(day, records))
+    mail = write(day, records)
+    domain = re.findall(r"^From: <.*@(.*)>", mail.decode(), re.MULTILINE)[0].strip()
+    return Sample(organization, domain, day, records, mail)
 
 
 def _metadata(organization: str, email: str, report_id: str, day: int, more: str = "") -> str:
@@ -188,14 +209,14 @@ def _record(
     )
 
 
-def _mail(media_type: str, name: str, content: bytes, *, other: str = "") -> bytes:
+def _mail(media_type: str, name: str, content: bytes, *, sender: str, other: str = "") -> bytes:
     part = (
         f'Content-Type: {media_type}; name="{name}"\r\n'
         f'Content-Disposition: attachment; filename="{name}"\r\n'
         "Content-Transfer-Encoding: base64\r\n\r\n" + base64.encodebytes(content).decode().replace("\n", "\r\n")
     )
     date = dt.datetime(2026, 2, 1, tzinfo=dt.UTC).strftime("%a, %d %b %Y %H:%M:%S +0000")
-    head = f"Date: {date}\r\nFrom: <reports@mail.example>\r\nSubject: Report Domain: {DOMAIN}\r\nMIME-Version: 1.0\r\n"
+    head = f"Date: {date}\r\nFrom: <{sender}>\r\nSubject: Report Domain: {DOMAIN}\r\nMIME-Version: 1.0\r\n"
     if not other:
         return f"{head}{part}".encode()
     boundary = "=_report"

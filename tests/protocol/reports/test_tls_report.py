@@ -150,7 +150,7 @@ RECEIVED: dict[str, Any] = {
                     "receiving-ip": "198.51.100.1",
                     "failed-session-count": 4,
                 },
-                {"result-type": "dane-required", "failed-session-count": 1},
+                {"result-type": "not-yet-known", "failed-session-count": 1},
             ],
         }
     ],

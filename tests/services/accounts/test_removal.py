@@ -51,6 +51,15 @@ INSERT INTO saved_views SELECT id, 'view_1', 'Bounced', 'status:bounced', 1 FROM
 INSERT INTO approvals (id, account_id, key_id, identity, idempotency_key, body_hash, is_batch, is_test, body,
     recipients, request_id, state, created_at)
 SELECT 'apr_' || id, account_id, id, credential_id, id, SECRET, 0, 0, SECRET, 1, 'req_1', 'pending', 1 FROM api_keys;
+INSERT INTO received_reports (account_id, domain, fingerprint, day, network, reporter, is_authenticated, result)
+SELECT id, 'example.com', 'x', 1, '192.0.2.0/24', 'example.net', 1, 'stored' FROM accounts;
+INSERT INTO dmarc_rows (account_id, domain, day, is_authenticated, reporter, source, header_from, disposition, dkim,
+    spf, messages)
+SELECT id, 'example.com', 1, 1, 'example.net', '192.0.2.1', 'example.com', 'none', 1, 1, 1 FROM accounts;
+INSERT INTO tls_report_rows (account_id, domain, day, reporter, policy, failure, sessions)
+SELECT id, 'example.com', 1, 'example.net', 'sts', '', 1 FROM accounts;
+INSERT INTO dismissed_networks (account_id, domain, network)
+SELECT id, 'example.com', '203.0.113.0/24' FROM accounts;
 INSERT INTO failure_counts (account_id, hour, provider, reason, bounced, failed)
 SELECT id, 1, 'google', 'mailbox_full', 1, 0 FROM accounts;
 INSERT INTO webhooks (id, account_id, url, events, enabled, secret_hint, created_at, updated_at, is_first, version,

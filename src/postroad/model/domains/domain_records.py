@@ -9,6 +9,7 @@ mailbox providers expect it. Each record is checked on its own, and `detail` say
 """
 
 import ipaddress
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -59,6 +60,34 @@ _ORDER: Final = {purpose: number for number, purpose in enumerate(RecordPurpose)
 
 # Of the subdomain of a customer's domain that is used for return paths, once a check has found its MX record.
 RETURN_PATH_LABEL: Final = "bounces"
+
+
+REPORTS_LOCAL_PART: Final = "reports"
+_REPORTS: Final = re.compile(rf"{REPORTS_LOCAL_PART}(?:\+([^@]+))?@([^@]+)", re.ASCII | re.IGNORECASE)
+# RFC 5321 section 4.5.3.1.1.
+_LOCAL_PART_CHARACTERS: Final = 64
+
+
+def report_address(domain: str, *, return_path_domain: str) -> str:
+    """Where receivers send reports about a domain; empty if there can be no such address.
+
+    It is of the same organization unless the return paths are the operator's, whose DNS then permits it (RFC 9990
+    section 4, `host_records.py`).
+    """
+    if not return_path_domain:
+        return f"{REPORTS_LOCAL_PART}@{RETURN_PATH_LABEL}.{domain}"
+    local_part = f"{REPORTS_LOCAL_PART}+{domain}"
+    return f"{local_part}@{return_path_domain}" if len(local_part) <= _LOCAL_PART_CHARACTERS else ""
+
+
+def reported_domain(address: str, *, return_path_domain: str) -> str:
+    """The domain whose address for reports this is; empty for any other address. Whose it is must be looked up."""
+    found = _REPORTS.fullmatch(address)
+    if found is None:
+        return ""
+    named, host = (found[1] or "").lower(), found[2].lower()
+    domain = named or host.removeprefix(f"{RETURN_PATH_LABEL}.")
+    return domain if report_address(domain, return_path_domain=return_path_domain) == address.lower() else ""
 
 
 class Service(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ lists counts like all other: where it fails, receivers would refuse it.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Final
 
@@ -80,14 +80,13 @@ def judge(
 ) -> Verdict:
     """The verdict on the rows of one domain. `dismissed` are networks that its owner says are not theirs."""
     recent = {key: count for key, count in rows.items() if today - WINDOW_DAYS < key.day <= today}
-    sources = _sources(recent, own_networks={dmarc_rows.network_of(address) for address in own_addresses})
     messages = sum(recent.values())
     passed = sum(count for key, count in recent.items() if key.passed)
     days = len({key.day for key in recent})
     # The owner's word and the size excuse all sources but our own.
     relevant = [
         source
-        for source in sources
+        for source in sources(recent, own_addresses=own_addresses)
         if source.is_own or (source.network not in dismissed and source.failed * _IGNORED >= messages)
     ]
     failing = [source for source in relevant if source.is_known and _fails(source)]
@@ -107,8 +106,9 @@ def _fails(source: Source) -> bool:
     return source.failed * _TOLERATED > source.messages
 
 
-def _sources(rows: Mapping[dmarc_rows.Key, int], *, own_networks: Collection[str]) -> list[Source]:
+def sources(rows: dmarc_rows.Rows, *, own_addresses: Collection[str]) -> list[Source]:
     """By network, because mail that failed is not kept by its address. The rest of a large report has no source."""
+    own_networks = {dmarc_rows.network_of(address) for address in own_addresses}
     by_network: defaultdict[str, list[tuple[dmarc_rows.Key, int]]] = defaultdict(list)
     for key, count in rows.items():
         if key.source:

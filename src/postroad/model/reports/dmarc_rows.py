@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from postroad.protocol.reports import dmarc_report
+from postroad.protocol.reports import dmarc_report, tls_report
 
 # Of one report. A domain with more senders than this reads them elsewhere.
 MAX_ROWS: Final = 200
@@ -46,17 +46,26 @@ class Key(msgspec.Struct, frozen=True, order=True):
 
 
 Rows = Mapping[Key, int]
+Report = dmarc_report.Report | tls_report.ReceivedReport
 
 
-def rows_of(report: dmarc_report.Report) -> Rows:
-    """How many messages each row of a report counts. Mail of other From domains is not the domain's."""
+def rows_of(report: dmarc_report.Report, *, reporter: str) -> Rows:
+    """How many messages each row of a report counts. Mail of other From domains is not the domain's.
+
+    `reporter` is who sent the report, by authentication: what it says of its author anybody can write.
+    """
     rows: Counter[Key] = Counter()
     for row in report.rows:
         if f".{row.header_from}".endswith(f".{report.policy.domain}"):
-            rows[_key(report, row)] += row.count
-    if len(rows) <= MAX_ROWS:
+            rows[_key(report, row, reporter)] += row.count
+    return limited(rows, most=MAX_ROWS)
+
+
+def limited(rows: Rows, *, most: int) -> Rows:
+    """The most frequent rows, and the others as one for each result."""
+    if len(rows) <= most:
         return rows
-    frequent = dict(rows.most_common(MAX_ROWS))
+    frequent = dict(Counter(rows).most_common(most))
     for key, count in rows.items():
         if key not in frequent:
             rest = msgspec.structs.replace(key, source="", header_from=key.domain)
@@ -64,9 +73,14 @@ def rows_of(report: dmarc_report.Report) -> Rows:
     return frequent
 
 
-def is_timely(report: dmarc_report.Report, *, today: int) -> bool:
+def is_timely(report: Report, *, today: int) -> bool:
     """Whether a report is about recent days. Nobody can fill the past or the future of a domain with rows."""
-    return today - MAX_AGE_DAYS <= _day(report) <= today + MAX_DAYS_AHEAD
+    return today - MAX_AGE_DAYS <= day_of(report) <= today + MAX_DAYS_AHEAD
+
+
+def day_of(report: Report) -> int:
+    """The UTC day of the middle: the days of some receivers begin a few hours earlier or later."""
+    return (report.begin + report.end) // 2 // _DAY_SECONDS
 
 
 def network_of(source: str) -> str:
@@ -76,19 +90,14 @@ def network_of(source: str) -> str:
     return str(ipaddress.ip_network((address, prefix), strict=False))
 
 
-def _key(report: dmarc_report.Report, row: dmarc_report.Row) -> Key:
+def _key(report: dmarc_report.Report, row: dmarc_report.Row, reporter: str) -> Key:
     return Key(
-        day=_day(report),
+        day=day_of(report),
         domain=report.policy.domain,
-        reporter=report.organization,
+        reporter=reporter,
         source=row.source if row.passed else network_of(row.source),
         header_from=row.header_from,
         disposition=row.disposition,
         dkim=row.dkim,
         spf=row.spf,
     )
-
-
-def _day(report: dmarc_report.Report) -> int:
-    """The UTC day of the middle: the days of some receivers begin a few hours earlier or later."""
-    return (report.begin + report.end) // 2 // _DAY_SECONDS

@@ -43,6 +43,7 @@ class FailureType(StrEnum):
     VALIDATION_FAILURE = "validation-failure"
     TLSA_INVALID = "tlsa-invalid"
     DNSSEC_INVALID = "dnssec-invalid"
+    DANE_REQUIRED = "dane-required"
     STS_POLICY_FETCH_ERROR = "sts-policy-fetch-error"
     STS_POLICY_INVALID = "sts-policy-invalid"
     STS_WEBPKI_INVALID = "sts-webpki-invalid"

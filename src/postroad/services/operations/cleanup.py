@@ -13,13 +13,14 @@ from postroad import context
 from postroad.mail.accept import approval_limit, queue_limit
 from postroad.model.bounces import bounce_guard
 from postroad.model.delivery import retry, throttle
+from postroad.model.reports import dmarc_rows
 from postroad.model.units import identifiers, times
 from postroad.services import request_log, throttled_batches
 from postroad.services.accounts import account_registry
 from postroad.services.operations import key_replacement, partitions
 from postroad.services.webhooks import delivery_log
 from postroad.storage.engine import store
-from postroad.storage.mail import delivery_controls, mail_counts, tls_policies, webhooks
+from postroad.storage.mail import delivery_controls, mail_counts, received_reports, tls_policies, webhooks
 from postroad.storage.mail import messages as stored_messages
 from postroad.storage.mail import received as stored_received
 from postroad.storage.operations import notices, processes, retention, space
@@ -134,6 +135,8 @@ KNOWN_NETWORK_DAYS: Final = 90
 TLS_REPORT_DAYS: Final = 3
 # Quotas count the day; the one before it is for clocks that differ.
 RECEIVED_COUNTS_DAYS: Final = 2
+# What receivers report can be compared with the same season of the year before.
+RECEIVED_REPORT_DAYS: Final = 400
 # Longer than the longest interval between two notices about the same subject.
 NOTICE_DAYS: Final = 31
 # Sends that a person decided about, or did not, can be looked up for a month.
@@ -163,6 +166,7 @@ class SweepResult:
     login_failures: int = 0
     known_networks: int = 0
     tls_reports: int = 0
+    received_reports: int = 0
     notices: int = 0
     notice_mails: int = 0
     approvals: int = 0
@@ -241,6 +245,15 @@ async def sweep(ctx: context.Context) -> SweepResult:
         ),
         received_counts=await _in_batches(
             ctx, lambda tx: stored_received.sweep_counts(tx, until_day=today - RECEIVED_COUNTS_DAYS)
+        ),
+        received_reports=await _in_batches(
+            ctx,
+            lambda tx: received_reports.sweep(
+                # Nothing older is timely, so it need not be known as repeated.
+                tx,
+                arrivals_until_day=today - dmarc_rows.MAX_AGE_DAYS - dmarc_rows.MAX_DAYS_AHEAD - 1,
+                rows_until_day=today - RECEIVED_REPORT_DAYS,
+            ),
         ),
         notices=await _in_batches(ctx, lambda tx: notices.sweep(tx, before=now - NOTICE_DAYS * times.DAY)),
         notice_mails=await _in_batches(ctx, lambda tx: notices.sweep_mails(tx, before=now - NOTICE_DAYS * times.DAY)),

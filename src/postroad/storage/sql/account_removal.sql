@@ -159,6 +159,26 @@ DELETE FROM domain_checks WHERE (account_id, domain_id, purpose) IN (SELECT acco
 -- Delete rows of warmups.
 DELETE FROM warmups WHERE (account_id, domain) IN (SELECT account_id, domain FROM warmups WHERE account_id = $1 LIMIT $2);
 
+-- name: received_reports
+-- Delete rows of received_reports.
+DELETE FROM received_reports WHERE (account_id, domain, fingerprint) IN (
+    SELECT account_id, domain, fingerprint FROM received_reports WHERE account_id = $1 LIMIT $2);
+
+-- name: dmarc_rows
+-- Delete rows of dmarc_rows.
+DELETE FROM dmarc_rows WHERE (account_id, domain, day, is_authenticated, reporter, source, header_from, disposition, dkim, spf) IN (
+    SELECT account_id, domain, day, is_authenticated, reporter, source, header_from, disposition, dkim, spf FROM dmarc_rows WHERE account_id = $1 LIMIT $2);
+
+-- name: tls_report_rows
+-- Delete rows of tls_report_rows.
+DELETE FROM tls_report_rows WHERE (account_id, domain, day, reporter, policy, failure) IN (
+    SELECT account_id, domain, day, reporter, policy, failure FROM tls_report_rows WHERE account_id = $1 LIMIT $2);
+
+-- name: dismissed_networks
+-- Delete rows of dismissed_networks.
+DELETE FROM dismissed_networks WHERE (account_id, domain, network) IN (
+    SELECT account_id, domain, network FROM dismissed_networks WHERE account_id = $1 LIMIT $2);
+
 -- name: domains
 -- Delete rows of domains.
 DELETE FROM domains WHERE id IN (SELECT id FROM domains WHERE account_id = $1 LIMIT $2);

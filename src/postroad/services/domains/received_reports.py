@@ -1,0 +1,237 @@
+"""Reports that receivers send about a domain (RFC 9990, RFC 8460): how they are stored, and what follows from them.
+
+A report counts for the account that has verified the domain of the address, and only if it is about that domain.
+Anybody can write one: who sent it is the domain that DMARC or an aligned signature proves, and what else comes is
+stored apart, as what nobody has proven. So no forger decides whether a domain can move to p=reject. What authenticated
+strangers say is their word: their name is shown with it.
+
+The work for a mail is bounded by `report_files.py` and done in a thread, in turn with other networks. Each mail counts
+for the day's quotas of its domain, network and reporter, and what is over them is refused for the day.
+"""
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from postroad import context, errors
+from postroad.mail.authentication import authenticate
+from postroad.model.domains import domain_records
+from postroad.model.reports import dmarc_readiness, dmarc_rows
+from postroad.model.units import times
+from postroad.network.dns import resolver
+from postroad.protocol.reports import aggregate_reports, dmarc_report, report_files, tls_report
+from postroad.storage.engine import store
+from postroad.storage.mail import domains
+from postroad.storage.mail import received_reports as stored
+
+# Of a domain per day, by whether they are authenticated. Some hundred receivers write reports, most of them one a day.
+MAX_REPORTS: Final[Mapping[bool, int]] = {True: 1_000, False: 100}
+# Of them, from one network or reporter.
+MAX_FROM_ONE: Final = 100
+# About one day of a domain; further ones are summed up for each result.
+MAX_ROWS: Final[Mapping[bool, int]] = {True: 2_000, False: 200}
+# Of a row. More is nobody's mail of a day; sums over all reports of a year fit into 64 bits.
+MAX_MESSAGES: Final = 10**9
+RETRY_SECONDS: Final = 3_600
+# For the addresses of this host, which the page marks as its own.
+DNS_SECONDS: Final = 2.0
+
+
+class ReportResult(StrEnum):
+    """What became of a mail to the address for reports."""
+
+    STORED = "stored"
+    REPEATED = "repeated"
+    UNREADABLE = "unreadable"
+    OTHER_DOMAIN = "other_domain"
+    NOT_TIMELY = "not_timely"
+    # A report about TLS counts only with a signature (RFC 8460 section 3).
+    NOT_AUTHENTICATED = "not_authenticated"
+    # The domain is no longer verified.
+    NO_OWNER = "no_owner"
+
+
+class Sender(msgspec.Struct, frozen=True):
+    """Who hands a mail in: the client's address and EHLO, and the envelope sender."""
+
+    client_address: str
+    helo: str
+    address: str
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """What authenticated reports say about the last days of a domain.
+
+    `rows` and `sources` are about DMARC, the largest source first. `unproven` counts messages of reports that are not
+    authenticated, and `unreadable` mails that are no report.
+    """
+
+    rows: dmarc_rows.Rows
+    sources: Sequence[dmarc_readiness.Source]
+    verdict: dmarc_readiness.Verdict
+    dismissed: frozenset[str]
+    tls: Sequence[stored.TlsRow]
+    unproven: int
+    unreadable: int
+
+
+class _Content(msgspec.Struct, frozen=True):
+    """What is in a mail. `id` is the same for the same report."""
+
+    result: ReportResult
+    id: bytes
+    day: int = 0
+    dmarc: dmarc_rows.Rows = {}
+    tls: Sequence[stored.TlsRow] = ()
+
+
+def domain_of(ctx: context.Context, address: str) -> str:
+    """The domain whose address for reports this is; empty for other addresses."""
+    return domain_records.reported_domain(address, return_path_domain=ctx.settings.delivery.return_path_domain)
+
+
+async def has_owner(ctx: context.Context, domain: str) -> bool:
+    """Whether an account has verified the domain."""
+    async with ctx.store.reading() as tx:
+        return await domains.verified_owner(tx, domain) is not None
+
+
+async def receive(ctx: context.Context, domain: str, content: bytes, *, sender: Sender) -> ReportResult:
+    """Store what a mail to the address of a domain reports. Raises RateLimited, or ServiceUnavailable if DNS fails."""
+    network = dmarc_rows.network_of(sender.client_address)
+    party = f"reports {network}"
+    results = await authenticate.authenticate(
+        ctx, content, client_address=sender.client_address, helo=sender.helo, sender=sender.address, party=party
+    )
+    is_authenticated = _is_authenticated(results)
+    async with ctx.store.reading() as tx:
+        owner = await domains.verified_owner(tx, domain)
+        if owner is None:
+            return ReportResult.NO_OWNER
+        arrival = stored.Arrival(
+            owner,
+            domain,
+            fingerprint="",
+            day=times.day_of(ctx.clock()),
+            network=network,
+            reporter=results.dmarc.domain if is_authenticated else "",
+            is_authenticated=is_authenticated,
+            result="",
+        )
+        counts = await stored.counts(tx, arrival)
+    if counts.total >= MAX_REPORTS[arrival.is_authenticated] or counts.from_one >= MAX_FROM_ONE:
+        raise errors.RateLimited(f"too many reports about {domain} today", retry_after=RETRY_SECONDS)
+    read = await ctx.threads.run(party, lambda: _read(content, arrival))
+    async with ctx.store.transaction() as tx:
+        return await _store(ctx, tx, read, arrival)
+
+
+def _is_authenticated(results: authenticate.Results) -> bool:
+    """Whether DMARC proves the domain of the From field, or, without a record of it, an aligned signature does."""
+    domain, result = results.dmarc.domain, results.dmarc.result
+    signed = {
+        each.result
+        for each in results.dkim
+        if result == "none" and "." in each.domain and f".{domain}".endswith(f".{each.domain}")
+    }
+    if result == "pass" or "pass" in signed:
+        return True
+    if "temperror" in {result, *signed}:
+        raise errors.ServiceUnavailable("DNS failed for the sender of a report", retry_after=RETRY_SECONDS)
+    return False
+
+
+def _read(content: bytes, arrival: stored.Arrival) -> _Content:
+    try:
+        report = aggregate_reports.read(content)
+    except report_files.ReportError:
+        return _Content(ReportResult.UNREADABLE, content)
+    is_dmarc = isinstance(report, dmarc_report.Report)
+    # The proven reporter is a part: nobody can use up the ids of others.
+    named = (is_dmarc, arrival.is_authenticated, arrival.reporter, report.organization, report.id)
+    about = _Content(ReportResult.STORED, msgspec.json.encode(named), dmarc_rows.day_of(report))
+    if not dmarc_rows.is_timely(report, today=arrival.day):
+        return msgspec.structs.replace(about, result=ReportResult.NOT_TIMELY)
+    if isinstance(report, tls_report.ReceivedReport):
+        return _tls(report, about, arrival)
+    if report.policy.domain != arrival.domain:
+        return msgspec.structs.replace(about, result=ReportResult.OTHER_DOMAIN)
+    rows = dmarc_rows.rows_of(report, reporter=arrival.reporter)
+    return msgspec.structs.replace(about, dmarc={key: min(count, MAX_MESSAGES) for key, count in rows.items()})
+
+
+def _tls(report: tls_report.ReceivedReport, about: _Content, arrival: stored.Arrival) -> _Content:
+    if not arrival.is_authenticated:
+        return msgspec.structs.replace(about, result=ReportResult.NOT_AUTHENTICATED)
+    sessions: Counter[tuple[str, str]] = Counter()
+    for result, count in report.sessions.items():
+        # TLSA records are those of a mail host, which can have any name.
+        if result.policy.type is tls_report.PolicyType.TLSA or result.policy.domain == arrival.domain:
+            sessions[result.policy.type, result.failure or ""] += count
+    if not sessions:
+        return msgspec.structs.replace(about, result=ReportResult.OTHER_DOMAIN)
+    rows = [
+        stored.TlsRow(arrival.reporter, policy, failure, min(count, MAX_MESSAGES))
+        for (policy, failure), count in sessions.items()
+    ]
+    return msgspec.structs.replace(about, tls=rows)
+
+
+async def _store(ctx: context.Context, tx: store.Transaction, read: _Content, arrival: stored.Arrival) -> ReportResult:
+    fingerprint = hashlib.sha256(read.id).hexdigest()
+    if not await stored.add(tx, msgspec.structs.replace(arrival, fingerprint=fingerprint, result=read.result)):
+        # It counts for the quotas.
+        unique, result = ctx.entropy(32).hex(), ReportResult.REPEATED
+        await stored.add(tx, msgspec.structs.replace(arrival, fingerprint=unique, result=result))
+        return result
+    if read.dmarc:
+        is_authenticated = arrival.is_authenticated
+        known = await stored.count_dmarc(tx, arrival.account_id, arrival.domain, read.day, int(is_authenticated))
+        rows = dmarc_rows.limited(read.dmarc, most=max(0, MAX_ROWS[is_authenticated] - known))
+        await stored.add_dmarc(tx, arrival.account_id, rows, is_authenticated=is_authenticated)
+    await stored.add_tls(tx, arrival.account_id, arrival.domain, read.day, read.tls)
+    return read.result
+
+
+async def summary(ctx: context.Context, account_id: str, domain: str, days: int) -> Summary:
+    """What the reports about the last `days` say. The verdict is always that on 30 days."""
+    today = times.day_of(ctx.clock())
+    since, window = today - days + 1, today - dmarc_readiness.WINDOW_DAYS + 1
+    own_addresses = await _own_addresses(ctx)
+    async with ctx.store.scanning(account_id) as tx:
+        rows = await stored.dmarc(tx, account_id, domain, since_day=min(since, window), is_authenticated=True)
+        unproven = await stored.dmarc(tx, account_id, domain, since_day=since, is_authenticated=False)
+        tls = await stored.tls(tx, account_id, domain, since_day=since)
+        results = await stored.results(tx, account_id, domain, since_day=since)
+        dismissed = frozenset(await stored.dismissed(tx, account_id, domain))
+    recent = {key: count for key, count in rows.items() if key.day >= since}
+    sources = dmarc_readiness.sources(recent, own_addresses=own_addresses)
+    return Summary(
+        rows=recent,
+        sources=sorted(sources, key=lambda source: (-source.messages, source.network)),
+        verdict=dmarc_readiness.judge(rows, today=today, own_addresses=own_addresses, dismissed=dismissed),
+        dismissed=dismissed,
+        tls=tls,
+        unproven=sum(unproven.values()),
+        unreadable=results.get(ReportResult.UNREADABLE, 0),
+    )
+
+
+async def _own_addresses(ctx: context.Context) -> Sequence[str]:
+    """The addresses that this installation sends from: those of the settings, else those of its name."""
+    if ctx.settings.sources:
+        return [source.address for source in ctx.settings.sources]
+    host = (await ctx.dns.service()).host
+    if not host:
+        return ()
+    try:
+        async with asyncio.timeout(DNS_SECONDS), ctx.dns.turn(party="reports") as dns:
+            found = await dns.addresses(host)
+    except TimeoutError:
+        return ()
+    return () if isinstance(found, resolver.Failure) else found.records

@@ -1,0 +1,23 @@
+-- name: count
+-- How many rows there are about a day.
+SELECT COUNT(*) FROM dmarc_rows WHERE account_id = $1 AND domain = $2 AND day = $3 AND is_authenticated = $4;
+
+-- name: add
+-- Add messages to a row.
+INSERT INTO dmarc_rows (account_id, is_authenticated, day, domain, reporter, source, header_from, disposition, dkim, spf,
+    messages)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+ON CONFLICT (account_id, domain, day, is_authenticated, reporter, source, header_from, disposition, dkim, spf)
+DO UPDATE SET messages = dmarc_rows.messages + excluded.messages;
+
+-- name: since
+-- The rows about a domain since a day.
+SELECT day, domain, reporter, source, header_from, disposition, dkim, spf, messages FROM dmarc_rows
+WHERE account_id = $1 AND domain = $2 AND day >= $3 AND is_authenticated = $4;
+
+-- name: sweep
+-- Old rows, up to a limit.
+DELETE FROM dmarc_rows
+WHERE (account_id, domain, day, is_authenticated, reporter, source, header_from, disposition, dkim, spf) IN (
+    SELECT account_id, domain, day, is_authenticated, reporter, source, header_from, disposition, dkim, spf
+    FROM dmarc_rows WHERE day <= $1 ORDER BY day LIMIT $2);
