@@ -1,5 +1,7 @@
 """Which changes concern an installation that is upgraded."""
 
+import itertools
+
 import pytest
 
 from postroad.config import changes
@@ -41,6 +43,12 @@ def test_what_is_newer_than_the_version_that_ran_last_is_listed(since: str | Non
 def test_a_build_that_ran_already_asks_for_nothing_again() -> None:
     assert concerning("0.3.0.dev7+gabcdef01", "0.3.0.dev7+gabcdef01") == []
     assert concerning("0.3.0.dev7+gabcdef01", "0.3.0.dev8+gabcdef02") == ["postroad verify"]
+
+
+def test_versions_are_in_the_order_of_the_packages() -> None:
+    versions = ["0.3.0.dev9", "0.3.0.dev10+gabcdef01", "0.3.0a1", "0.3.0b1", "0.3.0rc1.dev2", "0.3.0rc1", "0.3.0rc2"]
+    versions += ["0.3.0", "0.3.1.dev1"]
+    assert all(changes.age(older) < changes.age(newer) for older, newer in itertools.pairwise(versions))
 
 
 def test_what_is_about_a_setting_is_listed_only_where_it_is_set() -> None:

@@ -18,7 +18,7 @@ CHANGED: Final = "changed"
 RUN: Final = "run"
 # A version before all others.
 OLDEST: Final = "0.0.0"
-_VERSION: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)(?:\.dev(\d+))?(?:\+.*)?")
+_VERSION: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)(?:(a|b|rc)(\d+))?(?:\.dev(\d+))?(?:\+.*)?")
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -36,13 +36,14 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def age(version: str) -> tuple[int, ...]:
-    """The place of a version among others. Builds from before a release are older than it (PEP 440)."""
+    """The place of a version among others. Builds and candidates of a release are older than it (PEP 440)."""
     parts = _VERSION.fullmatch(version)
     if parts is None:
         msg = f"{version!r} is not a version of Postroad"
         raise ValueError(msg)
-    *release, build = parts.groups()
-    return (*map(int, release), build is None, int(build or 0))
+    *release, stage, number, build = parts.groups()
+    place = ("a", "b", "rc").index(stage) if stage else -1 if build else 3
+    return (*map(int, release), place, int(number or 0), build is None, int(build or 0))
 
 
 def parse(text: str) -> Sequence[Change]:
