@@ -164,6 +164,7 @@ def test_every_quota_has_a_name_and_a_generous_default(settings: config.Settings
         "api_keys": 1_000,
         "templates": 1_000,
         "webhooks": 10,
+        "inbound_routes": 1_000,
         "users": 200,
         "suppressions": 1_000_000,
         "stored_megabytes": 10_240,  # mail/accept/test_queue_limit.py

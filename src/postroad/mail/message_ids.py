@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from postroad.model.mail import statuses
+from postroad.model.units import identifiers
 from postroad.storage.engine import store
 from postroad.storage.mail import messages
 
@@ -34,6 +35,12 @@ async def find(tx: store.Transaction, sent: Iterable[Sent]) -> dict[str, str | N
         heads = await messages.heads(tx, own)
         found |= {message_id: _read(heads.get((account_id, message_id), b"")) for account_id, message_id in own}
     return found
+
+
+def message_of(field: str) -> str | None:
+    """The message whose Message-ID is one that Postroad writes; whether there is such a message is another question."""
+    message_id = field[1:].partition("@")[0]
+    return message_id if identifiers.is_identifier(message_id, identifiers.MESSAGE) else None
 
 
 def _read(head: bytes) -> str | None:

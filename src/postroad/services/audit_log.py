@@ -106,6 +106,8 @@ ACTIONS: Final[Mapping[str, str]] = {
     "user.token_revoked": "revoked an API token of {subject}",
     "user.removed": "removed the user {subject}",
     "user.role_changed": "changed the role of {subject}",
+    "inbound_route.added": "added the inbound route {subject}",
+    "inbound_route.removed": "removed the inbound route {subject}",
     "suppression.added": "added {subject} to the suppression list",
     "suppression.imported": "imported {subject} into the suppression list",
     "suppression.removed": "removed {subject} from the suppression list",

@@ -13,7 +13,7 @@ from postroad.model.delivery import fair_shares, throttle
 from postroad.model.people import callers
 from postroad.model.units import times
 from postroad.storage.engine import store
-from postroad.storage.mail import domains, suppressions, templates, webhooks
+from postroad.storage.mail import domains, received, suppressions, templates, webhooks
 from postroad.storage.people import credentials, rates
 
 # Nobody has to change these: far more than an account needs, and operators are not bound by them. The others are
@@ -24,6 +24,7 @@ QUOTAS: Final[Mapping[str, int]] = {
     "templates": 1_000,
     # Every event is sent to each of them.
     "webhooks": 10,
+    "inbound_routes": 1_000,
     "suppressions": 1_000_000,
 }
 # What the quotas limit: one, and several.
@@ -33,6 +34,7 @@ QUOTA_NAMES: Final[Mapping[str, tuple[str, str]]] = {
     "api_keys": ("API key", "API keys"),
     "templates": ("template", "templates"),
     "webhooks": ("webhook", "webhooks"),
+    "inbound_routes": ("inbound route", "inbound routes"),
     "users": ("user", "users"),
     "suppressions": ("suppressed address", "suppressed addresses"),
 }
@@ -44,6 +46,7 @@ _COUNTS: Final[Mapping[str, Callable[[store.Transaction, str], Awaitable[int]]]]
     "api_keys": credentials.count_keys,
     "templates": templates.count,
     "webhooks": webhooks.count,
+    "inbound_routes": received.count_routes,
 }
 
 

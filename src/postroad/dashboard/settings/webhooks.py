@@ -129,6 +129,7 @@ EVENTS: Final = {
     events.EventType.SUPPRESSED: "The message put the address on your suppression list.",
     events.EventType.EXPIRED: "Gave up: not delivered before its deadline.",
     events.EventType.CANCELED: "You canceled it before sending.",
+    events.EventType.RECEIVED: "A route received a mail.",
     events.EventType.DOMAIN_VERIFIED: "A sender domain was verified.",
     events.EventType.DOMAIN_FAILING: "The DKIM record of a verified domain is no longer in DNS.",
     events.EventType.ACCOUNT_WARNED: "The bounce guard warns of many bounces or complaints.",

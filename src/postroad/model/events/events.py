@@ -5,6 +5,7 @@ members are omitted. Foreign text is truncated. The Structs are also the source 
 (`schema_of_type`): their descriptions are public.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Final, Generic, TypeVar
 
@@ -35,6 +36,7 @@ class EventType(StrEnum):
     SUPPRESSED = "email.suppressed"
     EXPIRED = "email.expired"
     CANCELED = "email.canceled"
+    RECEIVED = "email.received"
     DOMAIN_VERIFIED = "domain.verified"
     DOMAIN_FAILING = "domain.failing"
     ACCOUNT_WARNED = "account.warned"
@@ -153,7 +155,93 @@ class CreditsData(msgspec.Struct, frozen=True, kw_only=True):
     used: Annotated[int, _described("Recipients in the last three days.")]
 
 
-AccountData = DomainData | FailingDomainData | WarnedAccountData | SuspendedAccountData | CreditsData
+# Of a text and of HTML in an event; the mail itself has the rest.
+BODY_CHARACTERS: Final = 100_000
+
+
+class ReceivedAddress(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An address and its name."""
+
+    address: Annotated[str, _described("The address, with its domain in A-labels; empty if none can be read.")]
+    name: Annotated[str, _described("The name beside it.")] = ""
+
+
+class ReceivedHeader(msgspec.Struct, frozen=True):
+    """A header field of a received mail."""
+
+    name: str
+    value: str
+
+
+class AuthenticationResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a method says about a domain."""
+
+    result: Annotated[str, _described("As in RFC 8601: `pass`, `fail`, `none`, `temperror` and so on.")]
+    domain: Annotated[str, _described("The domain that it is about.")] = ""
+    selector: Annotated[str, _described("The selector of a DKIM signature.")] = ""
+    policy: Annotated[str, _described("What the owner of the domain asks for, of DMARC.")] = ""
+    reason: Annotated[str, _described("Why, for people.")] = ""
+
+
+class Authentication(msgspec.Struct, frozen=True):
+    """Who a received mail is from, as far as DNS and signatures prove it."""
+
+    spf: AuthenticationResult
+    dkim: Annotated[tuple[AuthenticationResult, ...], _described("One result for each signature.")]
+    dmarc: AuthenticationResult
+    arc: AuthenticationResult
+
+
+class SpamVerdict(msgspec.Struct, frozen=True):
+    """What SpamAssassin says."""
+
+    score: float
+    required: Annotated[float, _described("From this score on it is spam.")]
+    is_spam: bool
+
+
+class ReceivedFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file of a received mail."""
+
+    filename: str
+    content_type: str
+    size: int
+    content_id: str = ""
+    disposition: Annotated[str, _described("`inline` or `attachment`.")]
+    sha256: str
+    url: Annotated[str, _described("Where to get it, without an API key, until `attachments_expire_at`.")]
+
+
+class ReceivedData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A mail that a route has received."""
+
+    inbound_id: Annotated[str, _described("The mail.")]
+    route_id: Annotated[str, _described("The route that took it.")]
+    route: Annotated[str, _described("Its addresses, such as `support+*@in.example.com`.")]
+    envelope_from: Annotated[str, _described("The envelope sender; absent for the null sender.")] = ""
+    recipient: Annotated[str, _described("The envelope recipient.")]
+    from_: Annotated[tuple[ReceivedAddress, ...], _described("The From field. Only `authentication` proves it.")] = (
+        msgspec.field(default=(), name="from")
+    )
+    to: Annotated[tuple[ReceivedAddress, ...], _described("The To field.")] = ()
+    cc: Annotated[tuple[ReceivedAddress, ...], _described("The Cc field.")] = ()
+    reply_to: Annotated[tuple[ReceivedAddress, ...], _described("The Reply-To field.")] = ()
+    subject: Annotated[str, _described("The subject.")] = ""
+    date: Annotated[times.WireTime | None, _described("The Date field.")] = None
+    message_id: Annotated[str | None, _described("The Message-ID field, in angle brackets.")] = None
+    email_id: Annotated[str | None, _described("The message of yours that it answers.")] = None
+    text: Annotated[str | None, _described(f"The text, at most {BODY_CHARACTERS:,} characters of it.")] = None
+    html: Annotated[str | None, _described(f"The HTML, at most {BODY_CHARACTERS:,} characters of it.")] = None
+    truncated: Annotated[bool, _described("Whether something was left out here.")] = False
+    headers: Annotated[tuple[ReceivedHeader, ...], _described("The header, field by field.")] = ()
+    authentication: Annotated[Authentication, _described("The results of SPF, DKIM, DMARC and ARC.")]
+    spam: Annotated[SpamVerdict | None, _described("Only where the operator has SpamAssassin.")] = None
+    attachments: Annotated[tuple[ReceivedFile, ...], _described("Its files, and where to get them.")] = ()
+    attachments_expire_at: Annotated[times.WireTime | None, _described("When their URLs expire.")] = None
+    size: Annotated[int, _described("Its size in bytes, as it arrived.")]
+
+
+AccountData = DomainData | FailingDomainData | WarnedAccountData | SuspendedAccountData | CreditsData | ReceivedData
 
 # The versions of the data that an endpoint can ask for.
 V1: Final = 1
@@ -166,6 +254,7 @@ _OWN_DATA: Final[dict[EventType, type[msgspec.Struct]]] = {
     EventType.DEFERRED: DeferredData,
     EventType.COMPLAINED: ComplainedData,
     EventType.SUPPRESSED: SuppressedData,
+    EventType.RECEIVED: ReceivedData,
     EventType.DOMAIN_VERIFIED: DomainData,
     EventType.DOMAIN_FAILING: FailingDomainData,
     EventType.ACCOUNT_WARNED: WarnedAccountData,
@@ -208,7 +297,7 @@ def reply(data: Data) -> str:
 
 def is_email(kind: EventType) -> bool:
     """Whether a type is about a recipient of a message."""
-    return kind.startswith("email.")
+    return kind.startswith("email.") and kind is not EventType.RECEIVED
 
 
 def data_type(kind: EventType, version: int) -> type[msgspec.Struct]:
@@ -267,7 +356,7 @@ def schema_of_type(kind: EventType) -> list[EventSchema]:
 
 def _schema(kind: EventType, struct: type[msgspec.Struct]) -> Schema:
     _, parts = msgspec.json.schema_components([Event[struct], struct])  # type: ignore[valid-type]
-    event, data = parts.pop(f"Event_{struct.__name__}_"), parts.pop(struct.__name__)
+    event, data = parts.pop(f"Event_{struct.__name__}_"), _inlined(parts[struct.__name__], parts)
     for member in data["properties"].values():
         member.pop("default", None)  # absent when empty
     if is_email(kind):
@@ -278,6 +367,20 @@ def _schema(kind: EventType, struct: type[msgspec.Struct]) -> Schema:
         "data": {name: part for name, part in data.items() if name != "title"},
     }
     return {"$schema": DIALECT, **event, "title": kind.value}
+
+
+def _inlined(part: Schema, parts: Mapping[str, Schema]) -> Schema:
+    """A part of a schema with those that it refers to in their places: the schema stands for itself anywhere."""
+    if (reference := part.get("$ref")) is not None:
+        referred = _inlined(parts[reference.rpartition("/")[2]], parts)
+        return {name: value for name, value in (referred | part).items() if name not in {"$ref", "title"}}
+    return {name: _inlined_value(value, parts) for name, value in part.items()}
+
+
+def _inlined_value(value: object, parts: Mapping[str, Schema]) -> object:
+    if isinstance(value, list):
+        return [_inlined_value(each, parts) for each in value]
+    return _inlined(value, parts) if isinstance(value, dict) else value
 
 
 class RecipientEvent(msgspec.Struct, frozen=True, kw_only=True):

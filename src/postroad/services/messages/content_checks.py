@@ -345,10 +345,11 @@ async def run(
     report = await ctx.threads.run(account_id, lambda: check(preview, origin))
     if not asks_spamd:
         return report
-    return msgspec.structs.replace(report, spam=await _spam(ctx, account_id, preview.reading.content))
+    return msgspec.structs.replace(report, spam=await ask_spamd(ctx, account_id, preview.reading.content))
 
 
-async def _spam(ctx: context.Context, account_id: str, raw: bytes) -> spamd.Verdict | spamd.Failure | None:
+async def ask_spamd(ctx: context.Context, account_id: str, raw: bytes) -> spamd.Verdict | spamd.Failure | None:
+    """What SpamAssassin says, or why it says nothing; None where the operator has none."""
     address = ctx.settings.dashboard.spamd
     if not address:
         return None

@@ -148,7 +148,11 @@ async def _original(
         raise _all_suppressed(sorted(place[1] for place in suppressed))
     if content is None or stored is None:
         raise NotRetained("the content of this message is no longer retained; send a new message instead")
-    return Original(message, _RECEIPT.decode(stored[0]), chosen, content)
+    receipt = _RECEIPT.decode(stored[0])
+    if receipt.sender != message.sender:
+        # It would be signed, and a stranger has written it (services/inbound/forward.py).
+        raise errors.Conflict("a route forwarded this message, and it cannot be sent again")
+    return Original(message, receipt, chosen, content)
 
 
 def _wanted(known: Sequence[messages.Recipient], to: Recipients, recipient_id: str | None) -> list[messages.Recipient]:
