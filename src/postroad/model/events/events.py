@@ -166,6 +166,17 @@ class ReceivedAddress(msgspec.Struct, frozen=True, omit_defaults=True):
     name: Annotated[str, _described("The name beside it.")] = ""
 
 
+class ReceivedAddresses(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The addresses in the header of a received mail."""
+
+    from_: Annotated[tuple[ReceivedAddress, ...], _described("The From field.")] = msgspec.field(
+        default=(), name="from"
+    )
+    to: Annotated[tuple[ReceivedAddress, ...], _described("The To field.")] = ()
+    cc: Annotated[tuple[ReceivedAddress, ...], _described("The Cc field.")] = ()
+    reply_to: Annotated[tuple[ReceivedAddress, ...], _described("The Reply-To field.")] = ()
+
+
 class ReceivedHeader(msgspec.Struct, frozen=True):
     """A header field of a received mail."""
 
@@ -213,19 +224,17 @@ class ReceivedFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class ReceivedData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A mail that a route has received."""
+    """A mail that a route has received. `from`, `to` and `subject` are texts, as in the other events of mail."""
 
     inbound_id: Annotated[str, _described("The mail.")]
     route_id: Annotated[str, _described("The route that took it.")]
     route: Annotated[str, _described("Its addresses, such as `support+*@in.example.com`.")]
-    envelope_from: Annotated[str, _described("The envelope sender; absent for the null sender.")] = ""
-    recipient: Annotated[str, _described("The envelope recipient.")]
-    from_: Annotated[tuple[ReceivedAddress, ...], _described("The From field. Only `authentication` proves it.")] = (
-        msgspec.field(default=(), name="from")
+    to: Annotated[str, _described("The envelope recipient.")]
+    sender: Annotated[str, _described("The address in the From field. Only `authentication` proves it.")] = (
+        msgspec.field(default="", name="from")
     )
-    to: Annotated[tuple[ReceivedAddress, ...], _described("The To field.")] = ()
-    cc: Annotated[tuple[ReceivedAddress, ...], _described("The Cc field.")] = ()
-    reply_to: Annotated[tuple[ReceivedAddress, ...], _described("The Reply-To field.")] = ()
+    envelope_from: Annotated[str, _described("The envelope sender; absent for the null sender.")] = ""
+    addresses: Annotated[ReceivedAddresses, _described("The addresses in its header, with their names.")]
     subject: Annotated[str, _described("The subject.")] = ""
     date: Annotated[times.WireTime | None, _described("The Date field.")] = None
     message_id: Annotated[str | None, _described("The Message-ID field, in angle brackets.")] = None
