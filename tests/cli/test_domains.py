@@ -141,7 +141,7 @@ def test_a_check_says_what_is_missing_and_fails_until_it_is_there(
     assert lines[7].startswith("Return path: wrong. Found mx.example.org, which is not this service; ")
     assert lines[8] == "    bounces.example.com. IN MX 10 mail.example.net."
     assert lines[9].startswith("DMARC (recommended): missing. ")
-    assert lines[10] == '    _dmarc.example.com. IN TXT ( "v=DMARC1; p=none; rua=mailto:postmaster@example.com" )'
+    assert lines[10] == '    _dmarc.example.com. IN TXT ( "v=DMARC1; p=none; rua=mailto:reports@bounces.example.com" )'
     assert lines[11] == "DKIM with Ed25519 (optional): missing. No TXT record with this name; add it."
     publish(asking, server)
     lines = asking.text("domain", "check", "example.com").splitlines()

@@ -62,7 +62,7 @@ async def test_the_form_registers_a_domain_and_leads_to_its_records(ctx: context
     assert f'data-copy="{key.value}"' in page
     assert 'data-copy="v=spf1 include:spf.example.net ~all"' in page
     assert 'data-copy="10 mail.example.net"' in page
-    assert 'data-copy="v=DMARC1; p=none; rua=mailto:postmaster@xn--bcher-kva.example"' in page
+    assert 'data-copy="v=DMARC1; p=none; rua=mailto:reports@bounces.xn--bcher-kva.example"' in page
     assert "status-unverified" in page
     assert page.count("status-pending") == 5
 
@@ -328,7 +328,7 @@ async def test_the_records_can_be_taken_along_as_a_zone_file_or_a_mail(ctx: cont
     assert len(re.findall(r'"[^"]{1,255}"', key)) == 2
     assert 'bounces.example.com. IN TXT ( "v=spf1 include:spf.example.net ~all" )' in lines
     assert "bounces.example.com. IN MX 10 mail.example.net." in lines
-    assert '_dmarc.example.com. IN TXT ( "v=DMARC1; p=none; rua=mailto:postmaster@example.com" )' in lines
+    assert '_dmarc.example.com. IN TXT ( "v=DMARC1; p=none; rua=mailto:reports@bounces.example.com" )' in lines
     page = (await browser.get(f"/domains/{domain.id}")).text
     assert 'href="mailto:?subject=DNS%20records%20for%20example.com&amp;body=Please%20add' in page
     assert "<strong>bounces</strong><wbr><span" in page

@@ -1,8 +1,10 @@
 """The inbound listener, over real SMTP: tokens are let in, strangers are not, and 250 means that the report is kept."""
 
+import base64
 import contextlib
 import email
 import email.policy
+import gzip
 from collections.abc import AsyncIterator
 
 import aiosmtplib
@@ -11,13 +13,15 @@ import pytest
 from postroad import context, errors
 from postroad.inbound import return_paths
 from postroad.mail.results import async_bounces
+from postroad.model.units import times
+from postroad.services.domains import received_reports
 from postroad.services.messages import lookup
 from postroad.storage.mail import attempts as stored
 from postroad.storage.mail import queue_views, suppressions
 from postroad.storage.people import accounts
 from tests import accepted_mail, bounce_counts, contexts, dns_server, feedback_loop, reports
 from tests.api import app_server
-from tests.protocol.reports import complaints
+from tests.protocol.reports import complaints, sample_reports
 
 ADA = "ada@example.net"
 REPORT = reports.report(reports.group(ADA)).replace(b"\n", b"\r\n")
@@ -333,3 +337,44 @@ async def test_what_the_bounce_guard_does_because_of_a_report_is_logged(
     (line,) = [line for line in lines.kept if line["event"] == "account_suspended"]
     assert (line["account_id"], line["recipients"], line["bounces"]) == (account.id, 200, 16)
     assert ctx.metrics.guard.values["suspended", "bounces"] == 1
+
+
+async def test_reports_about_a_verified_domain_are_let_in_and_what_is_in_them_decides(
+    ctx: context.Context, account: accounts.Account, lines: app_server.CapturedLog, clock: contexts.Clock
+) -> None:
+    clock.now = (sample_reports.FIRST_DAY + 1) * times.DAY
+    await accepted_mail.allow_sending(ctx, account.id)
+    sample = sample_reports.make(1)[0]
+    bomb = gzip.compress(b"<feedback>" + b" " * 40 * 1024 * 1024)
+    head = b"From: <a@mail.example>\r\nContent-Type: application/gzip\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+    async with feedback_loop.listed(ctx, zones={}) as asking, connected(asking, lines) as client:
+        await client.ehlo()
+        for content in (sample.mail, sample.mail, head + base64.encodebytes(bomb), b"Hello\r\n"):
+            assert await send(client, "Reports@bounces.Example.com", content, sender="a@mail.example") == 250
+    found = [line for line in lines.kept if line["event"] == "report_received"]
+    assert [line["result"] for line in found] == ["stored", "repeated", "unreadable", "unreadable"]
+    assert {(line["domain"], line["client_address"]) for line in found} == {("example.com", "127.0.0.1")}
+
+
+@pytest.mark.parametrize("address", ["reports@bounces.example.net", "reports+example.com@bounces.example.com"])
+async def test_reports_about_a_domain_that_nobody_has_verified_are_refused(
+    ctx: context.Context, account: accounts.Account, client: aiosmtplib.SMTP, address: str
+) -> None:
+    await accepted_mail.allow_sending(ctx, account.id)
+    await client.ehlo()
+    await client.mail("a@mail.example")
+    with pytest.raises(aiosmtplib.SMTPRecipientRefused) as refused:
+        await client.rcpt(address)
+    assert refused.value.code == 550
+
+
+async def test_reports_come_again_when_there_are_too_many_today(
+    ctx: context.Context, account: accounts.Account, client: aiosmtplib.SMTP, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(received_reports, "MAX_FROM_ONE", 1)
+    await accepted_mail.allow_sending(ctx, account.id)
+    await client.ehlo()
+    assert await send(client, "reports@bounces.example.com", b"Hello\r\n") == 250
+    with pytest.raises(aiosmtplib.SMTPDataError) as refused:
+        await send(client, "reports@bounces.example.com", b"Hello again\r\n")
+    assert refused.value.code == 451

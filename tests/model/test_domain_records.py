@@ -65,9 +65,66 @@ def test_the_records_of_a_return_path_are_for_a_subdomain() -> None:
         ("pr1._domainkey.example.com", "TXT", KEY),
         ("bounces.example.com", "TXT", "v=spf1 include:spf.example.net ~all"),
         ("bounces.example.com", "MX", "10 mail.example.net"),
-        ("_dmarc.example.com", "TXT", "v=DMARC1; p=none; rua=mailto:postmaster@example.com"),
+        ("_dmarc.example.com", "TXT", "v=DMARC1; p=none; rua=mailto:reports@bounces.example.com"),
     ]
     assert not any(one.managed for one in made.values())
+
+
+@pytest.mark.parametrize(
+    "found, value",
+    [
+        ("v=DMARC1; p=reject", "v=DMARC1; p=reject; rua=mailto:reports@bounces.example.com"),
+        (
+            "v=DMARC1;p=none; rua=mailto:a@example.org!10m , mailto:b@c.example ;fo=1;",
+            "v=DMARC1;p=none; rua=mailto:a@example.org!10m,mailto:b@c.example,mailto:reports@bounces.example.com;fo=1",
+        ),
+        (
+            "v=DMARC1; rua= ; p=none",
+            "v=DMARC1; rua=mailto:reports@bounces.example.com; p=none",
+        ),
+        (
+            "v=DMARC1; p=none; rua=mailto:Reports@bounces.example.com!9k;",
+            "v=DMARC1; p=none; rua=mailto:Reports@bounces.example.com!9k;",
+        ),
+    ],
+)
+def test_a_record_that_requests_reports_keeps_what_it_says(found: str, value: str) -> None:
+    finding = domain_records.Finding(RecordState.OK, "", (found,))
+    given = service(host="mail.example.net")
+    assert domain_records.recommended_value(records(given)[RecordPurpose.DMARC], finding, given) == value
+
+
+@pytest.mark.parametrize(
+    "return_path_domain, domain, address",
+    [
+        ("", "example.com", "reports@bounces.example.com"),
+        ("bounces.example.net", "example.com", "reports+example.com@bounces.example.net"),
+        ("example.com", "example.com", "reports+example.com@example.com"),
+        ("bounces.example.net", f"{'a' * 50}.example", ""),
+    ],
+)
+def test_an_address_for_reports_names_its_domain(return_path_domain: str, domain: str, address: str) -> None:
+    assert domain_records.report_address(domain, return_path_domain=return_path_domain) == address
+    named = domain_records.reported_domain(address.upper(), return_path_domain=return_path_domain)
+    assert named == (domain if address else "")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "reports@example.com",
+        "reports@bounces",
+        "reports@",
+        "reports+@bounces.example.com",
+        "reports+example.net@bounces.example.com",
+        "x+example.com@bounces.example.com",
+        "reports@bounces.example.com@bounces.example.com",
+        "dmarc@bounces.example.com",
+    ],
+)
+def test_other_addresses_are_not_for_reports(address: str) -> None:
+    assert domain_records.reported_domain(address, return_path_domain="") == ""
+    assert domain_records.reported_domain(address, return_path_domain="bounces.example.net") == ""
 
 
 def test_what_stands_at_the_operators_return_path_is_the_operators() -> None:
@@ -182,7 +239,7 @@ def test_a_policy_is_found_or_reported_what_is_wrong_with_it() -> None:
     check = domain_records.check_dmarc
     assert check("_dmarc.a.example", ["v=spf1 -all"]) is None
     fine = check("_dmarc.a.example", ["other", "v=DMARC1; p=reject"])
-    assert fine == domain_records.Finding(RecordState.OK, "found p=reject at _dmarc.a.example")
+    assert fine == domain_records.Finding(RecordState.OK, "found p=reject at _dmarc.a.example", ("v=DMARC1; p=reject",))
     broken = check("_dmarc.a.example", ["v=DMARC1; x=\x1b[31m"])
     assert broken is not None
     assert broken.state is RecordState.WRONG
@@ -201,7 +258,7 @@ def test_a_domain_with_an_spf_record_is_advised_to_change_it_and_not_to_add_anot
     assert domain_records.recommended_value(record, right, SERVICE) == "v=spf1 include:x.example -all"
     missing = domain_records.Finding(RecordState.MISSING, "")
     assert domain_records.recommended_value(record, missing, SERVICE) == record.value
-    other = records()[RecordPurpose.DMARC]
+    other = records()[RecordPurpose.RETURN_PATH]
     assert domain_records.recommended_value(other, wrong, SERVICE) == other.value
 
 

@@ -16,6 +16,7 @@ def test_each_public_address_has_a_record_in_both_directions() -> None:
         "0.3.0.0.2.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.e.3.a.b.3.0.5.0.1.0.0.2.ip6.arpa. IN PTR mail.example.com.",
         'mail.example.com. IN TXT "v=spf1 a -all"',
         "bounces.example.net. IN MX 10 mail.example.com.",
+        '*._report._dmarc.bounces.example.net. IN TXT "v=DMARC1"',
     ]
 
 

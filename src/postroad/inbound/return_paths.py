@@ -1,9 +1,10 @@
-"""The policy of the inbound listener: it accepts bounces to our return paths, complaints, and mail to the operator.
+"""The policy of the inbound listener: it accepts bounces to our return paths, complaints, reports, and operator mail.
 
-A recipient must carry a valid token, be the complaint address, or be `postmaster` or `abuse`, and a complaint counts
-only with a token in it. So this is never an open relay, and a guessed address does not reach the store. Any sender is
-accepted: reports come from the null sender, automatic replies from anywhere. 250 is sent after the commit. Mail to a
-return path that is not a report is accepted and dropped, because a refusal would create another bounce.
+A recipient must carry a valid token, be the complaint address, be `postmaster` or `abuse`, or be the address for
+reports of a verified domain, and a complaint counts only with a token in it. So this is never an open relay, and only
+an address for reports is looked up in the store. Any sender is accepted: reports come from the null sender, automatic
+replies from anywhere. 250 is sent after the commit. Mail to a return path that is not a report is accepted and dropped,
+because a refusal would create another bounce.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from postroad.network.smtp import content_spool, smtp_server
 from postroad.network.tls import server_tls
 from postroad.protocol.reports import arf
 from postroad.protocol.smtp import server_commands, server_events, values
+from postroad.services.domains import received_reports
 from postroad.services.operations import certificates, operator_mail
 from postroad.telemetry import logs
 
@@ -24,6 +26,7 @@ MAX_MESSAGE_BYTES: Final = 20 * 1024 * 1024
 # A report goes to one return path; another needs its own transaction.
 MAX_RECIPIENTS: Final = 1
 _LOGGED_AT_INFO: Final = frozenset({async_bounces.ReportResult.RECORDED, async_bounces.ReportResult.NOT_FINAL})
+NO_RECIPIENT: Final = values.Reply(550, "No such recipient here", "5.1.1")
 ForwardResult = operator_mail.ForwardResult
 FORWARD_REPLIES: Final[Mapping[ForwardResult, values.Reply]] = {
     ForwardResult.FORWARDED: values.Reply(250, "OK: message accepted", "2.0.0"),
@@ -55,9 +58,14 @@ class ReturnPathPolicy(smtp_server.SessionPolicy):
             if not self._ctx.settings.operator.is_reachable:
                 # Neither refused for good nor dropped: the sender is told in the end, or the operator configures it.
                 return values.Reply(450, "Mailbox unavailable; try again later", "4.2.1")
+        elif domain := received_reports.domain_of(self._ctx, address):
+            return self._for_reports(domain)
         elif self._named(address) is None and not complaints.is_ours(self._ctx, address):
-            return values.Reply(550, "No such recipient here", "5.1.1")
+            return NO_RECIPIENT
         return super().recipient(address, parameters)
+
+    async def _for_reports(self, domain: str) -> values.Reply:
+        return smtp_server.RECIPIENT_OK if await received_reports.has_owner(self._ctx, domain) else NO_RECIPIENT
 
     async def message(self, transaction: values.MailTransaction) -> values.Reply:
         """Store what the report says, then accept it."""
@@ -66,7 +74,10 @@ class ReturnPathPolicy(smtp_server.SessionPolicy):
             try:
                 if self._for_operator.is_for_operator(address):
                     return await self._forward(transaction)
-                await self._process(address, content)
+                if domain := received_reports.domain_of(self._ctx, address):
+                    await self._report(domain, transaction.sender, content)
+                else:
+                    await self._process(address, content)
             except errors.PostroadError as problem:
                 named = self._named(address)
                 message_id = named.message_id if named else None
@@ -79,6 +90,11 @@ class ReturnPathPolicy(smtp_server.SessionPolicy):
         result = await self._for_operator.forward(transaction, client_address=client_address)
         self._log.info("mail_to_operator", result=result, client_address=client_address)
         return FORWARD_REPLIES[result]
+
+    async def _report(self, domain: str, sender: str, content: bytes) -> None:
+        by = received_reports.Sender(self._session.client_address, self._session.hello, sender)
+        result = await received_reports.receive(self._ctx, domain, content, sender=by)
+        self._log.info("report_received", domain=domain, result=result, client_address=by.client_address)
 
     async def _process(self, address: str, content: bytes) -> None:
         named = self._named(address)

@@ -45,7 +45,7 @@ async def test_a_new_domain_shows_every_record_to_add(mine: AccountClients) -> N
         ("dkim", dkim["name"], "TXT", dkim["value"], True),
         ("spf", "bounces.example.com", "TXT", "v=spf1 include:spf.example.net ~all", True),
         ("return_path", "bounces.example.com", "MX", "10 mail.example.net", True),
-        ("dmarc", "_dmarc.example.com", "TXT", "v=DMARC1; p=none; rua=mailto:postmaster@example.com", False),
+        ("dmarc", "_dmarc.example.com", "TXT", "v=DMARC1; p=none; rua=mailto:reports@bounces.example.com", False),
         ("dkim_ed25519", f"pe{dkim['name'][2:]}", "TXT", second["value"], False),
     ]
     assert domain["records"] == [

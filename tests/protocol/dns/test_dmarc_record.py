@@ -12,7 +12,7 @@ from postroad.protocol.dns import dmarc_record
 @pytest.mark.parametrize(
     "text, policy",
     [
-        (dmarc_record.first("example.com"), "none"),
+        (dmarc_record.FIRST, "none"),
         ("v=DMARC1; p=reject; np=reject; psd=n; t=y; pct=20", "reject"),
         ("v=DMARC1;p=reject", "reject"),
         ("v=DMARC1; p=Quarantine; rua=mailto:a@example.org; pct=50;", "quarantine"),

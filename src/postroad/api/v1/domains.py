@@ -72,9 +72,9 @@ class DnsRecord(msgspec.Struct, frozen=True):
     value: Annotated[
         str | None,
         msgspec.Meta(
-            description="The expected value. If the domain has an SPF record, this is that record with the missing "
-            "part added: replace it, because two SPF records are invalid. Null when the service does not know the "
-            "value."
+            description="The expected value. If the domain has an SPF or DMARC record, this is that record with the "
+            "missing part added: replace it, because two of a kind are invalid. Null when the service does not know "
+            "the value."
         ),
     ]
     required: Annotated[

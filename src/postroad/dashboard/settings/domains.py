@@ -35,7 +35,9 @@ RECORD_GUIDES: Final = {
         "Brings asynchronous bounces back here. It is a subdomain, so the mailboxes of your domain stay as they are.",
     ),
     domain_records.RecordPurpose.DMARC: RecordGuide(
-        "DMARC", "Says what to do with forged mail. Without it, large mailbox providers trust your mail less."
+        "DMARC",
+        "Says what to do with forged mail, and has receivers report here who sends in your name. Without it, large "
+        "mailbox providers trust your mail less.",
     ),
     domain_records.RecordPurpose.DKIM_NEXT: RecordGuide(
         "DKIM, next key", "Signs as soon as this record is found. Keep the current record as well."

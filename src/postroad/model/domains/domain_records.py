@@ -5,7 +5,8 @@
 is optional: the key of a second signature (RFC 8463). `return_path` routes asynchronous bounces to this service, and
 `spf` lists the hosts that may send; receivers check it for the domain of the envelope sender (RFC 7208 section 2.4).
 Both are for a subdomain, so that they change nothing about the mailboxes of the domain. `dmarc` is recommended: large
-mailbox providers expect it. Each record is checked on its own, and `detail` says what was found and what to do.
+mailbox providers expect it, and it requests reports (`services/domains/received_reports.py`). Each record is checked on
+its own, and `detail` says what was found and what to do.
 """
 
 import ipaddress
@@ -55,6 +56,7 @@ ANSWERS: Final = (RecordState.OK, RecordState.MISSING, RecordState.WRONG, Record
 REQUIRED: Final = frozenset({RecordPurpose.DKIM, RecordPurpose.SPF, RecordPurpose.RETURN_PATH})
 OLD_KEYS: Final = frozenset({RecordPurpose.DKIM_OLD, RecordPurpose.DKIM_ED25519_OLD})
 OPTIONAL: Final = OLD_KEYS | {RecordPurpose.DKIM_ED25519, RecordPurpose.DKIM_ED25519_NEXT}
+_REPORTS_TAG: Final = "rua"
 _ORDER: Final = {purpose: number for number, purpose in enumerate(RecordPurpose)}
 
 
@@ -154,13 +156,19 @@ def records(domain: str, *, keys: Sequence[Record], service: Service) -> tuple[R
     return_path = service.return_path_domain or f"{RETURN_PATH_LABEL}.{domain}"
     spf = spf_record.new_record(service.spf) if service.spf else None
     host = f"{MX_PREFERENCE} {service.host}" if service.host else None
+    dmarc = requesting(dmarc_record.FIRST, report_address(domain, return_path_domain=service.return_path_domain))
     made = (
         *keys,
         Record(RecordPurpose.SPF, return_path, spf_record.TYPE, spf, managed),
         Record(RecordPurpose.RETURN_PATH, return_path, "MX", host, managed),
-        Record(RecordPurpose.DMARC, dmarc_record.name_of(domain), tag_lists.TYPE, dmarc_record.first(domain)),
+        Record(RecordPurpose.DMARC, dmarc_record.name_of(domain), tag_lists.TYPE, dmarc),
     )
     return tuple(sorted(made, key=lambda record: _ORDER[record.purpose]))
+
+
+def requesting(text: str, address: str) -> str:
+    """A record that requests reports to this address as well, if there is one."""
+    return tag_lists.with_item(text, _REPORTS_TAG, f"mailto:{address}") if address else text
 
 
 def zone_line(record: Record, value: str) -> str:
@@ -171,8 +179,13 @@ def zone_line(record: Record, value: str) -> str:
 
 
 def recommended_value(record: Record, finding: Finding, service: Service) -> str | None:
-    """The value to publish. A domain may have only one SPF record, so ours is merged into an existing one."""
-    if record.purpose is not RecordPurpose.SPF or record.value is None or not finding.found:
+    """The value to publish. A domain may have only one record of a kind, so ours is merged into an existing one."""
+    if record.value is None or not finding.found:
+        return record.value
+    if record.purpose is RecordPurpose.DMARC:
+        uri = (tag_lists.parse(record.value) or {}).get(_REPORTS_TAG)
+        return tag_lists.with_item(finding.found[0], _REPORTS_TAG, uri) if uri else finding.found[0]
+    if record.purpose is not RecordPurpose.SPF:
         return record.value
     if finding.state is RecordState.OK:
         return finding.found[0]
@@ -316,7 +329,9 @@ def check_dmarc(place: str, texts: Sequence[str]) -> Finding | None:
         policy = dmarc_record.policy_of(found[0])
     except dmarc_record.DmarcError as problem:
         return Finding(RecordState.WRONG, f"found {quoted(found[0])} at {place}: {problem}")
-    return Finding(RecordState.OK, f"found p={policy} at {place}")
+    # One that cannot be written into a zone file is not merged.
+    is_mergeable = found[0].isprintable() and len(found[0]) <= spf_record.MAX_CHARACTERS
+    return Finding(RecordState.OK, f"found p={policy} at {place}", tuple(found) if is_mergeable else ())
 
 
 def verified_by_another_account() -> Finding:

@@ -38,9 +38,12 @@ def host_records(host: str, addresses: Sequence[str], *, return_path_domain: str
         forward = [HostRecord(host, "A", UNKNOWN_ADDRESS)]
         reverse = [HostRecord(f"{UNKNOWN_ADDRESS}.in-addr.arpa", "PTR", host)]
     spf = HostRecord(host, "TXT", "v=spf1 a -all")
-    # Without such a domain, each sender's domain has this record.
-    mx = [HostRecord(return_path_domain, "MX", f"{MX_PREFERENCE} {host}")] if return_path_domain else []
-    return (*forward, *reverse, spf, *mx)
+    if not return_path_domain:  # then each sender's domain has these
+        return (*forward, *reverse, spf)
+    mx = HostRecord(return_path_domain, "MX", f"{MX_PREFERENCE} {host}")
+    # Senders may let reports about their domains come here (RFC 9990 section 4).
+    consent = HostRecord(f"*._report._dmarc.{return_path_domain}", "TXT", "v=DMARC1")
+    return (*forward, *reverse, spf, mx, consent)
 
 
 # When a certificate is renewed: with a third of its lifetime left, and again with growing delays while that fails.

@@ -42,12 +42,8 @@ class Record(msgspec.Struct, frozen=True):
     is_test: bool
 
 
-def first(domain: str) -> str:
-    """The record to begin with: it changes nothing about the domain's mail, and requests reports about it.
-
-    Every domain with mailboxes has this one (RFC 5321 section 4.5.1).
-    """
-    return f"v=DMARC1; p=none; rua=mailto:postmaster@{domain}"
+# The record to begin with: it changes nothing about the domain's mail.
+FIRST: Final = "v=DMARC1; p=none"
 
 
 def name_of(domain: str) -> str:

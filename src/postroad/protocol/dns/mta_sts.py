@@ -103,6 +103,8 @@ MAX_URIS: Final = 4
 MAX_URI_CHARACTERS: Final = 1_000
 MAILTO: Final = "mailto:"
 HTTPS: Final = "https://"
+# To which a URI is to be added.
+FIRST_REPORT_RECORD: Final = "v=TLSRPTv1"
 _REPORT_RECORD: Final = re.compile(r"v=TLSRPTv1[ \t]*;.*", re.DOTALL)
 
 

@@ -27,6 +27,21 @@ def parse(text: str) -> dict[str, str] | None:
     return tags or None
 
 
+def with_item(text: str, name: str, item: str) -> str:
+    """A list in which the tag, a list with commas, has this item; all else is as it was."""
+    specs = text.rstrip(_BLANKS + ";").split(";")
+    for at, spec in enumerate(specs):
+        tag, _, value = spec.partition("=")
+        if tag.strip(_BLANKS) == name:
+            items = [each.strip(_BLANKS) for each in value.split(",") if each.strip(_BLANKS)]
+            # Behind `!` is the largest size that is wanted (RFC 7489 section 6.2).
+            if item.lower() in (each.partition("!")[0].lower() for each in items):
+                return text
+            specs[at] = f"{tag}={','.join([*items, item])}"
+            return ";".join(specs)
+    return f"{';'.join(specs)}; {name}={item}"
+
+
 TYPE: Final = "TXT"
 # A name whose key is in another zone is an alias of its name there.
 ALIAS_TYPE: Final = "CNAME"

@@ -5,6 +5,8 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
+import msgspec
+
 from postroad import config
 from postroad.concurrency import caches, fairness
 from postroad.model.domains import domain_records
@@ -286,7 +288,8 @@ class DomainDns:
                 return domain_records.no_answer(record, answer.detail)
             finding = domain_records.check_dmarc(place, answer.records)
             if finding is not None:
-                return finding
+                # The record of a parent domain stays as it is.
+                return finding if place == record.name else msgspec.structs.replace(finding, found=())
         return domain_records.no_dmarc()
 
     async def _spf(self, record: domain_records.Record, service: domain_records.Service) -> domain_records.Finding:
