@@ -118,7 +118,7 @@ async def test_the_numbers_agree_with_the_overview_to_the_last_recipient(
     by_provider: dict[str, int] = collections.Counter()
     for row in rows:
         by_provider[row[1]] += int(row[2].split()[0])
-    provider_table = overview.partition('id="by-provider"')[2].partition("</table>")[0]
+    provider_table = overview.partition('id="reputation"')[2].partition("</table>")[0]
     of_overview = {
         row[0]: int(row[4]) + int(row[5])
         for row in (

@@ -241,7 +241,7 @@ async def test_delivery_times_are_shown_by_provider(ctx: context.Context, clock:
         await send(ctx, browser.account_id, f"{int(seconds)}@example.net")
         clock.pass_seconds(seconds)
         await end(ctx, disposition.Verdict.DELIVERED, code=250, response="Ok")
-    assert "All others 0% 2 0 0 0 1.5 s 2 min" in words((await browser.get("/")).text)
+    assert "All others 0% 2 0 0 0 0 0 1.5 s 2 min" in words((await browser.get("/")).text)
 
 
 async def test_nothing_is_compared_with_a_period_without_mail(ctx: context.Context, browser: Browser) -> None:

@@ -160,6 +160,22 @@ async def test_reports_come_back_by_recipient_and_time(tx: Transaction) -> None:
     assert await attempts.async_bounces(tx, "acc_1", "em_2") == []
 
 
+async def test_the_provider_queue_of_the_last_attempt_is_that_of_a_report(tx: Transaction) -> None:
+    await attempts.insert(
+        tx, [attempt(provider_queue="google"), attempt(started_at=samples.NOW + 1, provider_queue="yahoo")]
+    )
+    # Without an attempt, and of another account.
+    others = [bounce("rcp_2"), bounce("rcp_1", account_id="acc_2")]
+    await attempts.insert_async_bounces(tx, [bounce("rcp_1"), *others])
+
+    async def found(action: str, after: str, before: str) -> list[str]:
+        return await attempts.reported_at(tx, "acc_1", action, after=after, before=before, limit=10)
+
+    assert await found("failed", "em_1", "em_2") == ["yahoo"]
+    assert await found("complaint", "em_1", "em_2") == []
+    assert await found("failed", "em_0", "em_1") == []
+
+
 async def test_a_recipient_has_one_report_a_microsecond(store: Store) -> None:
     with pytest.raises(ConstraintViolated):
         async with store.transaction() as tx:

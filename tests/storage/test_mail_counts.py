@@ -55,6 +55,20 @@ async def test_a_provider_has_the_results_and_the_mean_delivery_time_of_all_acco
     assert (yahoo.attempts, yahoo.mean_delivery_time) == (2, None)
 
 
+async def test_refusals_for_some_reasons_are_those_of_all_accounts(tx: Transaction) -> None:
+    await mail_counts.add_failures(
+        tx,
+        [
+            mail_counts.FailureIncrement("acc_1", 7, "google", "ip_blocked", 1, 2),
+            mail_counts.FailureIncrement("acc_2", 8, "google", "low_reputation", 4, 0),
+            mail_counts.FailureIncrement("acc_1", 7, "yahoo", "mailbox_full", 8, 0),
+            mail_counts.FailureIncrement("acc_1", 6, "yahoo", "ip_blocked", 16, 0),
+        ],
+    )
+    found = await mail_counts.failures_by_provider(tx, {"ip_blocked", "low_reputation"}, since_hour=7)
+    assert found == {"google": 7}
+
+
 async def test_the_bytes_of_accounts_are_those_of_their_messages_and_recipients_from_an_hour_on(store: Store) -> None:
     await count(
         store,

@@ -32,7 +32,8 @@ async def test_mail_is_shown_with_its_results_its_failures_and_what_waits(
     assert (found["period"], found["totals"], found["before"], found["queued"]) == ("24h", counts, ZEROS, 1)
     assert found["series"][-1] == {"at": "2027-01-15T08:00:00.000Z", **counts}
     assert found["series"][0] == {"at": "2027-01-14T09:00:00.000Z", **ZEROS}
-    assert found["providers"] == [{"name": "others", "delivered": 1, "bounced": 1, "failed": 0, "deferred": 0}]
+    counts = {"delivered": 1, "bounced": 1, "failed": 0, "deferred": 0, "blocked": 0, "complaints": 0}
+    assert found["providers"] == [{"name": "others", **counts}]
     assert found["causes"] == [
         {
             "cause": "because",

@@ -99,6 +99,7 @@ ACTIONS: Final = (
 # Not in the menu.
 ELSEWHERE: Final = (
     Entry("tail", "/tail", "Live log", "tail events stream follow"),
+    Entry("reputation", "/#reputation", "Reputation", "blocked complaints spam deferred providers warm-up"),
     Entry("glossary", "/glossary", "Glossary", "help words terms meaning status"),
     Entry("roles", "/team/roles", "Roles", "permissions owner admin developer analyst read only"),
     Entry("team_sso", "/team/sso", "Single sign-on", "sso oidc identity provider", callers.Permission.OWN),

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from postroad.dashboard.framework import forms, navigation, requests, verdicts
+from postroad.dashboard.framework import forms, navigation, reputation, requests, verdicts
 from postroad.dashboard.mail import alerts, welcome
 from postroad.model.bounces import disposition, failure_causes
 from postroad.model.delivery import providers
@@ -17,6 +17,7 @@ from postroad.model.units import chart_ranges, labels, times
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits, failure_report, statistics
 from postroad.services.domains import domain_registry as domains
+from postroad.services.domains import received_reports
 from postroad.services.messages import bulk_actions, sample_send
 from postroad.services.messages import lookup as messages
 from postroad.services.webhooks import endpoints
@@ -113,6 +114,7 @@ def _range_in_words(hour: int) -> str:
 
 
 # The searches for the recipients that are counted.
+BLOCKED: Final = f"outcome:bounced OR outcome:failed cause:{disposition.Fault.REPUTATION}"
 TERMS: Final = {
     "delivered": "outcome:delivered",
     "bounced": "status:bounced",
@@ -120,6 +122,8 @@ TERMS: Final = {
     "deferred": f"outcome:{search_values.RETRIED}",
 }
 PROVIDERS: Final = {**providers.NAMES, providers.OTHERS: "All others"}
+# Domains. More would hide the figures; the list of domains has all.
+MAX_NAMED: Final = 3
 # Room above the suspension line, bounded so that an extreme value does not squeeze the lines together.
 METER_HEADROOM: Final = 1.25
 METER_MAX_RATIO: Final = 2
@@ -219,9 +223,15 @@ async def show(request: requests.PageRequest) -> routing.Response:
         narrowing=narrowing,
         limit=statistics.MAX_TIMED,
     )
+    rows = [reputation.ProviderRow(counts, guard.complaint_warn_percent) for counts in found.providers]
     return request.page(
         "overview.html",
         found=found,
+        rows=rows,
+        reputation=None if narrowing else reputation.assess(rows, guard=guard.state),
+        warming=(await domains.in_warmup(ctx, registered))[:MAX_NAMED],
+        reported=await received_reports.passed(ctx, [each for each in registered if each.verified_at][:MAX_NAMED]),
+        blocked_terms=BLOCKED,
         shown=shown,
         periods=RANGE_PERIODS,
         domains=[domain.name for domain in registered],

@@ -1,15 +1,17 @@
 """`/operator/providers`: where mail goes, the limits in force and why, and changes of them at run time."""
 
+import collections
 from collections.abc import Mapping
 from typing import Annotated, Final
 from urllib import parse
 
 import msgspec
 
-from postroad.dashboard.framework import forms, requests, verdicts
+from postroad.dashboard.framework import forms, reputation, requests, verdicts
 from postroad.dashboard.operator import console
 from postroad.model.delivery import providers
 from postroad.model.units import labels
+from postroad.services.accounts import statistics
 from postroad.services.operations import destinations, operator_queue
 from postroad.storage.mail import mail_counts
 from postroad.storage.operations import processes
@@ -88,7 +90,18 @@ async def index(request: requests.PageRequest) -> routing.Response:
         ProviderRow(destination, totals.get(destination.name)) for destination in await destinations.listed(request.ctx)
     ]
     found.sort(key=lambda row: row.status == destinations.OPEN)
-    return request.page("operator/providers.html", rows=found, counted_at=counted.at)
+    day = _of_day(counted)
+    return request.page(
+        "operator/providers.html", rows=found, counted_at=counted.at, reputation=reputation.assess(day), day=day
+    )
+
+
+def _of_day(counted: operator_queue.Summary) -> list[reputation.ProviderRow]:
+    """The results of the last day. Complaints are not counted by provider over all accounts."""
+    first = mail_counts.hour_of(counted.at or 0) - operator_queue.DAY_HOURS + 1
+    recent = [row for row in counted.recent.rows if counted.recent.from_hour + row.bucket >= first]
+    standing = statistics.ProviderStanding(collections.Counter(counted.blocked), collections.Counter())
+    return [reputation.ProviderRow(each, 0) for each in statistics.by_provider(recent, standing)]
 
 
 async def show(request: requests.PageRequest) -> routing.Response:

@@ -216,6 +216,9 @@ REASONS: Final = {
     ),
 }
 
+# The receiver refuses whoever sends, whatever the message.
+BLOCKED: Final = frozenset(name for name, reason in REASONS.items() if reason.fault is Fault.REPUTATION)
+
 
 def explain(reason: str) -> str:
     """What happened and what to do. Stored attempts may hold names that a later version has dropped."""

@@ -15,6 +15,8 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 
 from postroad import context
+from postroad.mail.results import complaints
+from postroad.model.bounces import reasons
 from postroad.model.delivery import providers
 from postroad.model.mail import statuses
 from postroad.model.units import chart_ranges, identifiers, times
@@ -200,6 +202,10 @@ class ProviderCounts(msgspec.Struct, frozen=True):
     bounced: int
     failed: int
     deferred: int
+    blocked: Annotated[
+        int, msgspec.Meta(description="Those of `bounced` and `failed` that were refused for the sender's reputation.")
+    ] = 0
+    complaints: Annotated[int, msgspec.Meta(description="Recipients that reported a message as spam.")] = 0
 
     @property
     def refused(self) -> int:
@@ -232,6 +238,16 @@ class Overview(msgspec.Struct, frozen=True):
     back_to: int | None = None
 
 
+class ProviderStanding(NamedTuple):
+    """Recipients that a provider refused for the sender's reputation, and that complained, by provider."""
+
+    blocked: collections.Counter[str]
+    complaints: collections.Counter[str]
+
+
+NO_STANDING: Final = ProviderStanding(collections.Counter(), collections.Counter())
+
+
 class RangeCounts(NamedTuple):
     """The hourly counts of a range and of the one before, and where they end if not with the range."""
 
@@ -256,13 +272,15 @@ async def overview(
         queued, has_more = await _queued(tx, account)
         current = await queue_inspection.read_conditions(ctx, tx, now=now)
         refused = await attempts.latest_refused(tx, account_id, limit=LATEST_FAILURES)
+        # A sample has no causes.
+        standing = NO_STANDING if narrowing else await _standing(tx, account_id, chosen)
     return Overview(
         chosen=chosen,
         now=now,
         series=_series(counts.recent, chosen),
         totals=total(counts.recent),
         before=total(counts.before),
-        providers=_providers(counts.recent),
+        providers=by_provider(counts.recent, standing),
         queued=queued,
         has_more_queued=has_more,
         oldest=queue_inspection.account_entry(ctx, first, current, now=now) if first else None,
@@ -270,6 +288,25 @@ async def overview(
         failures=refused,
         back_to=counts.back_to,
     )
+
+
+async def _standing(tx: store.Transaction, account_id: str, chosen: chart_ranges.Range) -> ProviderStanding:
+    refused = await mail_counts.failures_between(
+        tx, account_id, from_hour=chosen.from_hour, until_hour=chosen.until_hour
+    )
+    blocked: collections.Counter[str] = collections.Counter()
+    for row in refused:
+        if row.reason in reasons.BLOCKED:
+            blocked[row.provider] += row.bounced + row.failed
+    reported = await attempts.reported_at(
+        tx,
+        account_id,
+        complaints.ACTION,
+        after=identifiers.at(identifiers.MESSAGE, chosen.from_hour * times.HOUR),
+        before=identifiers.at(identifiers.MESSAGE, chosen.until_hour * times.HOUR),
+        limit=MAX_COUNTED,
+    )
+    return ProviderStanding(blocked, collections.Counter(map(providers.label_of, reported)))
 
 
 async def _queued(tx: store.Transaction, account: stored_accounts.Account) -> tuple[int, bool]:
@@ -363,7 +400,7 @@ def _series(sums: Sequence[mail_counts.BucketTotal], chosen: chart_ranges.Range)
     return Series(chosen.starts, *([getattr(bucket, name) for bucket in buckets] for name in _COUNTED))
 
 
-def _providers(sums: Sequence[mail_counts.BucketTotal]) -> list[ProviderCounts]:
+def by_provider(sums: Sequence[mail_counts.BucketTotal], standing: ProviderStanding) -> list[ProviderCounts]:
     """Highest refusal rate first; then those with few results, most refusals first.
 
     Results that no server decided belong to no provider.
@@ -373,7 +410,18 @@ def _providers(sums: Sequence[mail_counts.BucketTotal]) -> list[ProviderCounts]:
         if bucket.provider:
             by_name.setdefault(bucket.provider, []).append(bucket)
     totals = {name: total(found) for name, found in by_name.items()}
-    found = [ProviderCounts(name, of.delivered, of.bounced, of.failed, of.deferred) for name, of in totals.items()]
+    found = [
+        ProviderCounts(
+            name,
+            of.delivered,
+            of.bounced,
+            of.failed,
+            of.deferred,
+            standing.blocked[name],
+            standing.complaints[name],
+        )
+        for name, of in totals.items()
+    ]
     return sorted(found, key=_sort_key)
 
 

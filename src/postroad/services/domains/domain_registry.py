@@ -5,6 +5,7 @@ Every change first locks the access version's row, so that two accounts cannot v
 """
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Final
 
 from postroad import context, errors
@@ -34,6 +35,18 @@ async def warmup_calendar(ctx: context.Context, domain: domains.Domain) -> list[
     async with ctx.store.reading() as tx:
         state = await send_limits.warmup_state(ctx, tx, domain)
     return warmup.calendar(state, ctx.settings.warmup.recipients_per_day) or None
+
+
+async def in_warmup(ctx: context.Context, listed: Sequence[domains.Domain]) -> list[tuple[domains.Domain, warmup.View]]:
+    """Those of the domains that may send and have a cap today."""
+    if not ctx.settings.warmup.enabled:
+        return []
+    keys = {(each.account_id, each.name): each for each in listed if each.verified_at is not None and not each.warm}
+    async with ctx.store.reading() as tx:
+        states = await domains.warmups(tx, keys)
+    now, caps = ctx.clock(), ctx.settings.warmup.recipients_per_day
+    views = ((each, warmup.view(warmup.at(states.get(key), now=now, caps=caps), caps)) for key, each in keys.items())
+    return [(each, view) for each, view in views if view.cap is not None]
 
 
 # How the audit log describes who verified a domain.

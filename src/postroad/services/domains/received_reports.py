@@ -222,6 +222,24 @@ async def summary(ctx: context.Context, account_id: str, domain: str, days: int)
     )
 
 
+class Passed(msgspec.Struct, frozen=True):
+    """How much of the mail in the name of a domain passes DMARC, by reports of the last 30 days."""
+
+    domain: domains.Domain
+    messages: int
+    passed: int
+
+
+async def passed(ctx: context.Context, listed: Sequence[domains.Domain]) -> list[Passed]:
+    """Of those of the domains that receivers report about."""
+    since = times.day_of(ctx.clock()) - dmarc_readiness.WINDOW_DAYS + 1
+    async with ctx.store.reading() as tx:
+        found = [
+            Passed(each, *await stored.dmarc_passed(tx, each.account_id, each.name, since_day=since)) for each in listed
+        ]
+    return [each for each in found if each.messages]
+
+
 async def _own_addresses(ctx: context.Context) -> Sequence[str]:
     """The addresses that this installation sends from: those of the settings, else those of its name."""
     if ctx.settings.sources:

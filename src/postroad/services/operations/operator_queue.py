@@ -62,6 +62,7 @@ MIN_REFRESH_SECONDS: Final = 2.0
 REST_FACTOR: Final = 20
 # Today and yesterday in any time zone, also when clocks change.
 RECENT_HOURS: Final = 49
+DAY_HOURS: Final = 24
 # Rows of each list.
 LARGEST: Final = 50
 # Recipients whose last attempt is looked up.
@@ -89,6 +90,8 @@ class Summary(msgspec.Struct, frozen=True):
     holds: Sequence[stored_holds.Hold]
     providers: Sequence[mail_counts.ProviderTotal]
     recent: mail_counts.HourlyTotals
+    # Recipients of the last day that were refused for our reputation, by provider.
+    blocked: Mapping[str, int] = {}
 
     @property
     def recipients(self) -> int:
@@ -174,8 +177,9 @@ async def _count_summary(ctx: context.Context) -> Summary:
         providers = await mail_counts.hourly_by_provider(tx, from_hour=hour - 1)
         first = hour - RECENT_HOURS
         recent = mail_counts.HourlyTotals(first, await mail_counts.hourly_of_all(tx, from_hour=first))
+        blocked = await mail_counts.failures_by_provider(tx, reasons.BLOCKED, since_hour=hour - DAY_HOURS + 1)
     names = {account.id: account.name for account in found if account is not None}
-    return Summary(now, totals, largest, names, domains, causes, list(held.values()), providers, recent)
+    return Summary(now, totals, largest, names, domains, causes, list(held.values()), providers, recent, blocked)
 
 
 Action = Literal["retry", "cancel", "expire"]

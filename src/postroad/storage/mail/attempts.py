@@ -153,6 +153,14 @@ async def insert_async_bounces(tx: store.Transaction, bounces: Sequence[AsyncBou
 async def async_bounces(tx: store.Transaction, account_id: str, message_id: str) -> list[AsyncBounce]: ...
 
 
+async def reported_at(
+    tx: store.Transaction, account_id: str, action: str, *, after: str, before: str, limit: int
+) -> list[str]:
+    """The provider queues of recipients with such a report, of messages with ids in this range."""
+    rows = await tx.fetch("async_bounces.providers_of", account_id, after, before, action, limit)
+    return [row[0] for row in rows if row[0] is not None]
+
+
 # The newest recipients of an account's mail, one by one: for what no count has, such as a tag or the time of delivery.
 #
 # A scan is bounded twice: by the messages that it examines (`floor` finds the oldest of them) and by the recipients

@@ -1,6 +1,7 @@
 """Counts for charts and the bounce guard, written in the transactions that accept mail and record its results."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import collections
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -164,10 +165,15 @@ async def failures_between(
 ) -> list[FailureTotal]: ...
 
 
-async def failures_by_provider(tx: store.Transaction, reason: str, *, since_hour: int) -> dict[str, int]:
-    """How many recipients of all accounts were refused for a reason."""
-    found = await tx.fetch("failure_counts.by_provider", since_hour, reason)
-    return {str(provider): int(recipients) for provider, recipients in found}
+async def failures_by_provider(
+    tx: store.Transaction, chosen: Container[str], *, since_hour: int
+) -> collections.Counter[str]:
+    """How many recipients of all accounts were refused for these reasons."""
+    found: collections.Counter[str] = collections.Counter()
+    for provider, reason, recipients in await tx.fetch("failure_counts.by_provider", since_hour):
+        if reason in chosen:
+            found[provider] += recipients
+    return found
 
 
 # Delete up to SWEEP_ROWS rows of hours up to this one; returns how many.

@@ -93,6 +93,12 @@ async def dmarc(
     }
 
 
+async def dmarc_passed(tx: store.Transaction, account_id: str, domain: str, *, since_day: int) -> tuple[int, int]:
+    """How many messages authenticated reports count, and how many of them passed."""
+    messages, passed = await tx.fetch_one("dmarc_rows.passed", account_id, domain, since_day) or (0, 0)
+    return int(messages), int(passed)
+
+
 async def add_tls(tx: store.Transaction, account_id: str, domain: str, day: int, rows: Iterable[TlsRow]) -> None:
     ordered = sorted(msgspec.structs.astuple(row) for row in rows)
     await tx.execute_many("tls_report_rows.add", [(account_id, domain, day, *row) for row in ordered])

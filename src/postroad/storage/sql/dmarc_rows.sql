@@ -15,6 +15,12 @@ DO UPDATE SET messages = dmarc_rows.messages + excluded.messages;
 SELECT day, domain, reporter, source, header_from, disposition, dkim, spf, messages FROM dmarc_rows
 WHERE account_id = $1 AND domain = $2 AND day >= $3 AND is_authenticated = $4;
 
+-- name: passed
+-- How many messages authenticated reports count since a day, and how many of them passed.
+SELECT CAST(COALESCE(SUM(messages), 0) AS BIGINT),
+    CAST(COALESCE(SUM(CASE WHEN dkim = 1 OR spf = 1 THEN messages ELSE 0 END), 0) AS BIGINT)
+FROM dmarc_rows WHERE account_id = $1 AND domain = $2 AND day >= $3 AND is_authenticated = 1;
+
 -- name: sweep
 -- Old rows, up to a limit.
 DELETE FROM dmarc_rows

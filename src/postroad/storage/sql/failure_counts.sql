@@ -9,9 +9,9 @@ SET bounced = failure_counts.bounced + excluded.bounced, failed = failure_counts
 SELECT hour, provider, reason, bounced, failed FROM failure_counts WHERE account_id = $1 AND hour >= $2 AND hour < $3;
 
 -- name: by_provider
--- How many recipients of all accounts were refused for a reason since an hour, by provider.
-SELECT provider, CAST(SUM(bounced + failed) AS BIGINT) FROM failure_counts WHERE hour >= $1 AND reason = $2
-GROUP BY provider;
+-- How many recipients of all accounts were refused since an hour, by provider and reason.
+SELECT provider, reason, CAST(SUM(bounced + failed) AS BIGINT) FROM failure_counts WHERE hour >= $1
+GROUP BY provider, reason;
 
 -- name: sweep
 -- Delete old hours, up to a limit.

@@ -53,7 +53,7 @@ async def _delayed_queue(tx: store.Transaction, now: int) -> list[notice_outbox.
 
 async def _blocked_addresses(tx: store.Transaction, now: int) -> list[notice_outbox.NewNotice]:
     refused = await mail_counts.failures_by_provider(
-        tx, reasons.IP_BLOCKED, since_hour=mail_counts.hour_of(now) - BLOCKED_HOURS
+        tx, {reasons.IP_BLOCKED}, since_hour=mail_counts.hour_of(now) - BLOCKED_HOURS
     )
     return [
         notice_outbox.NewNotice(
