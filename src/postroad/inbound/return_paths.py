@@ -1,10 +1,11 @@
-"""The policy of the inbound listener: it accepts bounces to our return paths, complaints, reports, and operator mail.
+"""The policy of the inbound listener: it accepts bounces to our return paths, complaints, reports, and mail to routes.
 
-A recipient must carry a valid token, be the complaint address, be `postmaster` or `abuse`, or be the address for
-reports of a verified domain, and a complaint counts only with a token in it. So this is never an open relay, and only
-an address for reports is looked up in the store. Any sender is accepted: reports come from the null sender, automatic
-replies from anywhere. 250 is sent after the commit. Mail to a return path that is not a report is accepted and dropped,
-because a refusal would create another bounce.
+A recipient must carry a valid token, be the complaint address, be `postmaster` or `abuse` of this host, be the address
+for reports of a verified domain, or have a route of an account. A complaint counts only with a token in it. So this is
+never an open relay; what cannot be an address does not reach the store, and whoever guesses addresses is disconnected
+soon. Any sender is accepted: reports come from the null sender, automatic replies from anywhere. 250 is sent after the
+commit, and what is refused is refused here, so nobody bounces it to a stranger. Mail to a return path that is not a
+report is accepted and dropped, because a refusal would create another bounce.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,29 +16,50 @@ from postroad.mail import return_path
 from postroad.mail.results import async_bounces, complaints, guard_counts
 from postroad.network.smtp import content_spool, smtp_server
 from postroad.network.tls import server_tls
+from postroad.protocol.mime import address
 from postroad.protocol.reports import arf
 from postroad.protocol.smtp import server_commands, server_events, values
 from postroad.services.domains import received_reports
+from postroad.services.inbound import receive, routes
 from postroad.services.operations import certificates, operator_mail
+from postroad.storage.mail import received
 from postroad.telemetry import logs
 
 # A report may contain the whole original, base64-encoded in transit: twice the largest message.
 MAX_MESSAGE_BYTES: Final = 20 * 1024 * 1024
-# A report goes to one return path; another needs its own transaction.
+# A report goes to one return path, and a mail to a route has one result; another recipient needs its own transaction.
 MAX_RECIPIENTS: Final = 1
+# Of a session: some mistyped addresses of a mailing list.
+MAX_UNKNOWN: Final = 10
 _LOGGED_AT_INFO: Final = frozenset({async_bounces.ReportResult.RECORDED, async_bounces.ReportResult.NOT_FINAL})
-NO_RECIPIENT: Final = values.Reply(550, "No such recipient here", "5.1.1")
+_TAKEN: Final = values.Reply(250, "OK: message accepted", "2.0.0")
 ForwardResult = operator_mail.ForwardResult
 FORWARD_REPLIES: Final[Mapping[ForwardResult, values.Reply]] = {
-    ForwardResult.FORWARDED: values.Reply(250, "OK: message accepted", "2.0.0"),
+    ForwardResult.FORWARDED: _TAKEN,
     ForwardResult.TOO_LARGE: values.Reply(552, "Message too large for this recipient", "5.3.4"),
     ForwardResult.LOOP: values.Reply(554, "Mail loop detected", "5.4.6"),
     ForwardResult.LIMITED: values.Reply(450, "Too many messages to this recipient today; try again later", "4.7.1"),
 }
+ROUTE_REPLIES: Final[Mapping[receive.Result, values.Reply]] = {
+    receive.Result.STORED: _TAKEN,
+    receive.Result.DUPLICATE: _TAKEN,
+    receive.Result.FORWARDED: _TAKEN,
+    receive.Result.DROPPED: _TAKEN,
+    receive.Result.LOOP: values.Reply(554, "Mail loop detected", "5.4.6"),
+    receive.Result.TOO_LARGE: values.Reply(552, "Message too large for this recipient", "5.3.4"),
+    receive.Result.SUSPENDED: values.Reply(550, "Mailbox disabled", "5.2.1"),
+    receive.Result.OVER_QUOTA: values.Reply(452, "Mailbox has received too much today; try again later", "4.2.2"),
+    receive.Result.OVER_NETWORK_QUOTA: values.Reply(
+        450, "Too many messages from your network to this recipient today; try again later", "4.7.1"
+    ),
+    receive.Result.NOT_FORWARDED: values.Reply(450, "Mailbox unavailable; try again later", "4.2.1"),
+    receive.Result.BUSY: values.Reply(451, "Too many messages at the same time; try again later", "4.3.2"),
+}
+_NOT_STORED: Final = values.Reply(451, "The message could not be stored; try again later", "4.3.0")
 
 
 class ReturnPathPolicy(smtp_server.SessionPolicy):
-    """The policy of one session; it keeps no state between verbs."""
+    """The policy of one session."""
 
     def __init__(
         self,
@@ -45,45 +67,103 @@ class ReturnPathPolicy(smtp_server.SessionPolicy):
         log: logs.Logger,
         *,
         for_operator: operator_mail.OperatorMail,
+        receiver: receive.Receiver,
         session: server_events.Session,
     ) -> None:
         self._ctx = ctx
         self._log = log
         self._for_operator = for_operator
+        self._receiver = receiver
         self._session = session
+        self._unknown = 0
+        # Of the transaction, by recipient.
+        self._routes: dict[str, received.Route] = {}
 
-    def recipient(self, address: str, parameters: server_commands.Parameters) -> smtp_server.PolicyDecision:
-        """Accept only a return path with a valid token, the complaint address, and those of the operator."""
-        if self._for_operator.is_for_operator(address):
+    def mail(self, sender: str, parameters: server_commands.Parameters) -> smtp_server.PolicyDecision:
+        self._routes.clear()
+        return super().mail(sender, parameters)
+
+    def recipient(self, text: str, parameters: server_commands.Parameters) -> smtp_server.PolicyDecision:
+        """Accept only a return path with a valid token, the complaint address, those of the operator, and routes."""
+        if self._for_operator.is_for_operator(text):
             if not self._ctx.settings.operator.is_reachable:
                 # Neither refused for good nor dropped: the sender is told in the end, or the operator configures it.
                 return values.Reply(450, "Mailbox unavailable; try again later", "4.2.1")
-        elif domain := received_reports.domain_of(self._ctx, address):
+        elif domain := received_reports.domain_of(self._ctx, text):
             return self._for_reports(domain)
-        elif self._named(address) is None and not complaints.is_ours(self._ctx, address):
-            return NO_RECIPIENT
-        return super().recipient(address, parameters)
+        elif self._named(text) is None and not complaints.is_ours(self._ctx, text):
+            return self._routed(text)
+        return super().recipient(text, parameters)
 
     async def _for_reports(self, domain: str) -> values.Reply:
-        return smtp_server.RECIPIENT_OK if await received_reports.has_owner(self._ctx, domain) else NO_RECIPIENT
+        has_owner = await received_reports.has_owner(self._ctx, domain)
+        return smtp_server.RECIPIENT_OK if has_owner else self._refuse_unknown()
+
+    def _routed(self, text: str) -> smtp_server.PolicyDecision:
+        try:
+            return self._find_route(text, address.parse(text))
+        except address.AddressError:
+            return self._refuse_unknown()
+
+    async def _find_route(self, text: str, mailbox: address.Mailbox) -> values.Reply:
+        async with self._ctx.store.reading() as tx:
+            match = await received.matching(tx, routes.keys_of(mailbox))
+        if match is None:
+            return self._refuse_unknown()
+        if not match.is_active:
+            return ROUTE_REPLIES[receive.Result.SUSPENDED]
+        self._routes[text] = match.route
+        return smtp_server.RECIPIENT_OK
+
+    def _refuse_unknown(self) -> values.Reply:
+        self._unknown += 1
+        if self._unknown > MAX_UNKNOWN:
+            return values.Reply(421, "Too many unknown recipients", "4.7.0")
+        return values.Reply(550, "No such recipient here", "5.1.1")
 
     async def message(self, transaction: values.MailTransaction) -> values.Reply:
         """Store what the report says, then accept it."""
         content = b"".join(transaction.content)
-        for address in transaction.recipients:
+        for recipient in transaction.recipients:
             try:
-                if self._for_operator.is_for_operator(address):
+                if (route := self._routes.get(recipient)) is not None:
+                    return await self._receive(route, recipient, content, transaction)
+                if self._for_operator.is_for_operator(recipient):
                     return await self._forward(transaction)
-                if domain := received_reports.domain_of(self._ctx, address):
+                if domain := received_reports.domain_of(self._ctx, recipient):
                     await self._report(domain, transaction.sender, content)
                 else:
-                    await self._process(address, content)
+                    await self._process(recipient, content)
             except errors.PostroadError as problem:
-                named = self._named(address)
+                named = self._named(recipient)
                 message_id = named.message_id if named else None
                 self._log.warning("report_not_stored", message_id=message_id, problem=problem.message)
-                return values.Reply(451, "The message could not be stored; try again later", "4.3.0")
-        return values.Reply(250, "OK: message accepted", "2.0.0")
+                return _NOT_STORED
+        return _TAKEN
+
+    async def _receive(
+        self, route: received.Route, recipient: str, content: bytes, transaction: values.MailTransaction
+    ) -> values.Reply:
+        session = self._session
+        kind = "UTF8SMTP" if transaction.needs_smtputf8 else "ESMTP" if session.is_extended else "SMTP"
+        arrival = receive.Arrival(
+            route=route,
+            sender=transaction.sender,
+            recipient=recipient,
+            content=content,
+            client_address=session.client_address,
+            helo=session.hello,
+            protocol=kind + "S" * session.is_secure,
+        )
+        result = await self._receiver.receive(arrival)
+        self._log.info(
+            "mail_received",
+            result=result,
+            account_id=route.account_id,
+            route_id=route.id,
+            client_address=session.client_address,
+        )
+        return ROUTE_REPLIES[result]
 
     async def _forward(self, transaction: values.MailTransaction) -> values.Reply:
         client_address = self._session.client_address
@@ -153,12 +233,13 @@ def listener(
 ) -> smtp_server.SmtpListener:
     """The inbound listener, not started yet; `name` is its host name in the banner."""
     for_operator = operator_mail.OperatorMail(ctx, host=name)
+    receiver = receive.Receiver(ctx, host=name)
 
     def failed(problem: Exception) -> None:
         log.error("inbound_failed", exc_info=problem)
 
     def make_policy(session: server_events.Session) -> ReturnPathPolicy:
-        return ReturnPathPolicy(ctx, log, for_operator=for_operator, session=session)
+        return ReturnPathPolicy(ctx, log, for_operator=for_operator, receiver=receiver, session=session)
 
     return smtp_server.SmtpListener(
         make_policy,

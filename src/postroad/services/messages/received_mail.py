@@ -29,6 +29,8 @@ MAX_LINE_CHARACTERS: Final = 4_000
 # A long way leaves some dozens of fields.
 MAX_HEADERS: Final = 300
 MAX_HEADER_CHARACTERS: Final = 64 * 1024
+# A name, an address, and what lists show of both.
+MAX_SHOWN_CHARACTERS: Final = 500
 # A thread of some weeks has as many.
 MAX_REFERENCES: Final = 100
 
@@ -102,6 +104,14 @@ def read(content: bytes, *, sender: str, recipients: tuple[str, ...]) -> Receive
         size=len(content),
         truncated=preview.truncated or header.truncated or len(headers) < len(preview.headers),
     )
+
+
+def shown(addresses: tuple[Address, ...]) -> str:
+    """The first of these as people see it, in one line."""
+    for each in addresses[:1]:
+        text = f"{each.name} <{each.address}>" if each.name and each.address else each.name or each.address
+        return text[:MAX_SHOWN_CHARACTERS]
+    return ""
 
 
 class _Header:

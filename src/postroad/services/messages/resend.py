@@ -142,17 +142,16 @@ async def _original(
         }
         suppressed = await suppressions.find(tx, sorted(mailboxes))
         stored = await messages.response(tx, message.account_id, message.id)
-        content = await messages.body(tx, message.account_id, message.id)
+        content = next(iter(await messages.outgoing(tx, [(message.account_id, message.id)])), None)
     chosen = tuple(mailbox for place, mailbox in mailboxes.items() if place not in suppressed)
     if not chosen:
         raise _all_suppressed(sorted(place[1] for place in suppressed))
     if content is None or stored is None:
         raise NotRetained("the content of this message is no longer retained; send a new message instead")
-    receipt = _RECEIPT.decode(stored[0])
-    if receipt.sender != message.sender:
+    if not content.sender_key:
         # It would be signed, and a stranger has written it (services/inbound/forward.py).
         raise errors.Conflict("a route forwarded this message, and it cannot be sent again")
-    return Original(message, receipt, chosen, content)
+    return Original(message, _RECEIPT.decode(stored[0]), chosen, content.mime)
 
 
 def _wanted(known: Sequence[messages.Recipient], to: Recipients, recipient_id: str | None) -> list[messages.Recipient]:

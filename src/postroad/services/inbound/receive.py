@@ -1,0 +1,275 @@
+"""A mail arrives at a route: it is stored with its event, forwarded or dropped, before its sender is told so.
+
+Everything about a stored mail is one transaction. The same mail to the same recipient, octet by octet, is stored once:
+a client that did not hear the 250 sends it again. A fingerprint of less, such as its Message-ID, would let anybody who
+knows that keep the mail out.
+
+What strangers may have done here is bounded: mail per account and day, mail per account, sending network and day, mail
+in work, and each lookup and pass of the work itself. It has one party among the fair shares of DNS and threads.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Final, TypeVar
+
+import msgspec
+
+from postroad import context
+from postroad.concurrency import fairness
+from postroad.mail import message_ids
+from postroad.mail.authentication import authenticate, header
+from postroad.model.events import events
+from postroad.model.people import login_rules
+from postroad.model.units import identifiers, times
+from postroad.network import spamd
+from postroad.protocol.mime import builder
+from postroad.services.inbound import event_data, forward
+from postroad.services.messages import content_checks, received_mail
+from postroad.storage.engine import store
+from postroad.storage.mail import messages, received
+from postroad.storage.people import accounts
+
+PARTY: Final = "inbound mail"
+# A busy help desk gets some thousands a day; a flood ends here, and costs at most this much space.
+MAX_MESSAGES_PER_DAY: Final = 10_000
+MAX_BYTES_PER_DAY: Final = 1024 * 1024 * 1024
+# Of one network to one account: large mailbox providers send from many.
+MAX_PER_NETWORK: Final = 1_000
+# Most of the time they wait for DNS. Their contents are in memory, and have room of their own in the listener.
+MAX_IN_WORK: Final = 32
+# Then the client is asked to come again; it waits for minutes.
+WAIT_SECONDS: Final = 20.0
+# Postfix has 50, and a way through two organizations some dozen.
+MAX_HOPS: Final = 30
+# Parsing more would block the event loop for more than some milliseconds.
+LARGE_BYTES: Final = 16 * 1024
+SUBJECT_CHARACTERS: Final = 1_000
+# Of those that a mail names, the newest: each is a lookup by key.
+MAX_ANSWERED: Final = 5
+
+_FIELD: Final = re.compile(rb"^([!-9;-~]++)[ \t]*+:[^\n]*+\n(?:[ \t][^\n]*+\n)*+", re.MULTILINE)
+_HOST: Final = re.compile(r"[A-Za-z0-9.:_\[\]-]{1,255}", re.ASCII)
+_RECEIVED: Final = b"received"
+_RESULTS: Final = b"authentication-results"
+
+
+T = TypeVar("T")
+
+
+class Arrival(msgspec.Struct, frozen=True, kw_only=True):
+    """A mail as it came in, and the route that takes it. `helo` and `protocol` are for its trace field."""
+
+    route: received.Route
+    sender: str
+    recipient: str
+    content: bytes
+    client_address: str
+    helo: str
+    protocol: str
+
+
+class Result(StrEnum):
+    STORED = "stored"
+    DUPLICATE = "duplicate"
+    FORWARDED = "forwarded"
+    DROPPED = "dropped"
+    LOOP = "loop"
+    TOO_LARGE = "too_large"
+    SUSPENDED = "suspended"
+    OVER_QUOTA = "over_quota"
+    OVER_NETWORK_QUOTA = "over_network_quota"
+    NOT_FORWARDED = "not_forwarded"
+    BUSY = "busy"
+
+
+class _NotTaken(Exception):
+    """Rolls a transaction back."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__(result)
+        self.result = result
+
+
+class Receiver:
+    """Takes mail for routes; `host` is the name of the listener."""
+
+    def __init__(self, ctx: context.Context, *, host: str) -> None:
+        self._ctx = ctx
+        self._host = host
+        # By sending network: one of them does not keep the others out.
+        self._in_work = fairness.FairSemaphore(MAX_IN_WORK)
+
+    async def receive(self, arrival: Arrival) -> Result:
+        """What became of a mail; it is on disk if it was taken. Raises a PostroadError if the store fails."""
+        names = [name.lower() for name in _FIELD.findall(_head(arrival.content))]
+        if names.count(_RECEIVED) > MAX_HOPS:
+            return Result.LOOP
+        try:
+            async with self._in_work.hold(login_rules.network_of(arrival.client_address), timeout=WAIT_SECONDS):
+                return await self._take(arrival)
+        except TimeoutError:
+            return Result.BUSY
+        except _NotTaken as refusal:
+            return refusal.result
+
+    async def _take(self, arrival: Arrival) -> Result:
+        ctx, route = self._ctx, arrival.route
+        if route.action == received.Action.DROP:
+            async with ctx.store.transaction() as tx:
+                await self._admit(tx, arrival)
+            return Result.DROPPED
+        fingerprint = await self._run(lambda: _fingerprint(arrival), size=len(arrival.content))
+        if route.action == received.Action.FORWARD:
+            return await self._forward(arrival, fingerprint)
+        async with ctx.store.reading() as tx:
+            if await received.is_known(tx, route.account_id, fingerprint):
+                return Result.DUPLICATE
+            # What is over a quota costs no more than this.
+            await self._check_quotas(tx, arrival)
+        return await self._store(arrival, fingerprint)
+
+    async def _forward(self, arrival: Arrival, fingerprint: bytes) -> Result:
+        head = _head(arrival.content)
+        if forward.is_loop(head, arrival.recipient):
+            return Result.LOOP
+        if len(arrival.content) > forward.MAX_BYTES:
+            return Result.TOO_LARGE
+        async with self._ctx.store.transaction() as tx:
+            await self._admit(tx, arrival)
+        content = _field("Received", self._trace(arrival, identifier=arrival.route.id)) + arrival.content
+        is_forwarded = await forward.forward(
+            self._ctx, arrival.route, content, head=head, recipient=arrival.recipient, key=fingerprint.hex()
+        )
+        return Result.FORWARDED if is_forwarded else Result.NOT_FORWARDED
+
+    async def _store(self, arrival: Arrival, fingerprint: bytes) -> Result:
+        ctx, account_id = self._ctx, arrival.route.account_id
+        results = await authenticate.authenticate(
+            ctx,
+            arrival.content,
+            client_address=arrival.client_address,
+            helo=arrival.helo,
+            sender=arrival.sender,
+            party=PARTY,
+        )
+        spam = _spam(await content_checks.ask_spamd(ctx, account_id, arrival.content))
+        now = ctx.clock()
+        received_id = ctx.new_id(identifiers.RECEIVED, now=now)
+        content = b"".join(
+            (
+                _field("Return-Path", f"<{arrival.sender}>"),
+                _field("Received", self._trace(arrival, identifier=received_id)),
+                _field("Authentication-Results", header.value(results, host=self._host)),
+                _without_claims(arrival.content, self._host),
+            )
+        )
+
+        def read() -> received_mail.ReceivedMail:
+            return received_mail.read(content, sender=arrival.sender, recipients=(arrival.recipient,))
+
+        mail = await self._run(read, size=len(content))
+        row = received.Received(
+            account_id=account_id,
+            id=received_id,
+            route_id=arrival.route.id,
+            recipient=arrival.recipient,
+            envelope_sender=arrival.sender,
+            sender=received_mail.shown(mail.sender),
+            subject=mail.subject[:SUBJECT_CHARACTERS],
+            message_id_field=mail.message_id,
+            email_id=None,
+            size=len(arrival.content),
+            attachment_count=len(mail.attachments),
+            authentication=msgspec.json.encode(results).decode(),
+            spam=None if spam is None else msgspec.json.encode(spam).decode(),
+            client_address=arrival.client_address,
+            fingerprint=fingerprint,
+            received_at=now,
+        )
+        async with ctx.store.transaction() as tx:
+            account = await self._admit(tx, arrival)
+            row = msgspec.structs.replace(row, email_id=await _answered(tx, account_id, mail))
+            if not await received.insert(tx, row, content):
+                raise _NotTaken(Result.DUPLICATE)
+            if account.names_event(events.EventType.RECEIVED):
+                data = event_data.make(ctx, row, mail, route=arrival.route.match_key, now=now)
+                await ctx.outbox.write_account(
+                    tx, [events.AccountEvent(account_id, events.EventType.RECEIVED, now, data)]
+                )
+        ctx.webhook_wakeup.set()
+        return Result.STORED
+
+    async def _run(self, work: Callable[[], T], *, size: int) -> T:
+        """In a thread, when it is our turn, if it may take long."""
+        return await self._ctx.threads.run(PARTY, work) if size > LARGE_BYTES else work()
+
+    async def _admit(self, tx: store.Transaction, arrival: Arrival) -> accounts.Account:
+        """Count a mail under the lock of its account, or refuse it."""
+        account_id = arrival.route.account_id
+        account = (await accounts.lock(tx, [account_id])).get(account_id)
+        if account is None or account.state != accounts.ACTIVE:
+            raise _NotTaken(Result.SUSPENDED)
+        await self._check_quotas(tx, arrival)
+        day = times.day_of(self._ctx.clock())
+        for network in (received.ALL_NETWORKS, login_rules.network_of(arrival.client_address)):
+            await received.add_count(tx, account_id, day, network, len(arrival.content))
+        return account
+
+    async def _check_quotas(self, tx: store.Transaction, arrival: Arrival) -> None:
+        account_id, day = arrival.route.account_id, times.day_of(self._ctx.clock())
+        whole = await received.count_of_day(tx, account_id, day)
+        if whole.messages >= MAX_MESSAGES_PER_DAY or whole.bytes + len(arrival.content) > MAX_BYTES_PER_DAY:
+            raise _NotTaken(Result.OVER_QUOTA)
+        network = login_rules.network_of(arrival.client_address)
+        if (await received.count_of_day(tx, account_id, day, network)).messages >= MAX_PER_NETWORK:
+            raise _NotTaken(Result.OVER_NETWORK_QUOTA)
+
+    def _trace(self, arrival: Arrival, *, identifier: str) -> str:
+        """The value of `Received` (RFC 5321 section 4.4)."""
+        helo = arrival.helo if _HOST.fullmatch(arrival.helo) else "unknown"
+        date = builder.format_date(self._ctx.clock() // times.SECOND)
+        return (
+            f"from {helo} ([{arrival.client_address}]) by {self._host} with {arrival.protocol} id {identifier}; {date}"
+        )
+
+
+def _head(content: bytes) -> bytes:
+    """The header with the end of its last line."""
+    end = content.find(b"\r\n\r\n")
+    return content if end < 0 else content[: end + 2]
+
+
+def _fingerprint(arrival: Arrival) -> bytes:
+    return hashlib.sha256(f"{arrival.recipient}\n".encode() + arrival.content).digest()
+
+
+def _field(name: str, value: str) -> bytes:
+    return f"{name}: {value}\r\n".encode()
+
+
+def _without_claims(content: bytes, host: str) -> bytes:
+    """A mail without the results that claim to be of this host (RFC 8601 section 5)."""
+    head, name = _head(content), host.lower().encode()
+
+    def kept(field: re.Match[bytes]) -> bytes:
+        return b"" if field[1].lower() == _RESULTS and name in field[0].lower() else field[0]
+
+    return _FIELD.sub(kept, head) + content[len(head) :]
+
+
+def _spam(found: spamd.Verdict | spamd.Failure | None) -> events.SpamVerdict | None:
+    """The verdict; without one, mail is taken as it is."""
+    if not isinstance(found, spamd.Verdict):
+        return None
+    return events.SpamVerdict(score=found.score, required=found.threshold, is_spam=found.is_spam)
+
+
+async def _answered(tx: store.Transaction, account_id: str, mail: received_mail.ReceivedMail) -> str | None:
+    """The newest message of the account that a mail answers."""
+    named = map(message_ids.message_of, (*mail.in_reply_to, *reversed(mail.references)))
+    for message_id in list(dict.fromkeys(each for each in named if each is not None))[:MAX_ANSWERED]:
+        if await messages.by_id(tx, account_id, message_id) is not None:
+            return message_id
+    return None
