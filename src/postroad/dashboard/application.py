@@ -1,5 +1,6 @@
 """The dashboard application: the routes of all pages, those that ask who you are once more, and the error pages."""
 
+from collections.abc import Sequence
 from typing import Final
 from urllib import parse
 
@@ -18,6 +19,7 @@ from postroad.dashboard.mail import (
     previews,
     suppressions,
     templates,
+    unsubscribe,
     welcome,
 )
 from postroad.dashboard.operator import accounts, console, health, jobs, operators, providers, queue, sources
@@ -245,6 +247,7 @@ ROUTES: Final = (
     *templates.VERSION_ROUTES,
     *webhooks.ROUTES,
     *suppressions.ROUTES,
+    *unsubscribe.ROUTES,
     *approvals.ROUTES,
     *team.ROUTES,
     *team.SSO_ROUTES,
@@ -266,10 +269,16 @@ def routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
     return (*(page(site) for page in pages), *static_files.routes(site.files))
 
 
+def recipient_routes(site: sites.Site) -> tuple[routing.Route[context.Context], ...]:
+    """What the recipients of mail need, where the dashboard is off."""
+    return (*(page(site) for page in unsubscribe.ROUTES), *static_files.routes(site.files))
+
+
 def build_application(
     ctx: context.Context,
     site: sites.Site,
     *,
+    served: Sequence[routing.Route[context.Context]] | None = None,
     log: logs.Logger,
     require: application.Require = authentication.require,
     proxies: reverse_proxies.Proxies | None = None,
@@ -277,7 +286,7 @@ def build_application(
 ) -> application.Application[context.Context]:
     return application.Application(
         ctx,
-        routes(site),
+        served or routes(site),
         authenticate=requests.authenticator(site),
         require=require,
         bind_actor=context.acting_as,

@@ -13,7 +13,7 @@ import asyncio
 import collections
 import dataclasses
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -21,12 +21,12 @@ import msgspec
 from postroad import config, context
 from postroad.concurrency import caches
 from postroad.delivery import attempter, controls, permits, provider_queue, recorder, routing, simulated_delivery
-from postroad.model.bounces import disposition
+from postroad.model.bounces import disposition, failure_causes
 from postroad.model.delivery import fair_shares, providers, retry
 from postroad.network.dns import resolver
 from postroad.protocol.smtp import values
 from postroad.storage.engine import store
-from postroad.storage.mail import queue, suppressions
+from postroad.storage.mail import queue, suppressions, unsubscribes
 from postroad.telemetry import logs
 
 # Routes with their source addresses; an evicted one is only made again. At most 15 MB; 55 MB, or 240 MB with DANE, if
@@ -211,12 +211,13 @@ class Plan(msgspec.Struct):
 
 
 class Claims(msgspec.Struct, frozen=True):
-    """What was claimed in one step, and which of the addresses are suppressed."""
+    """What was claimed in one step, and which of the addresses are suppressed, or have left the list of the message."""
 
     rows: Sequence[queue.Claimed] = ()
     suppressed: Mapping[suppressions.SuppressionKey, suppressions.Suppression] = msgspec.field(default_factory=dict)
     # Recipients whose time is over.
     expired: Sequence[queue.Expired] = ()
+    unsubscribed: Collection[unsubscribes.UnsubscribeKey] = ()
 
     def are_all_of(self, plan: Plan) -> bool:
         """Whether nothing is left of it: a scheduled queue that gave as many as were asked for may have more."""
@@ -487,8 +488,10 @@ class Dispatcher:
             if plan.wanted:
                 rows = await queue.claim(tx, plan.wanted, lease_until=self._leases.until(), worker=worker)
             suppressed = await suppressions.find(tx, [(row.account_id, row.email_key) for row in rows])
+            lists = [(row.account_id, row.list_name, row.email_key) for row in rows if row.list_name is not None]
+            unsubscribed = await unsubscribes.find(tx, lists) if lists else ()
         self._leases.take(recipient.claim for recipient in expired)
-        return Claims(self._leases.take(rows), suppressed, expired)
+        return Claims(self._leases.take(rows), suppressed, expired, unsubscribed)
 
     async def _assign(self, claimed: Claims, plan: Plan) -> None:
         for claim in claimed.rows:
@@ -498,7 +501,10 @@ class Dispatcher:
                     "previous_attempt_unrecorded", message_id=claim.message_id, recipient_id=claim.recipient_id
                 )
         by_basis: dict[str, list[queue.Claimed]] = collections.defaultdict(list)
-        for claim in await self._defer_crashing(await self._bounce_suppressed(claimed)):
+        wanted = await self._bounce_suppressed(claimed)
+        if claimed.unsubscribed:
+            wanted = await self._bounce_unsubscribed(wanted, claimed.unsubscribed)
+        for claim in await self._defer_crashing(wanted):
             is_expired = claim.queue_key in plan.expired
             by_basis[claim.queue_key if is_expired else self._route_chooser.basis(claim.queue_key)].append(claim)
         jobs: dict[attempter.Job, provider_queue.ProviderQueue] = {}
@@ -536,6 +542,16 @@ class Dispatcher:
         ]
         await self._recorder.record_without_attempt(to_bounce, disposition.Verdict.BOUNCED, sentences)
         return [claim for claim in claimed.rows if (claim.account_id, claim.email_key) not in listed]
+
+    async def _bounce_unsubscribed(
+        self, claims: Sequence[queue.Claimed], left: Collection[unsubscribes.UnsubscribeKey]
+    ) -> Sequence[queue.Claimed]:
+        """The same for recipients who have left the list of their message."""
+        to_bounce = [claim for claim in claims if (claim.account_id, claim.list_name, claim.email_key) in left]
+        sentences = [f"not attempted: the recipient unsubscribed from {claim.list_name}" for claim in to_bounce]
+        cause = failure_causes.UNSUBSCRIBED
+        await self._recorder.record_without_attempt(to_bounce, disposition.Verdict.BOUNCED, sentences, cause=cause)
+        return [claim for claim in claims if (claim.account_id, claim.list_name, claim.email_key) not in left]
 
     async def _defer_crashing(self, claims: Sequence[queue.Claimed]) -> Sequence[queue.Claimed]:
         """Defer recipients that have lost too many leases; returns the others."""

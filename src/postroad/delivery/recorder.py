@@ -295,7 +295,12 @@ class Recorder:
         await self.record([self._outcome(claim, result, disposition, attempt_info) for claim in claims])
 
     async def record_without_attempt(
-        self, claims: Sequence[queue.Claimed], verdict: bounces_disposition.Verdict, responses: Sequence[str]
+        self,
+        claims: Sequence[queue.Claimed],
+        verdict: bounces_disposition.Verdict,
+        responses: Sequence[str],
+        *,
+        cause: str | None = None,
     ) -> None:
         """Record a result that was decided without an attempt."""
         now = self._ctx.clock()
@@ -312,6 +317,7 @@ class Recorder:
                     at=now,
                     ledger_id=self._ctx.new_id(identifiers.LEDGER, now=now),
                     worker=self._leases.worker,
+                    cause=cause,
                 )
                 for claim, response in zip(claims, responses, strict=True)
             ]

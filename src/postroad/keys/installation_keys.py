@@ -33,6 +33,7 @@ class Keys:
     token: bytes = field(repr=False)
     session: bytes = field(repr=False)
     return_path: bytes = field(repr=False)
+    unsubscribe: bytes = field(repr=False)
     encryption: bytes = field(repr=False)
     # Says nothing about the key, and so may be stored and shown.
     fingerprint: bytes = field(repr=False)
@@ -45,6 +46,7 @@ class Keys:
             token=_derive(installation_key, b"postroad token v1"),
             session=_derive(installation_key, b"postroad session v1"),
             return_path=_derive(installation_key, b"postroad return path v1"),
+            unsubscribe=_derive(installation_key, b"postroad unsubscribe v1"),
             encryption=_derive(installation_key, b"postroad sealing v1"),
             fingerprint=_derive(installation_key, b"postroad fingerprint v1"),
         )

@@ -61,7 +61,7 @@ def of_event(account_id: str, kind: events.EventType, data: events.AccountData) 
             NewNotice(kind=name, subject=account_id, values=values, account_id=account_id)
             for name in (notice_kinds.ACCOUNT_SUSPENDED, notice_kinds.ANY_ACCOUNT_SUSPENDED)
         ]
-    if isinstance(data, events.DomainData | events.ReceivedData):
+    if isinstance(data, events.DomainData | events.ReceivedData | events.UnsubscribedData):
         return []
     subject = data.domain_id if isinstance(data, events.FailingDomainData) else account_id
     values = {name: str(value) for name, value in msgspec.structs.asdict(data).items()}

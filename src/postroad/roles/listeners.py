@@ -89,14 +89,15 @@ async def start_api(role_context: role.RoleContext) -> role.Started:
         delays=delays,
         note=ctx.request_log.note,
     )
-    pages: http_server.Application = app
-    if settings.dashboard.enabled:
-        site = sites.build(
-            settings, mail=role_context.mail, is_stopping=role_context.stopping.is_set, operator_state=operating
-        )
-        pages = dashboard.build_application(
-            ctx, site, require=rate.require, proxies=proxies, log=role_context.log, delays=delays
-        )
+    site = sites.build(
+        settings, mail=role_context.mail, is_stopping=role_context.stopping.is_set, operator_state=operating
+    )
+    shown = dashboard.routes(site) if settings.dashboard.enabled else dashboard.recipient_routes(site)
+    pages: http_server.Application = dashboard.build_application(
+        ctx, site, served=shown, require=rate.require, proxies=proxies, log=role_context.log, delays=delays
+    )
+    if not settings.dashboard.enabled:
+        pages = path_switch.PathSwitch(pages, app, paths=[route.path for route in shown])
     apis = extensions.parts("apis", extension_api.HttpApi)
     others = {
         api.prefix: extension_api.build_application(

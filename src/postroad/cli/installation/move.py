@@ -39,7 +39,7 @@ REPORT_SECONDS: Final = 5.0
 FORCE: Final = "--force"
 # If these are the same on both sides, no mail was accepted, attempted or removed since the move, and nobody who has
 # unsubscribed or complained since would get mail again.
-MAIL: Final = ("messages", "recipients", "suppressions")
+MAIL: Final = ("messages", "recipients", "suppressions", "unsubscribes")
 
 
 @dataclass(frozen=True, slots=True)

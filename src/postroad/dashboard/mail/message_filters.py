@@ -33,6 +33,7 @@ STATUSES: Final = {
         "expired": "Expired",
         "canceled": "Canceled",
         "suppressed": "Suppressed",
+        "unsubscribed": "Unsubscribed",
     },
 }
 StatusGroups = Mapping[str, Mapping[str, str]]

@@ -136,7 +136,8 @@ def _outcome(view: RecipientView) -> Outcome:
 def _failure(view: RecipientView, status: statuses.RecipientStatus, emails: tuple[str, ...]) -> Outcome:
     last = view.attempts[-1] if view.attempts else None
     provider = last.provider_queue if last else ""
-    cause = failure_causes.describe(failure_causes.of_outcome(last.reason if last else None, status), provider)
+    reason = last.reason if last else view.recipient.cause
+    cause = failure_causes.describe(failure_causes.of_outcome(reason, status), provider)
     reply = wait_reasons.last_response(view.recipient.last_smtp_code, view.recipient.last_smtp_response)
     ended = "" if last is None or status is statuses.RecipientStatus.BOUNCED else _ENDED[status]
     return Outcome(

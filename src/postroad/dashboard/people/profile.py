@@ -156,7 +156,7 @@ async def show_unsubscribe(site: sites.Site, ctx: context.Context, request: rout
     token = request.path["token"]
     user, kind = await choices.by_token(ctx, token)
     values = {"token": token, "email": user.email, "title": notice_kinds.KINDS[kind].title, "is_done": False}
-    return site.page(request.headers, "unsubscribe.html", values)
+    return site.page(request.headers, "notifications.html", values)
 
 
 async def unsubscribe(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
@@ -165,7 +165,7 @@ async def unsubscribe(site: sites.Site, ctx: context.Context, request: routing.R
     actor = callers.Actor(callers.ActorKind.PERSON, None, request.id, request.client_address)
     user, kind = await choices.unsubscribe(dataclasses.replace(ctx, actor=actor), token)
     values = {"token": token, "email": user.email, "title": notice_kinds.KINDS[kind].title, "is_done": True}
-    return site.page(request.headers, "unsubscribe.html", values)
+    return site.page(request.headers, "notifications.html", values)
 
 
 NOTICE_ROUTES: Final = (

@@ -53,6 +53,8 @@ class MessageIdentity(msgspec.Struct, frozen=True, kw_only=True):
     # Where complaints arrive, and the key that signs their addresses; empty where none are received.
     complaint_domain: str = ""
     return_path_key: bytes = b""
+    # The header fields of a message with a list.
+    unsubscribe: tuple[tuple[str, str], ...] = ()
 
     @property
     def sent_at(self) -> int:
@@ -61,7 +63,7 @@ class MessageIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compose(checked: validation.CheckedSend, identity: MessageIdentity) -> transaction.Submission:
-    headers = [*checked.headers.items(), *[(TAG_HEADER, tag) for tag in checked.tags]]
+    headers = [*checked.headers.items(), *[(TAG_HEADER, tag) for tag in checked.tags], *identity.unsubscribe]
     given = {name.lower() for name in checked.headers}
     if FEEDBACK_ID.lower() not in given:
         tag = checked.tags[0] if checked.tags and _FEEDBACK_TAG.fullmatch(checked.tags[0]) else ""
@@ -140,6 +142,7 @@ def build_submission(
         warmup_domain=identity.warmup_domain,
         simulation=checked.simulation if identity.is_test else None,
         api_key_id=identity.api_key_id,
+        list_name=checked.list_name or None,
     )
 
 
@@ -183,13 +186,14 @@ def _receipt(checked: validation.CheckedMessage, identity: MessageIdentity, pric
         if checked.attachments
         else (),
     )
-    if identity.schedule is send_request.UNTIMED and not (checked.metadata or identity.is_test):
+    if identity.schedule is send_request.UNTIMED and not (checked.metadata or identity.is_test or checked.list_name):
         return made
     return msgspec.structs.replace(
         made,
         send_at=times.given_to_wire(identity.schedule.send_at),
         expires_at=times.given_to_wire(identity.schedule.expires_at),
         metadata=dict(checked.metadata) or msgspec.UNSET,
+        unsubscribe=send_request.Unsubscribe(checked.list_name) if checked.list_name else msgspec.UNSET,
         test=True if identity.is_test else msgspec.UNSET,
     )
 
@@ -240,7 +244,8 @@ def body_hash(checked: validation.CheckedSend) -> bytes:
         if checked.attachments
         else (),
     )
-    if checked.metadata or checked.simulation or checked.send_at is not None or checked.expires_in is not None:
+    options = checked.metadata or checked.simulation or checked.list_name
+    if options or checked.send_at is not None or checked.expires_in is not None:
         normal_form += (_options(checked),)
     return digest(_hash_encoder.encode(normal_form))
 
@@ -251,6 +256,7 @@ def _options(checked: validation.CheckedSend) -> dict[str, object]:
         "expires_in": checked.expires_in,
         "metadata": sorted(checked.metadata.items()) or None,
         "simulate": checked.simulation or None,
+        "unsubscribe": checked.list_name or None,
     }
     return {name: value for name, value in known.items() if value is not None}
 

@@ -24,6 +24,7 @@ MAX_RECEIVED: Final = 100
 TAG: Final = "x-service-tag"
 TEMPLATE: Final = "x-service-template"
 VARIABLES: Final = "x-service-variables"
+UNSUBSCRIBE: Final = "x-service-unsubscribe"
 METADATA_PREFIX: Final = "x-service-metadata-"
 # Mail readers that find two of these choose differently (RFC 5322 section 3.6, RFC 2045 section 3).
 ONCE: Final = tuple(
@@ -32,7 +33,7 @@ ONCE: Final = tuple(
 # The fields that can name a file.
 _NAMING: Final = ("content-type", "content-disposition")
 _OURS: Final = "x-service-"
-_KNOWN: Final = (TAG, TEMPLATE, VARIABLES)
+_KNOWN: Final = (TAG, TEMPLATE, VARIABLES, UNSUBSCRIBE)
 # A subject may contain them in encoded words; they must reach neither the database nor a reader.
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
@@ -99,6 +100,7 @@ def check(raw: statuses.RawMessage) -> CheckedMime:
         metadata=_metadata(fields) if has_ours else {},
         key=_key(fields),
         template=_template(fields) if has_ours else None,
+        list_name=_list_name(fields, recipients) if has_ours else "",
         send_at=raw.send_at,
         expires_in=raw.expires_in,
         is_utf8=raw.is_utf8
@@ -143,7 +145,7 @@ def _has_ours(fields: Fields) -> bool:
             written = fields[name][0].name[: header_fields.MAX_NAME_CHARACTERS]
             raise errors.InvalidRequest(
                 f"{written}: unknown field; the fields that begin with X-Service- are X-Service-Tag, "
-                "X-Service-Template, X-Service-Variables and X-Service-Metadata-<Key>"
+                "X-Service-Template, X-Service-Variables, X-Service-Unsubscribe and X-Service-Metadata-<Key>"
             )
     return bool(ours)
 
@@ -261,6 +263,13 @@ def _metadata(fields: Fields) -> Mapping[str, str]:
             _refuse_several(written)
             metadata[written[0].name[len(METADATA_PREFIX) :]] = text_of(written[0])
     return validation.check_metadata("X-Service-Metadata-", metadata) if metadata else {}
+
+
+def _list_name(fields: Fields, recipients: Sequence[address.Mailbox]) -> str:
+    field = _only(fields, UNSUBSCRIBE)
+    if field is None:
+        return ""
+    return validation.check_list("X-Service-Unsubscribe", text_of(field), recipients, fields)
 
 
 def _template(fields: Fields) -> Template | None:

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from postroad import context, errors
+from postroad.mail import unsubscribe_links
 from postroad.mail.accept import (
     approval_limit,
     compose,
@@ -257,6 +258,12 @@ def _identity(
     complaint_domain = ""
     if ctx.settings.inbound.listen:
         complaint_domain = ctx.settings.delivery.return_path_domain.lower() or domain.return_path_domain
+    unsubscribe: tuple[tuple[str, str], ...] = ()
+    if checked.list_name:
+        link = unsubscribe_links.Link(
+            who.account_id, checked.list_name, checked.recipients[0].key, message_id, checked.sender.domain
+        )
+        unsubscribe = unsubscribe_links.headers(ctx.settings, ctx.keys.unsubscribe, link)
     return compose.MessageIdentity(
         message_id=message_id,
         recipient_ids=recipient_ids,
@@ -275,6 +282,7 @@ def _identity(
         api_key_id=api_key_id,
         complaint_domain=complaint_domain,
         return_path_key=ctx.keys.return_path,
+        unsubscribe=unsubscribe,
     )
 
 

@@ -26,7 +26,7 @@ from postroad.protocol.mime import builder, message_parser, seven_bit
 
 # The second line is written by receiving hosts. The third would show a sender that was not validated.
 DROPPED: Final = frozenset(
-    f"bcc idempotency-key {mime_validation.TEMPLATE} {mime_validation.VARIABLES} "
+    f"bcc idempotency-key {mime_validation.TEMPLATE} {mime_validation.VARIABLES} {mime_validation.UNSUBSCRIBE} "
     "return-path authentication-results delivered-to errors-to "
     "resent-from resent-sender resent-reply-to resent-to resent-cc resent-bcc resent-date resent-message-id".split()
 )
@@ -49,7 +49,7 @@ def compose_mime(checked: mime_validation.CheckedMime, identity: compose.Message
 
 
 def _kept_body(checked: mime_validation.CheckedMime, identity: compose.MessageIdentity) -> bytes:
-    message, added, drop = checked.message, [("Received", checked.trace)], DROPPED
+    message, added, drop = checked.message, [("Received", checked.trace), *identity.unsubscribe], DROPPED
     if checked.metadata:
         drop |= {name for name in checked.fields if name.startswith(mime_validation.METADATA_PREFIX)}
     replaced: set[str] = set()
@@ -131,6 +131,7 @@ def check_template(raw: mime_validation.CheckedMime, template: mime_validation.T
         recipients=raw.recipients,
         send_at=raw.send_at,
         expires_in=raw.expires_in,
+        list_name=raw.list_name,
     )
 
 

@@ -68,6 +68,8 @@ class Submission(msgspec.Struct, frozen=True, array_like=True):
     api_key_id: str | None = None
     # The message that it sends again.
     resend_of: str | None = None
+    # The list that its recipient can leave.
+    list_name: str | None = None
 
     @property
     def account_id(self) -> str:
@@ -570,6 +572,7 @@ async def _write_part(
     routed: dict[str, tuple[str, str]] = {}
     schedules: dict[str, queue.Schedule] = {}
     simulations: dict[str, str] = {}
+    lists: dict[str, str] = {}
     for submission in accepted:
         message = submission.message
         written.append(message)
@@ -582,9 +585,13 @@ async def _write_part(
             schedules[message.id] = queue.Schedule(message.send_at, message.expires_at)
         if submission.simulation is not None:
             simulations[message.id] = submission.simulation
+        if submission.list_name is not None:
+            lists[message.id] = submission.list_name
     await messages.insert(tx, written)
     await messages.insert_recipients(tx, recipients)
-    await queue.insert(tx, recipients, sizes, now=now, routed=routed, schedules=schedules, simulations=simulations)
+    await queue.insert(
+        tx, recipients, sizes, now=now, routed=routed, schedules=schedules, simulations=simulations, lists=lists
+    )
 
 
 def new_key(

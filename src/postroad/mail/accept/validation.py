@@ -6,7 +6,7 @@ later, in submit.py.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -116,6 +116,8 @@ _UNSTORABLE: Final = re.compile(r"[\x00\ud800-\udfff]")
 # RFC 2369 section 3.4 and RFC 8058: links that mail programs offer as a button. Others show nothing or a dead one.
 _UNSUBSCRIBE_LINK: Final = r"[ \t]*<(?:https://|mailto:)[!-;=?-~]+>[ \t]*"
 _UNSUBSCRIBE: Final = re.compile(rf"{_UNSUBSCRIBE_LINK}(?:,{_UNSUBSCRIBE_LINK})*", re.IGNORECASE)
+# What a message with a list gets.
+OWN_UNSUBSCRIBE: Final = frozenset({"list-unsubscribe", "list-unsubscribe-post"})
 SUBJECT_RULE: Final = f"1 to {limits.SUBJECT_CHARACTERS} characters on one line"
 
 
@@ -138,6 +140,8 @@ class CheckedMessage(msgspec.Struct, frozen=True, kw_only=True):
     expires_in: int | None = None
     # What the simulator plays; "" for what the addresses stand for.
     simulation: str = ""
+    # The list that its recipient can leave; "" for none.
+    list_name: str = ""
 
     @property
     def size(self) -> int:
@@ -195,21 +199,37 @@ def check(request: send_request.SendRequest) -> CheckedSend:
         metadata=check_metadata("metadata.", request.metadata) if request.metadata else {},
         attachments=check_attachments(request.attachments) if request.attachments else (),
     )
-    options = (request.send_at, request.expires_in, request.simulate)
+    options = (request.send_at, request.expires_in, request.simulate, request.unsubscribe)
     return _with_options(checked, request) if request.metadata or options != _NO_OPTIONS else checked
 
 
-_NO_OPTIONS: Final = (None, None, None)
+_NO_OPTIONS: Final = (None, None, None, None)
 
 
 def _with_options(checked: CheckedSend, request: send_request.SendRequest) -> CheckedSend:
-    simulate = request.simulate
+    simulate, unsubscribe, list_name = request.simulate, request.unsubscribe, ""
+    if unsubscribe is not None:
+        headers = {name.lower() for name in checked.headers}
+        list_name = check_list("unsubscribe.list", unsubscribe.list_name, checked.recipients, headers)
     return msgspec.structs.replace(
         checked,
         send_at=None if request.send_at is None else send_request.parse_send_at(request.send_at),
         expires_in=None if request.expires_in is None else send_request.check_expires_in(request.expires_in),
         simulation="" if simulate is None else simulated_outcomes.provider_of(simulate.provider, simulate.behaviour),
+        list_name=list_name,
     )
+
+
+def check_list(field: str, name: str, recipients: Sequence[address.Mailbox], headers: Collection[str]) -> str:
+    """The name of a list of a message with these recipients and headers: its link is for one person."""
+    check_tags(field, (name,))
+    if len(recipients) != 1:
+        raise errors.InvalidRequest(
+            f"{field}: the unsubscribe link is for one recipient, but the message has {len(recipients)}; send a batch"
+        )
+    if not OWN_UNSUBSCRIBE.isdisjoint(headers):
+        raise errors.InvalidRequest(f"{field}: cannot be combined with your own List-Unsubscribe headers; use one")
+    return name
 
 
 def check_subject(subject: str) -> None:

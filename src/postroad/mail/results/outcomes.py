@@ -65,7 +65,7 @@ ENDED_ALONE: Final = {
 }
 # The counts of recipients that failed finally.
 FAILURES: Final = ("bounced", "failed")
-# The causes in events of what is decided without an attempt. Only an address on the suppression list bounces so.
+# The causes in events of what is decided without an attempt, unless the outcome has one.
 _CAUSES: Final = {events.EventType.BOUNCED: events.SUPPRESSED_CAUSE, events.EventType.EXPIRED: events.EXPIRED_CAUSE}
 
 
@@ -90,6 +90,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     keeps_schedule: bool = False  # the attempt does not count as a step of the retry schedule
     suppress: bool = False
     attempt: attempts.Attempt | None = None
+    # Of a bounce without an attempt; None for the suppression list.
+    cause: str | None = None
     conversation: str = ""  # what was said in an attempt that did not succeed
     delivery_time: int = 0  # microseconds since it was queued, once it is delivered
 
@@ -182,6 +184,7 @@ def _recipient_updates(outcomes: Sequence[Outcome]) -> list[messages.RecipientUp
             last_smtp_response=outcome.response[:RESPONSE_CHARACTERS],
             delivered_at=outcome.at if outcome.status is statuses.RecipientStatus.DELIVERED else None,
             bounced_at=outcome.at if outcome.status is statuses.RecipientStatus.BOUNCED else None,
+            cause=outcome.cause,
         )
         for outcome in outcomes
     ]
@@ -286,7 +289,7 @@ def _failure_increments(failed: Sequence[Outcome]) -> list[mail_counts.FailureIn
     """The same recipients by reason."""
     counts: dict[tuple[str, int, str, str], list[int]] = {}
     for outcome in failed:
-        reason = outcome.attempt.reason if outcome.attempt else None
+        reason = outcome.attempt.reason if outcome.attempt else outcome.cause
         key = (*_count_key(outcome), failure_causes.of_outcome(reason, outcome.status))
         counts.setdefault(key, [0] * len(FAILURES))[FAILURES.index(COUNTED[outcome.status])] += 1
     return [mail_counts.FailureIncrement(*key, *values) for key, values in counts.items()]
@@ -353,7 +356,7 @@ async def _write_events(
 
 def _event(outcome: Outcome, kind: events.EventType) -> events.RecipientEvent:
     attempt = outcome.attempt
-    cause = _CAUSES.get(kind, "") if attempt is None else attempt.reason
+    cause = outcome.cause or _CAUSES.get(kind, "") if attempt is None else attempt.reason
     return events.RecipientEvent(
         key=outcome.key,
         kind=kind,

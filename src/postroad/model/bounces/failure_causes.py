@@ -25,6 +25,7 @@ class Action(StrEnum):
 
 # Causes of recipients that no attempt has ended. None of them is the name of a reason.
 SUPPRESSED: Final = "suppressed"
+UNSUBSCRIBED: Final = "unsubscribed"
 EXPIRED: Final = "expired"
 ENDED: Final = "retries_ended"
 # Recorded by a version that did not count causes.
@@ -46,6 +47,13 @@ _WITHOUT_ATTEMPT: Final = {
         "suppression list",
         "The address was on the suppression list, so the message was not sent to it. Remove such addresses from your "
         "own list, or remove the suppression if the address works again.",
+        Action.SEE_SUPPRESSIONS,
+    ),
+    UNSUBSCRIBED: FailureCause(
+        "Unsubscribed",
+        "unsubscribe",
+        "The recipient has unsubscribed from the list of the message, so it was not sent. Remove such addresses from "
+        "your own list.",
         Action.SEE_SUPPRESSIONS,
     ),
     EXPIRED: FailureCause(
@@ -97,7 +105,7 @@ GUIDANCE: Final = {
 
 
 def of_outcome(reason: str | None, status: statuses.RecipientStatus) -> str:
-    """The cause of a recipient that bounced or failed; `reason` is None without an attempt."""
+    """The cause of a recipient that bounced or failed; `reason` is None without an attempt and a cause of its own."""
     if reason is not None:
         return reason
     if status is statuses.RecipientStatus.BOUNCED:
@@ -131,7 +139,7 @@ def _label(cause: str) -> str:
 
 def search_terms(cause: str) -> str:
     match cause:
-        case "suppressed" | "expired":
+        case "suppressed" | "unsubscribed" | "expired":
             return f"outcome:{cause}"
         case "retries_ended":
             return f"cause:{cause}"

@@ -34,6 +34,7 @@ class EventType(StrEnum):
     COMPLAINED = "email.complained"
     BOUNCED_LATER = "email.bounced_later"
     SUPPRESSED = "email.suppressed"
+    UNSUBSCRIBED = "email.unsubscribed"
     EXPIRED = "email.expired"
     CANCELED = "email.canceled"
     RECEIVED = "email.received"
@@ -63,7 +64,10 @@ def _described(description: str) -> msgspec.Meta:
 
 
 _Cause = Annotated[
-    str, _described("Why it was not delivered: a reason of docs/bounces.md, such as `greylisted`, or `suppressed`.")
+    str,
+    _described(
+        "Why it was not delivered: a reason of docs/bounces.md, such as `greylisted`; `suppressed` or `unsubscribed`."
+    ),
 ]
 
 
@@ -111,6 +115,15 @@ class SuppressedData(DataV2, frozen=True, kw_only=True, omit_defaults=True):
     """A recipient whose address was put on the suppression list."""
 
     source: Annotated[str, _described("What put it there: `bounce`, `late_bounce` or `complaint`.")]
+
+
+class UnsubscribedData(msgspec.Struct, frozen=True, kw_only=True):
+    """A recipient who has left a list, or wants no mail of the account at all."""
+
+    to: Annotated[str, _described("The recipient's address, in lower case.")]
+    list_name: Annotated[str, _described("The list; empty: all mail of the account.")] = msgspec.field(name="list")
+    email_id: Annotated[str, _described("The message whose link was used; it may no longer be retained.")]
+    source: Annotated[str, _described("`one_click` for the button of a mail program, `page` for that of the page.")]
 
 
 class DomainData(msgspec.Struct, frozen=True, kw_only=True):
@@ -250,7 +263,15 @@ class ReceivedData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     size: Annotated[int, _described("Its size in bytes, as it arrived.")]
 
 
-AccountData = DomainData | FailingDomainData | WarnedAccountData | SuspendedAccountData | CreditsData | ReceivedData
+AccountData = (
+    DomainData
+    | FailingDomainData
+    | WarnedAccountData
+    | SuspendedAccountData
+    | CreditsData
+    | ReceivedData
+    | UnsubscribedData
+)
 
 # The versions of the data that an endpoint can ask for.
 V1: Final = 1
@@ -264,6 +285,7 @@ _OWN_DATA: Final[dict[EventType, type[msgspec.Struct]]] = {
     EventType.COMPLAINED: ComplainedData,
     EventType.SUPPRESSED: SuppressedData,
     EventType.RECEIVED: ReceivedData,
+    EventType.UNSUBSCRIBED: UnsubscribedData,
     EventType.DOMAIN_VERIFIED: DomainData,
     EventType.DOMAIN_FAILING: FailingDomainData,
     EventType.ACCOUNT_WARNED: WarnedAccountData,
@@ -305,8 +327,8 @@ def reply(data: Data) -> str:
 
 
 def is_email(kind: EventType) -> bool:
-    """Whether a type is about a recipient of a message."""
-    return kind.startswith("email.") and kind is not EventType.RECEIVED
+    """Whether a type is about a recipient of a message, which may be gone when somebody unsubscribes."""
+    return kind.startswith("email.") and kind not in {EventType.RECEIVED, EventType.UNSUBSCRIBED}
 
 
 def data_type(kind: EventType, version: int) -> type[msgspec.Struct]:

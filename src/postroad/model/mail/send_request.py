@@ -125,6 +125,14 @@ class Simulate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     behaviour: simulated_outcomes.ProviderBehaviour
 
 
+class Unsubscribe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The list that the recipient can leave with one click."""
+
+    list_name: Annotated[
+        Tag, msgspec.Meta(description="The name of the list, which the recipient sees, such as `Product news`.")
+    ] = msgspec.field(name="list")
+
+
 class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A message to send. `null` is the same as leaving a member out."""
 
@@ -234,6 +242,13 @@ class SendRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     simulate: Annotated[
         Simulate | None,
         msgspec.Meta(description="Only with a test key: the simulator imitates a provider for all recipients."),
+    ] = None
+    unsubscribe: Annotated[
+        Unsubscribe | None,
+        msgspec.Meta(
+            description="Adds a one-click unsubscribe link (RFC 8058), and sends nothing to those who have left the "
+            "list. Only with one recipient."
+        ),
     ] = None
 
 
@@ -448,6 +463,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     send_at: times.WireTime | msgspec.UnsetType = msgspec.UNSET
     expires_at: times.WireTime | msgspec.UnsetType = msgspec.UNSET
     metadata: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+    unsubscribe: Unsubscribe | msgspec.UnsetType = msgspec.UNSET
     # Only of a message that sends another one again.
     resend_of: str | msgspec.UnsetType = msgspec.UNSET
     # Only of a test message.

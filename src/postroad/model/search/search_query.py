@@ -41,7 +41,7 @@ HELP: Final[tuple[tuple[str, str, str], ...]] = (
         "status:",
         (
             "the message is queued, delivered, partial or failed, or one of its recipients is deferred, bounced, "
-            "suppressed, expired or canceled"
+            "suppressed, unsubscribed, expired or canceled"
         ),
         "status:bounced",
     ),

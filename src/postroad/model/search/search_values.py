@@ -20,9 +20,11 @@ from postroad.protocol.mime import address
 
 # A recipient that was bounced without an attempt, because its address was on the suppression list.
 SUPPRESSED: Final = "suppressed"
+# The same, because they had left the list of the message.
+UNSUBSCRIBED: Final = "unsubscribed"
 # One that was deferred at least once, whatever became of it.
 RETRIED: Final = "retried"
-OUTCOMES: Final[tuple[str, ...]] = (*statuses.RecipientStatus, SUPPRESSED, RETRIED)
+OUTCOMES: Final[tuple[str, ...]] = (*statuses.RecipientStatus, SUPPRESSED, UNSUBSCRIBED, RETRIED)
 STATUSES: Final[tuple[str, ...]] = (
     *statuses.MessageStatus,
     *(outcome for outcome in OUTCOMES if outcome not in (*statuses.MessageStatus, RETRIED)),

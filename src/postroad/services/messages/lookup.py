@@ -33,6 +33,8 @@ _ADDRESSES: Final = {
 _OF_VALUES: Final[dict[tuple[str | None, str], tuple[_ConditionKind, str]]] = {
     ("status", search_values.SUPPRESSED): (_ConditionKind.UNATTEMPTED, statuses.RecipientStatus.BOUNCED.value),
     ("outcome", search_values.SUPPRESSED): (_ConditionKind.UNATTEMPTED, statuses.RecipientStatus.BOUNCED.value),
+    ("status", search_values.UNSUBSCRIBED): (_ConditionKind.CAUSE, failure_causes.UNSUBSCRIBED),
+    ("outcome", search_values.UNSUBSCRIBED): (_ConditionKind.CAUSE, failure_causes.UNSUBSCRIBED),
     ("outcome", search_values.RETRIED): (_ConditionKind.VERDICT, disposition.Verdict.RETRY.value),
     ("cause", failure_causes.ENDED): (_ConditionKind.UNATTEMPTED, statuses.RecipientStatus.FAILED.value),
 }

@@ -206,6 +206,7 @@ def _checked(original: Original) -> CheckedResend:
         tags=accepted.tags,
         metadata={} if accepted.metadata is msgspec.UNSET else accepted.metadata,
         expires_in=lifetime,
+        list_name="" if accepted.unsubscribe is msgspec.UNSET else accepted.unsubscribe.list_name,
         content=original.content,
     )
 
@@ -223,6 +224,9 @@ def _compose(
         # It names a recipient of the original.
         drop |= {name}
         added += compose.complaint_header(checked, identity)
+    if identity.unsubscribe:
+        drop |= validation.OWN_UNSUBSCRIBE
+        added += identity.unsubscribe
     body = message_parser.rewrite(parsed, drop=drop, add=added)
     submission = compose.build_submission(checked, identity, body=body)
     old, new = original.receipt, _RECEIPT.decode(submission.message.response)

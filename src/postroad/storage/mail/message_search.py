@@ -50,6 +50,7 @@ class Kind(StrEnum):
     OUTCOME = "outcome"
     # Has this status, but by no attempt.
     UNATTEMPTED = "unattempted"
+    CAUSE = "cause"
     CODE = "code"
     # Has an attempt with this verdict.
     VERDICT = "verdict"
@@ -119,7 +120,8 @@ _OF_RECIPIENT: Final = {
     Kind.RECIPIENT_DOMAIN: "reached.domain = {}",
     Kind.RECIPIENT_PREFIX: "substr(reached.email_key, 1, length(CAST({0} AS TEXT))) = {0}",
     Kind.OUTCOME: "reached.status || '' = {}",
-    Kind.UNATTEMPTED: """reached.status || '' = {0} AND (
+    Kind.CAUSE: "reached.cause = {}",
+    Kind.UNATTEMPTED: """reached.status || '' = {0} AND reached.cause IS NULL AND (
             SELECT count(*) FROM attempts AS refused
             WHERE refused.account_id = $1 AND refused.message_id = reached.message_id
                 AND refused.recipient_id = reached.id AND refused.verdict = {0}) = 0""",
@@ -145,6 +147,7 @@ RECIPIENT_COLUMNS: Final = {
     Kind.OUTCOME: "status",
     Kind.UNATTEMPTED: "status",
     Kind.CODE: "last_smtp_code",
+    Kind.CAUSE: "cause",
 }
 # These look up attempts of every recipient.
 _OF_ATTEMPT: Final = frozenset(
@@ -286,7 +289,7 @@ _BY_VALUE: Final = {
     Kind.RECIPIENT: f"{_ENTRY} AND {{entry}}.email_key = {{}}",
 }
 # Only a recipient with one of the outcomes above can have these.
-_UNDELIVERED_KINDS: Final = frozenset({Kind.FAULT, Kind.REASON})
+_UNDELIVERED_KINDS: Final = frozenset({Kind.FAULT, Kind.REASON, Kind.CAUSE})
 # The first reply code, and the first digit of an enhanced code, that is no success.
 _FIRST_FAILURE: Final = 400
 _ENHANCED_SUCCESS: Final = "2."

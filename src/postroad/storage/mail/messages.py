@@ -234,6 +234,8 @@ class Recipient:
     last_smtp_response: str | None
     delivered_at: int | None
     bounced_at: int | None
+    # Why it has ended without an attempt, where that is not the suppression list.
+    cause: str | None = None
 
 
 class LeadingRecipient(msgspec.Struct, frozen=True):
@@ -289,6 +291,7 @@ class RecipientUpdate(msgspec.Struct, frozen=True):
     last_smtp_response: str | None
     delivered_at: int | None
     bounced_at: int | None
+    cause: str | None
 
 
 class Tally(msgspec.Struct, frozen=True):

@@ -49,6 +49,8 @@ class Claimed(msgspec.Struct, frozen=True):
     queued_at: int
     # When to stop trying, if before the end of the retry schedule.
     expires_at: int | None = None
+    # The list that the recipient may have left.
+    list_name: str | None = None
 
     @property
     def key(self) -> Key:
@@ -156,11 +158,12 @@ async def insert(
     routed: Mapping[str, tuple[str, str]] = MappingProxyType({}),
     schedules: Mapping[str, Schedule] = MappingProxyType({}),
     simulations: Mapping[str, str] = MappingProxyType({}),
+    lists: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Queue the recipients of accepted messages.
 
     `sizes` are those of the messages by id, and so are the sender domain and the tag that routes ask for, and the
-    schedules, where they make a difference, and the simulations of test messages.
+    schedules, where they make a difference, the simulations of test messages, and the lists.
     """
     rows: list[store.Row] = []
     for r in new:
@@ -178,10 +181,8 @@ async def insert(
             if simulation is None and schedule.is_urgent(now):
                 urgent_key = key
         # Scheduled: not ready, and due exactly when it was queued.
-        columns = (due_at, int(due_at == now), due_at, expires_at)
-        rows.append(
-            (r.account_id, r.message_id, r.id, key, email, r.email_key, sizes[r.message_id], *columns, urgent_key)
-        )
+        columns = (due_at, int(due_at == now), due_at, expires_at, urgent_key, lists.get(r.message_id))
+        rows.append((r.account_id, r.message_id, r.id, key, email, r.email_key, sizes[r.message_id], *columns))
     await tx.execute_later("queue.insert", rows)
 
 

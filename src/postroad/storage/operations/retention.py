@@ -136,6 +136,7 @@ ACCOUNT_TABLES: Final = (
     "templates",
     "saved_views",
     "suppressions",
+    "unsubscribes",
     "bounce_guard_days",
     "bounce_guard_reports",
     "hourly_counts",

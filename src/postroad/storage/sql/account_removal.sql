@@ -201,6 +201,10 @@ DELETE FROM templates WHERE id IN (SELECT id FROM templates WHERE account_id = $
 -- Delete rows of suppressions.
 DELETE FROM suppressions WHERE (account_id, email_key) IN (SELECT account_id, email_key FROM suppressions WHERE account_id = $1 LIMIT $2);
 
+-- name: unsubscribes
+-- Delete rows of unsubscribes.
+DELETE FROM unsubscribes WHERE (account_id, list_name, email_key) IN (SELECT account_id, list_name, email_key FROM unsubscribes WHERE account_id = $1 LIMIT $2);
+
 -- name: bounce_guard_days
 -- Delete rows of bounce_guard_days.
 DELETE FROM bounce_guard_days WHERE (account_id, day) IN (SELECT account_id, day FROM bounce_guard_days WHERE account_id = $1 LIMIT $2);

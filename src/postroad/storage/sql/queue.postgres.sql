@@ -9,18 +9,18 @@
 WHERE queue.account_id = chosen.account_id AND queue.message_id = chosen.message_id
     AND queue.recipient_id = chosen.recipient_id
 RETURNING queue.account_id, queue.message_id, queue.recipient_id, queue.queue_key, email, email_key, size, attempt_count,
-    lost_leases, queued_at, expires_at;
+    lost_leases, queued_at, expires_at, list_name;
 
 -- name: insert
 -- The recipients of accepted messages, ready unless they are due later.
 INSERT INTO queue (account_id, message_id, recipient_id, queue_key, email, email_key, size, attempt_count, lost_leases,
-    queued_at, ready, due_at, expires_at, urgent_key)
+    queued_at, ready, due_at, expires_at, urgent_key, list_name)
 SELECT account_id, message_id, recipient_id, queue_key, email, email_key, size, 0, 0, queued_at, ready, due_at, expires_at,
-    urgent_key
+    urgent_key, list_name
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[],
-    $9::bigint[], $10::bigint[], $11::bigint[], $12::text[])
+    $9::bigint[], $10::bigint[], $11::bigint[], $12::text[], $13::text[])
     AS new (account_id, message_id, recipient_id, queue_key, email, email_key, size, queued_at, ready, due_at, expires_at,
-        urgent_key);
+        urgent_key, list_name);
 
 -- name: promote
 -- Make due rows ready, up to a limit. `lost_leases` counts the leases that expired.

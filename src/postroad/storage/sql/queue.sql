@@ -1,8 +1,8 @@
 -- name: insert
 -- The recipients of accepted messages, ready unless they are due later.
 INSERT INTO queue (account_id, message_id, recipient_id, queue_key, email, email_key, size, attempt_count, lost_leases,
-    queued_at, ready, due_at, expires_at, urgent_key)
-VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 0, $8, $9, $10, $11, $12);
+    queued_at, ready, due_at, expires_at, urgent_key, list_name)
+VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 0, $8, $9, $10, $11, $12, $13);
 
 -- name: find_work
 -- Whether a waiting row is due or a lease has expired, whether an urgent row is ready, whether a row has expired: one
@@ -55,7 +55,7 @@ WHERE +ready = 1 AND +queue_key = $1 AND (account_id, message_id) IN (
     SELECT account_id, message_id FROM queue
     WHERE ready = 1 AND urgent_key = $1 ORDER BY recipient_id LIMIT $2)
 RETURNING account_id, message_id, recipient_id, queue_key, email, email_key, size, attempt_count, lost_leases, queued_at,
-    expires_at;
+    expires_at, list_name;
 
 -- name: claim_expired
 -- Lease rows that have expired and have no lease, with the last reply of the destination.
@@ -78,7 +78,7 @@ WHERE +ready = 1 AND +queue_key = $1 AND (account_id, message_id) IN (
     SELECT account_id, message_id FROM queue
     WHERE ready = 1 AND queue_key = $1 AND queued_at <= $5 ORDER BY recipient_id LIMIT $2)
 RETURNING account_id, message_id, recipient_id, queue_key, email, email_key, size, attempt_count, lost_leases, queued_at,
-    expires_at;
+    expires_at, list_name;
 
 -- name: extend
 -- Renew the leases that are still held.

@@ -9,11 +9,12 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text
 -- The result of an attempt, or a decision without one; final recipients are neither changed nor returned.
 UPDATE recipients SET status = new.status, billing_status = new.billing_status,
     attempt_count = recipients.attempt_count + new.attempts, last_smtp_code = new.last_smtp_code,
-    last_smtp_response = new.last_smtp_response, delivered_at = new.delivered_at, bounced_at = new.bounced_at
+    last_smtp_response = new.last_smtp_response, delivered_at = new.delivered_at, bounced_at = new.bounced_at,
+    cause = new.cause
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::text[],
-    $9::bigint[], $10::bigint[])
+    $9::bigint[], $10::bigint[], $11::text[])
     AS new (account_id, message_id, id, status, billing_status, attempts, last_smtp_code, last_smtp_response, delivered_at,
-        bounced_at)
+        bounced_at, cause)
 WHERE recipients.account_id = new.account_id AND recipients.message_id = new.message_id AND recipients.id = new.id
     AND recipients.status IN ('queued', 'deferred')
 RETURNING recipients.account_id, recipients.message_id, recipients.id;

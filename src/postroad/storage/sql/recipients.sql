@@ -6,13 +6,13 @@ VALUES ($1, $2, $3, $4, $5, $6, 'queued', 'reserved', 0);
 -- name: of_message
 -- The recipients of one message, in the order of the request.
 SELECT id, message_id, email, status, billing_status, attempt_count, last_smtp_code, last_smtp_response, delivered_at,
-    bounced_at
+    bounced_at, cause
 FROM recipients WHERE message_id = $2 AND account_id = $1 ORDER BY id;
 
 -- name: record
 -- The result of an attempt, or a decision without one; final recipients are neither changed nor returned.
 UPDATE recipients SET status = $4, billing_status = $5, attempt_count = attempt_count + $6, last_smtp_code = $7,
-    last_smtp_response = $8, delivered_at = $9, bounced_at = $10
+    last_smtp_response = $8, delivered_at = $9, bounced_at = $10, cause = $11
 WHERE account_id = $1 AND message_id = $2 AND id = $3 AND status IN ('queued', 'deferred')
 RETURNING account_id, message_id, id;
 

@@ -1,0 +1,14 @@
+-- name: find
+-- Those of these addresses that have left their list: one index lookup for each, however large the table.
+SELECT stored.account_id, stored.list_name, stored.email_key, stored.source, stored.message_id, stored.created_at
+FROM unnest($1::text[], $2::text[], $3::text[]) AS wanted (account_id, list_name, email_key)
+CROSS JOIN LATERAL (
+    SELECT * FROM unsubscribes WHERE account_id = wanted.account_id AND list_name = wanted.list_name
+        AND email_key = wanted.email_key LIMIT 1) AS stored;
+
+-- name: add
+-- Add addresses to lists; those that are there already are neither changed nor returned.
+INSERT INTO unsubscribes (account_id, list_name, email_key, source, message_id, created_at)
+SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[])
+ON CONFLICT (account_id, list_name, email_key) DO NOTHING
+RETURNING account_id, list_name, email_key;
