@@ -7,11 +7,13 @@ import msgspec
 
 from postroad import context, errors
 from postroad.api.v1 import messages, resource
+from postroad.model.mail import send_request
 from postroad.model.people import callers
 from postroad.model.units import identifiers, labels, times
-from postroad.services.suppressions import suppression_csv
+from postroad.services.suppressions import suppression_csv, unsubscribes
 from postroad.services.suppressions import suppression_list as suppressions
 from postroad.storage.mail import suppressions as stored
+from postroad.storage.mail import unsubscribes as stored_unsubscribes
 from postroad.web import routing
 
 CSV: Final = "text/csv"
@@ -21,11 +23,11 @@ CURSOR_PATTERN: Final = r"^(?:[0-9a-f]{2}){1,400}$"
 _CURSOR: Final = re.compile(CURSOR_PATTERN.strip("^$"))
 
 SuppressionSource = Annotated[
-    Literal["bounce", "late_bounce", "complaint", "operator", "account", "import"],
+    Literal["bounce", "late_bounce", "complaint", "operator", "account", "import", "one_click", "page"],
     msgspec.Meta(
         title="SuppressionSource",
         description="Who added it: a bounce, an asynchronous bounce, a complaint, the operator, the "
-        "account or an import.",
+        "account or an import; of a list also its recipient, with one click or on the unsubscribe page.",
     ),
 ]
 Reason = Annotated[
@@ -36,6 +38,12 @@ Reason = Annotated[
         max_length=labels.REASON_CHARACTERS,
         extra_json_schema={"pattern": labels.LABEL_PATTERN},
     ),
+]
+
+
+List = Annotated[
+    send_request.Tag,
+    msgspec.Meta(description="A list of `unsubscribe`: who has left it, in place of who gets no mail at all."),
 ]
 
 
@@ -50,6 +58,8 @@ class Suppression(msgspec.Struct, frozen=True, kw_only=True):
         str | None, msgspec.Meta(description="The message that caused it; it may no longer be retained.")
     ]
     created_at: times.WireTime
+    # Only where the address has left a list, and other mail is sent to it.
+    list_name: List | msgspec.UnsetType = msgspec.field(name="list", default=msgspec.UNSET)
 
 
 class NewSuppression(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,6 +67,13 @@ class NewSuppression(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     email: messages.FilterAddress
     reason: Reason | None = None
+    list_name: List | None = msgspec.field(name="list", default=None)
+
+
+class OfList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which entry of an address."""
+
+    list_name: List | None = msgspec.field(name="list", default=None)
 
 
 class SuppressionResponse(resource.Response, frozen=True):
@@ -72,6 +89,7 @@ class SuppressionsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
         Annotated[messages.FilterAddress, msgspec.Meta(description="Only this address, case-insensitive.")] | None
     ) = None
     source: Annotated[SuppressionSource | None, msgspec.Meta(description="Only addresses from this source.")] = None
+    list_name: List | None = msgspec.field(name="list", default=None)
     limit: resource.Limit | None = identifiers.DEFAULT_LIMIT
     cursor: Annotated[str, resource.cursor_of(CURSOR_PATTERN)] | None = None
 
@@ -90,8 +108,13 @@ class ImportResponse(resource.Response, frozen=True):
     unchanged: int
 
 
-def _shown(row: stored.Suppression) -> Suppression:
-    return resource.from_record(Suppression, row, email=row.email_key)
+Row = stored.Suppression | stored_unsubscribes.Unsubscribe
+
+
+def _shown(row: Row) -> Suppression:
+    if isinstance(row, stored.Suppression):
+        return resource.from_record(Suppression, row, email=row.email_key, list_name=msgspec.UNSET)
+    return resource.from_record(Suppression, row, email=row.email_key, reason="", smtp_code=None)
 
 
 def _decode_cursor(cursor: str | None) -> str:
@@ -106,25 +129,37 @@ def _decode_cursor(cursor: str | None) -> str:
 async def index(ctx: context.Context, request: routing.Request) -> routing.Response:
     """List suppressed addresses.
 
-    In alphabetical order.
+    In alphabetical order. With `list`, those who have left that list.
     """
     query: SuppressionsQuery = request.query
     limit, after = query.limit or identifiers.DEFAULT_LIMIT, _decode_cursor(query.cursor)
     account_id = request.caller.account_id
+    found: list[Row]
     if query.email is not None:
-        found = await _only(ctx, account_id, query.email)
+        found = await _only(ctx, account_id, query.email, query.list_name)
         found = [row for row in found if query.source in (None, row.source) and row.email_key > after]
+    elif query.list_name is not None:
+        left = await unsubscribes.page(
+            ctx, account_id, list_name=query.list_name, after=after, limit=limit + 1, source=query.source
+        )
+        found = [*left]
     else:
-        found = await suppressions.page(ctx, account_id, after=after, limit=limit + 1, source=query.source)
+        found = [*await suppressions.page(ctx, account_id, after=after, limit=limit + 1, source=query.source)]
     rows, last = identifiers.page(found, limit=limit, key="email_key")
     following = None if last is None else last.encode().hex()
     return routing.Response(200, SuppressionsResponse([*map(_shown, rows)], following, request_id=request.id))
 
 
-async def _only(ctx: context.Context, account_id: str, email: str) -> list[stored.Suppression]:
+async def _find(ctx: context.Context, account_id: str, email: str, list_name: str | None) -> Row:
+    if list_name is None:
+        return await suppressions.find(ctx, account_id, email)
+    return await unsubscribes.find(ctx, account_id, email, list_name)
+
+
+async def _only(ctx: context.Context, account_id: str, email: str, list_name: str | None) -> list[Row]:
     labels.parse_mailbox("email", email)
     try:
-        return [await suppressions.find(ctx, account_id, email)]
+        return [await _find(ctx, account_id, email, list_name)]
     except errors.NotFound:
         return []
 
@@ -132,9 +167,17 @@ async def _only(ctx: context.Context, account_id: str, email: str) -> list[store
 async def create(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Suppress an address.
 
-    Mail to a suppressed address is accepted, and the recipient bounces without an attempt.
+    Mail to a suppressed address is accepted, and the recipient bounces without an attempt. With `list`, only mail of
+    that list.
     """
     body: NewSuppression = request.body
+    if body.list_name is not None:
+        if body.reason is not None:
+            raise errors.InvalidRequest("reason: cannot be combined with list; leave it out")
+        left, is_new = await unsubscribes.add(ctx, request.caller.account_id, body.email, body.list_name)
+        if not is_new:
+            raise errors.Conflict(f"email: {left.email_key} has unsubscribed from this list already")
+        return routing.Response(201, SuppressionResponse(_shown(left), request_id=request.id))
     is_operator = ctx.actor.kind is callers.ActorKind.OPERATOR
     row, is_new = await suppressions.add(
         ctx,
@@ -153,7 +196,8 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
 
     Says since when the address is suppressed, and why.
     """
-    found = await suppressions.find(ctx, request.caller.account_id, request.path["email"])
+    query: OfList = request.query
+    found = await _find(ctx, request.caller.account_id, request.path["email"], query.list_name)
     return routing.Response(200, SuppressionResponse(_shown(found), request_id=request.id))
 
 
@@ -163,7 +207,11 @@ async def remove(ctx: context.Context, request: routing.Request) -> routing.Resp
     Applies to new messages at once, and to queued ones from their next attempt. Remove an address that complained only
     when the recipient asks for it.
     """
-    await suppressions.remove(ctx, request.caller.account_id, request.path["email"])
+    query: OfList = request.query
+    if query.list_name is None:
+        await suppressions.remove(ctx, request.caller.account_id, request.path["email"])
+    else:
+        await unsubscribes.remove(ctx, request.caller.account_id, request.path["email"], query.list_name)
     return routing.Response(204)
 
 
@@ -206,6 +254,6 @@ ROUTES: Final = (
         responses={200: ImportResponse},
         errors=(errors.Conflict, errors.RateLimited),
     ),
-    RESOURCE.route("GET /v1/suppressions/{email}", show, responses={200: SuppressionResponse}),
-    RESOURCE.route("DELETE /v1/suppressions/{email}", remove, responses={204: None}),
+    RESOURCE.route("GET /v1/suppressions/{email}", show, query=OfList, responses={200: SuppressionResponse}),
+    RESOURCE.route("DELETE /v1/suppressions/{email}", remove, query=OfList, responses={204: None}),
 )

@@ -2,6 +2,7 @@
 
 import contextlib
 from typing import Final, Literal
+from urllib import parse
 
 import msgspec
 
@@ -13,9 +14,10 @@ from postroad.protocol.mime import address
 from postroad.services.messages import lookup, message_history
 from postroad.services.people import tokens
 from postroad.services.queue import wait_reasons
-from postroad.services.suppressions import suppression_csv
+from postroad.services.suppressions import suppression_csv, unsubscribes
 from postroad.services.suppressions import suppression_list as suppressions
 from postroad.storage.mail import suppressions as stored
+from postroad.storage.mail import unsubscribes as stored_unsubscribes
 from postroad.web import routing
 
 PATH: Final = "/suppressions"
@@ -32,26 +34,37 @@ SOURCES: Final = {
     stored.Source.OPERATOR: "Added by the operator",
     stored.Source.ACCOUNT: "Added by your team",
     stored.Source.IMPORT: "Imported",
+    # Of a list.
+    stored_unsubscribes.Source.ONE_CLICK: "Unsubscribed with one click",
+    stored_unsubscribes.Source.PAGE: "Unsubscribed on the page",
 }
+
+Row = stored.Suppression | stored_unsubscribes.Unsubscribe
 
 
 class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which part of the list. The search form also sends empty fields."""
 
     email: str | None = None
-    source: Literal["", "bounce", "late_bounce", "complaint", "operator", "account", "import"] | None = None
+    source: (
+        Literal["", "bounce", "late_bounce", "complaint", "operator", "account", "import", "one_click", "page"] | None
+    ) = None
+    # Who has left it, in place of the suppressed addresses.
+    list_name: str | None = msgspec.field(name="list", default=None)
     after: str | None = None
 
 
 class Addition(forms.Form, frozen=True, kw_only=True):
     email: str
     reason: str | None = None
+    list_name: str | None = msgspec.field(name="list", default=None)
 
 
 class Removal(forms.Form, frozen=True, kw_only=True):
     """An address to remove from the list; one that complained has to be confirmed."""
 
     email: str
+    list_name: str | None = msgspec.field(name="list", default=None)
     confirmed: Literal["yes"] | None = None
 
 
@@ -69,15 +82,22 @@ class File(forms.Form, frozen=True, kw_only=True):
 
 async def index(request: requests.PageRequest) -> routing.Response:
     query: Query = request.query
-    email, source = (query.email or "").strip(), query.source or None
+    email, source, list_name = (query.email or "").strip(), query.source or None, query.list_name or ""
+    # PostgreSQL cannot store NUL, and no address has one.
+    after = (query.after or "").replace("\0", "")
+    found: list[Row]
     if email:
         # A single address is shown whatever its source.
         source = None
-        found = await _only(request, email)
+        found = await _only(request, email, list_name)
+    elif list_name:
+        left = await unsubscribes.page(
+            request.ctx, request.account_id, list_name=list_name, after=after, limit=ROWS + 1, source=source
+        )
+        found = [*left]
     else:
-        # PostgreSQL cannot store NUL, and no address has one.
-        after = (query.after or "").replace("\0", "")
-        found = await suppressions.page(request.ctx, request.account_id, after=after, limit=ROWS + 1, source=source)
+        listed = await suppressions.page(request.ctx, request.account_id, after=after, limit=ROWS + 1, source=source)
+        found = [*listed]
     rows, next_cursor = identifiers.page(found, limit=ROWS, key="email_key")
     return request.page(
         "suppressions.html",
@@ -85,20 +105,31 @@ async def index(request: requests.PageRequest) -> routing.Response:
         next_cursor=next_cursor,
         email=email,
         source=source or "",
-        is_first=not (email or source or query.after),
+        list_name=list_name,
+        lists=await unsubscribes.lists(request.ctx, request.account_id),
+        is_first=not (email or source or list_name or query.after),
         sources=SOURCES,
     )
 
 
-async def _only(request: requests.PageRequest, email: str) -> list[stored.Suppression]:
+async def _only(request: requests.PageRequest, email: str, list_name: str) -> list[Row]:
     try:
+        if list_name:
+            return [await unsubscribes.find(request.ctx, request.account_id, email, list_name)]
         return [await suppressions.find(request.ctx, request.account_id, email)]
-    except errors.NotFound:
+    except (errors.NotFound, errors.InvalidRequest):
         return []
 
 
 async def add(request: requests.PageRequest) -> routing.Response:
     form: Addition = request.form
+    if form.list_name:
+        left, is_new = await unsubscribes.add(request.ctx, request.account_id, form.email, form.list_name)
+        if not is_new:
+            raise errors.Conflict(f"email: {left.email_key} has unsubscribed from this list already")
+        undo = request.undo(f"{PATH}/remove", email=left.email_key, list=left.list_name)
+        path = f"{PATH}?list={parse.quote(left.list_name)}"
+        return request.redirect(path, notice=f"{left.email_key} is unsubscribed from {left.list_name}.", undo=undo)
     reason = form.reason or suppressions.BY_ACCOUNT
     row, is_new = await suppressions.add(request.ctx, request.account_id, form.email, reason=reason)
     if not is_new:
@@ -109,6 +140,9 @@ async def add(request: requests.PageRequest) -> routing.Response:
 
 async def remove(request: requests.PageRequest) -> routing.Response:
     form: Removal = request.form
+    if form.list_name:
+        left = await unsubscribes.remove(request.ctx, request.account_id, form.email, form.list_name)
+        return request.redirect(PATH, notice=f"{left.email_key} gets the mail of {left.list_name} again.")
     return await _remove(request, form.email, back_to=PATH, is_confirmed=form.confirmed is not None)
 
 

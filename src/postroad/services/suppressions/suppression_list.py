@@ -6,15 +6,15 @@ change takes effect with the next attempt.
 
 import contextlib
 import functools
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
 
 from postroad import context, errors
 from postroad.model.units import labels
 from postroad.protocol.mime import address
 from postroad.services import audit_log, throttled_batches, usage_limits
 from postroad.storage.engine import store
-from postroad.storage.mail import suppressions
+from postroad.storage.mail import suppressions, unsubscribes
 
 # A sentence; senders read it in the recipient's response.
 # Of what a user or a program of the account adds without a reason.
@@ -150,15 +150,20 @@ def _not_found() -> errors.NotFound:
 BATCH_ROWS: Final = 500
 
 
+RowT = TypeVar("RowT", suppressions.Suppression, unsubscribes.Unsubscribe)
+# Adds a batch to its table, and returns the keys of the new rows.
+Add = Callable[[store.Transaction, Sequence[RowT]], Awaitable[Sequence[object]]]
+
+
 async def add_in_batches(
-    ctx: context.Context, rows: Sequence[suppressions.Suppression], *, audit_subject: str | None
+    ctx: context.Context, rows: Sequence[RowT], *, audit_subject: str | None, add: Add[RowT]
 ) -> int:
     """How many are new. The audit log entry, if there is one, is written with the first: the import has begun."""
     added = 0
     for first in range(0, len(rows), BATCH_ROWS):
         batch = rows[first : first + BATCH_ROWS]
         subject = audit_subject if first == 0 else None
-        work = functools.partial(_store_batch, ctx, batch=batch, audit_subject=subject)
+        work = functools.partial(_store_batch, ctx, batch=batch, audit_subject=subject, add=add)
         added += len(await throttled_batches.run_batch(ctx, work))
     return added
 
@@ -167,9 +172,10 @@ async def _store_batch(
     ctx: context.Context,
     tx: store.Transaction,
     *,
-    batch: Sequence[suppressions.Suppression],
+    batch: Sequence[RowT],
     audit_subject: str | None,
-) -> Sequence[suppressions.SuppressionKey]:
+    add: Add[RowT],
+) -> Sequence[object]:
     if audit_subject is not None:
         await audit_log.write(ctx, tx, batch[0].account_id, "suppression.imported", audit_subject)
-    return await suppressions.add(tx, batch)
+    return await add(tx, batch)

@@ -106,14 +106,12 @@ def _undo(ctx: context.Context, row: stored.Unsubscribe) -> str:
 
 
 async def page(
-    ctx: context.Context, account_id: str, *, list_name: str, after: str, limit: int
+    ctx: context.Context, account_id: str, *, list_name: str, after: str, limit: int, source: str | None = None
 ) -> list[stored.Unsubscribe]:
     """Who has left a list, in alphabetical order, after an address."""
-    names = [text.replace("\0", "") for text in (list_name, after)]  # PostgreSQL has none in a text
+    name, after = (text.replace("\0", "") for text in (list_name, after))  # PostgreSQL has none in a text
     async with ctx.store.scanning(account_id) as tx:
-        return await stored.of_account(
-            tx, account_id, after_list=names[0], after=names[1], limit=limit, list_name=names[0]
-        )
+        return await stored.of_list(tx, account_id, name, after=after, limit=limit, source=source)
 
 
 async def every(
@@ -121,7 +119,7 @@ async def every(
 ) -> list[stored.Unsubscribe]:
     """Who has left any list, by list and address, after one of them."""
     async with ctx.store.scanning(account_id) as tx:
-        return await stored.of_account(tx, account_id, after_list=after[0], after=after[1], limit=limit)
+        return await stored.of_account(tx, account_id, *after, limit=limit)
 
 
 async def lists(ctx: context.Context, account_id: str) -> list[str]:

@@ -55,7 +55,12 @@ async def remove(tx: store.Transaction, account_id: str, list_name: str, email_k
 # Who has left the lists of an account, by list and address, after one of them.
 @queries.rows("unsubscribes.of_account", Unsubscribe)
 async def of_account(
-    tx: store.Transaction, account_id: str, *, after_list: str, after: str, limit: int, list_name: str | None = None
+    tx: store.Transaction, account_id: str, after_list: str, after: str, *, limit: int
+) -> list[Unsubscribe]: ...
+# Who has left one list, by address.
+@queries.rows("unsubscribes.of_list", Unsubscribe)
+async def of_list(
+    tx: store.Transaction, account_id: str, list_name: str, *, after: str, limit: int, source: str | None = None
 ) -> list[Unsubscribe]: ...
 # The lists that somebody has left, in order.
 @queries.rows("unsubscribes.lists", str)

@@ -14,10 +14,15 @@ RETURNING account_id, list_name, email_key;
 DELETE FROM unsubscribes WHERE account_id = $1 AND list_name = $2 AND email_key = $3;
 
 -- name: of_account
--- An account's addresses by list and address, after a cursor; NULL matches every list.
+-- An account's addresses by list and address, after a cursor.
 SELECT account_id, list_name, email_key, source, message_id, created_at FROM unsubscribes
-WHERE account_id = $1 AND (list_name, email_key) > ($2, $3) AND (CAST($5 AS TEXT) IS NULL OR list_name = $5)
-ORDER BY list_name, email_key LIMIT $4;
+WHERE account_id = $1 AND (list_name, email_key) > ($2, $3) ORDER BY list_name, email_key LIMIT $4;
+
+-- name: of_list
+-- Those of one list, after a cursor; NULL matches every source.
+SELECT account_id, list_name, email_key, source, message_id, created_at FROM unsubscribes
+WHERE account_id = $1 AND list_name = $2 AND email_key > $3 AND (CAST($5 AS TEXT) IS NULL OR source = $5)
+ORDER BY email_key LIMIT $4;
 
 -- name: lists
 -- The lists of an account that somebody has left: one index lookup for each, however many addresses it has.
