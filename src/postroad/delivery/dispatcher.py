@@ -26,7 +26,7 @@ from postroad.model.delivery import fair_shares, providers, retry
 from postroad.network.dns import resolver
 from postroad.protocol.smtp import values
 from postroad.storage.engine import store
-from postroad.storage.mail import queue, suppressions, unsubscribes
+from postroad.storage.mail import queue, suppressions
 from postroad.telemetry import logs
 
 # Routes with their source addresses; an evicted one is only made again. At most 15 MB; 55 MB, or 240 MB with DANE, if
@@ -217,7 +217,7 @@ class Claims(msgspec.Struct, frozen=True):
     suppressed: Mapping[suppressions.SuppressionKey, suppressions.Suppression] = msgspec.field(default_factory=dict)
     # Recipients whose time is over.
     expired: Sequence[queue.Expired] = ()
-    unsubscribed: Collection[unsubscribes.UnsubscribeKey] = ()
+    unsubscribed: Collection[suppressions.ListKey] = ()
 
     def are_all_of(self, plan: Plan) -> bool:
         """Whether nothing is left of it: a scheduled queue that gave as many as were asked for may have more."""
@@ -489,7 +489,7 @@ class Dispatcher:
                 rows = await queue.claim(tx, plan.wanted, lease_until=self._leases.until(), worker=worker)
             suppressed = await suppressions.find(tx, [(row.account_id, row.email_key) for row in rows])
             lists = [(row.account_id, row.list_name, row.email_key) for row in rows if row.list_name is not None]
-            unsubscribed = await unsubscribes.find(tx, lists) if lists else ()
+            unsubscribed = await suppressions.find_left(tx, lists) if lists else ()
         self._leases.take(recipient.claim for recipient in expired)
         return Claims(self._leases.take(rows), suppressed, expired, unsubscribed)
 
@@ -544,7 +544,7 @@ class Dispatcher:
         return [claim for claim in claimed.rows if (claim.account_id, claim.email_key) not in listed]
 
     async def _bounce_unsubscribed(
-        self, claims: Sequence[queue.Claimed], left: Collection[unsubscribes.UnsubscribeKey]
+        self, claims: Sequence[queue.Claimed], left: Collection[suppressions.ListKey]
     ) -> Sequence[queue.Claimed]:
         """The same for recipients who have left the list of their message."""
         to_bounce = [claim for claim in claims if (claim.account_id, claim.list_name, claim.email_key) in left]

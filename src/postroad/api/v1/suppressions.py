@@ -10,10 +10,9 @@ from postroad.api.v1 import messages, resource
 from postroad.model.mail import send_request
 from postroad.model.people import callers
 from postroad.model.units import identifiers, labels, times
-from postroad.services.suppressions import suppression_csv, unsubscribes
+from postroad.services.suppressions import suppression_csv
 from postroad.services.suppressions import suppression_list as suppressions
 from postroad.storage.mail import suppressions as stored
-from postroad.storage.mail import unsubscribes as stored_unsubscribes
 from postroad.web import routing
 
 CSV: Final = "text/csv"
@@ -43,7 +42,7 @@ Reason = Annotated[
 
 List = Annotated[
     send_request.Tag,
-    msgspec.Meta(description="A list of `unsubscribe`: who has left it, in place of who gets no mail at all."),
+    msgspec.Meta(description="The list that the address has left: only its mail is not sent. Absent: all mail."),
 ]
 
 
@@ -58,7 +57,6 @@ class Suppression(msgspec.Struct, frozen=True, kw_only=True):
         str | None, msgspec.Meta(description="The message that caused it; it may no longer be retained.")
     ]
     created_at: times.WireTime
-    # Only where the address has left a list, and other mail is sent to it.
     list_name: List | msgspec.UnsetType = msgspec.field(name="list", default=msgspec.UNSET)
 
 
@@ -108,13 +106,8 @@ class ImportResponse(resource.Response, frozen=True):
     unchanged: int
 
 
-Row = stored.Suppression | stored_unsubscribes.Unsubscribe
-
-
-def _shown(row: Row) -> Suppression:
-    if isinstance(row, stored.Suppression):
-        return resource.from_record(Suppression, row, email=row.email_key, list_name=msgspec.UNSET)
-    return resource.from_record(Suppression, row, email=row.email_key, reason="", smtp_code=None)
+def _shown(row: stored.Suppression) -> Suppression:
+    return resource.from_record(Suppression, row, email=row.email_key, list_name=row.list_name or msgspec.UNSET)
 
 
 def _decode_cursor(cursor: str | None) -> str:
@@ -134,32 +127,22 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
     query: SuppressionsQuery = request.query
     limit, after = query.limit or identifiers.DEFAULT_LIMIT, _decode_cursor(query.cursor)
     account_id = request.caller.account_id
-    found: list[Row]
     if query.email is not None:
-        found = await _only(ctx, account_id, query.email, query.list_name)
+        found = await _only(ctx, account_id, query.email, query.list_name or "")
         found = [row for row in found if query.source in (None, row.source) and row.email_key > after]
-    elif query.list_name is not None:
-        left = await unsubscribes.page(
-            ctx, account_id, list_name=query.list_name, after=after, limit=limit + 1, source=query.source
-        )
-        found = [*left]
     else:
-        found = [*await suppressions.page(ctx, account_id, after=after, limit=limit + 1, source=query.source)]
+        found = await suppressions.page(
+            ctx, account_id, after=after, limit=limit + 1, source=query.source, list_name=query.list_name or ""
+        )
     rows, last = identifiers.page(found, limit=limit, key="email_key")
     following = None if last is None else last.encode().hex()
     return routing.Response(200, SuppressionsResponse([*map(_shown, rows)], following, request_id=request.id))
 
 
-async def _find(ctx: context.Context, account_id: str, email: str, list_name: str | None) -> Row:
-    if list_name is None:
-        return await suppressions.find(ctx, account_id, email)
-    return await unsubscribes.find(ctx, account_id, email, list_name)
-
-
-async def _only(ctx: context.Context, account_id: str, email: str, list_name: str | None) -> list[Row]:
+async def _only(ctx: context.Context, account_id: str, email: str, list_name: str) -> list[stored.Suppression]:
     labels.parse_mailbox("email", email)
     try:
-        return [await _find(ctx, account_id, email, list_name)]
+        return [await suppressions.find(ctx, account_id, email, list_name=list_name)]
     except errors.NotFound:
         return []
 
@@ -168,16 +151,9 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
     """Suppress an address.
 
     Mail to a suppressed address is accepted, and the recipient bounces without an attempt. With `list`, only mail of
-    that list.
+    that list; no reason is kept then.
     """
     body: NewSuppression = request.body
-    if body.list_name is not None:
-        if body.reason is not None:
-            raise errors.InvalidRequest("reason: cannot be combined with list; leave it out")
-        left, is_new = await unsubscribes.add(ctx, request.caller.account_id, body.email, body.list_name)
-        if not is_new:
-            raise errors.Conflict(f"email: {left.email_key} has unsubscribed from this list already")
-        return routing.Response(201, SuppressionResponse(_shown(left), request_id=request.id))
     is_operator = ctx.actor.kind is callers.ActorKind.OPERATOR
     row, is_new = await suppressions.add(
         ctx,
@@ -185,6 +161,7 @@ async def create(ctx: context.Context, request: routing.Request) -> routing.Resp
         body.email,
         reason=body.reason or (suppressions.BY_OPERATOR if is_operator else suppressions.BY_ACCOUNT),
         source=stored.Source.OPERATOR if is_operator else stored.Source.ACCOUNT,
+        list_name=body.list_name or "",
     )
     if not is_new:
         raise errors.Conflict(f"email: {row.email_key} is already suppressed; to change the reason, remove it first")
@@ -197,7 +174,8 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     Says since when the address is suppressed, and why.
     """
     query: OfList = request.query
-    found = await _find(ctx, request.caller.account_id, request.path["email"], query.list_name)
+    account_id, email = request.caller.account_id, request.path["email"]
+    found = await suppressions.find(ctx, account_id, email, list_name=query.list_name or "")
     return routing.Response(200, SuppressionResponse(_shown(found), request_id=request.id))
 
 
@@ -208,10 +186,8 @@ async def remove(ctx: context.Context, request: routing.Request) -> routing.Resp
     when the recipient asks for it.
     """
     query: OfList = request.query
-    if query.list_name is None:
-        await suppressions.remove(ctx, request.caller.account_id, request.path["email"])
-    else:
-        await unsubscribes.remove(ctx, request.caller.account_id, request.path["email"], query.list_name)
+    account_id, email = request.caller.account_id, request.path["email"]
+    await suppressions.remove(ctx, account_id, email, list_name=query.list_name or "")
     return routing.Response(204)
 
 

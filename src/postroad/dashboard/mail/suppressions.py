@@ -14,10 +14,9 @@ from postroad.protocol.mime import address
 from postroad.services.messages import lookup, message_history
 from postroad.services.people import tokens
 from postroad.services.queue import wait_reasons
-from postroad.services.suppressions import suppression_csv, unsubscribes
+from postroad.services.suppressions import suppression_csv
 from postroad.services.suppressions import suppression_list as suppressions
 from postroad.storage.mail import suppressions as stored
-from postroad.storage.mail import unsubscribes as stored_unsubscribes
 from postroad.web import routing
 
 PATH: Final = "/suppressions"
@@ -34,12 +33,9 @@ SOURCES: Final = {
     stored.Source.OPERATOR: "Added by the operator",
     stored.Source.ACCOUNT: "Added by your team",
     stored.Source.IMPORT: "Imported",
-    # Of a list.
-    stored_unsubscribes.Source.ONE_CLICK: "Unsubscribed with one click",
-    stored_unsubscribes.Source.PAGE: "Unsubscribed on the page",
+    stored.Source.ONE_CLICK: "Unsubscribed with one click",
+    stored.Source.PAGE: "Unsubscribed on the page",
 }
-
-Row = stored.Suppression | stored_unsubscribes.Unsubscribe
 
 
 class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -83,21 +79,16 @@ class File(forms.Form, frozen=True, kw_only=True):
 async def index(request: requests.PageRequest) -> routing.Response:
     query: Query = request.query
     email, source, list_name = (query.email or "").strip(), query.source or None, query.list_name or ""
-    # PostgreSQL cannot store NUL, and no address has one.
-    after = (query.after or "").replace("\0", "")
-    found: list[Row]
     if email:
         # A single address is shown whatever its source.
         source = None
         found = await _only(request, email, list_name)
-    elif list_name:
-        left = await unsubscribes.page(
-            request.ctx, request.account_id, list_name=list_name, after=after, limit=ROWS + 1, source=source
-        )
-        found = [*left]
     else:
-        listed = await suppressions.page(request.ctx, request.account_id, after=after, limit=ROWS + 1, source=source)
-        found = [*listed]
+        # PostgreSQL cannot store NUL, and no address has one.
+        after = (query.after or "").replace("\0", "")
+        found = await suppressions.page(
+            request.ctx, request.account_id, after=after, limit=ROWS + 1, source=source, list_name=list_name
+        )
     rows, next_cursor = identifiers.page(found, limit=ROWS, key="email_key")
     return request.page(
         "suppressions.html",
@@ -106,53 +97,48 @@ async def index(request: requests.PageRequest) -> routing.Response:
         email=email,
         source=source or "",
         list_name=list_name,
-        lists=await unsubscribes.lists(request.ctx, request.account_id),
+        lists=await suppressions.lists(request.ctx, request.account_id),
         is_first=not (email or source or list_name or query.after),
         sources=SOURCES,
     )
 
 
-async def _only(request: requests.PageRequest, email: str, list_name: str) -> list[Row]:
+async def _only(request: requests.PageRequest, email: str, list_name: str) -> list[stored.Suppression]:
     try:
-        if list_name:
-            return [await unsubscribes.find(request.ctx, request.account_id, email, list_name)]
-        return [await suppressions.find(request.ctx, request.account_id, email)]
-    except (errors.NotFound, errors.InvalidRequest):
+        return [await suppressions.find(request.ctx, request.account_id, email, list_name=list_name)]
+    except errors.NotFound:
         return []
 
 
 async def add(request: requests.PageRequest) -> routing.Response:
     form: Addition = request.form
-    if form.list_name:
-        left, is_new = await unsubscribes.add(request.ctx, request.account_id, form.email, form.list_name)
-        if not is_new:
-            raise errors.Conflict(f"email: {left.email_key} has unsubscribed from this list already")
-        undo = request.undo(f"{PATH}/remove", email=left.email_key, list=left.list_name)
-        path = f"{PATH}?list={parse.quote(left.list_name)}"
-        return request.redirect(path, notice=f"{left.email_key} is unsubscribed from {left.list_name}.", undo=undo)
-    reason = form.reason or suppressions.BY_ACCOUNT
-    row, is_new = await suppressions.add(request.ctx, request.account_id, form.email, reason=reason)
+    reason, name = form.reason or suppressions.BY_ACCOUNT, form.list_name or ""
+    row, is_new = await suppressions.add(request.ctx, request.account_id, form.email, reason=reason, list_name=name)
     if not is_new:
         raise errors.Conflict(f"email: {row.email_key} is already suppressed; to change the reason, remove it first")
-    undo = request.undo(f"{PATH}/remove", email=row.email_key)
-    return request.redirect(PATH, notice=f"{row.email_key} is suppressed.", undo=undo)
+    undo = request.undo(f"{PATH}/remove", email=row.email_key, list=name)
+    return request.redirect(_list_url(name), notice=f"{row.email_key} is suppressed.", undo=undo)
+
+
+def _list_url(list_name: str) -> str:
+    return f"{PATH}?list={parse.quote(list_name, safe='')}" if list_name else PATH
 
 
 async def remove(request: requests.PageRequest) -> routing.Response:
     form: Removal = request.form
-    if form.list_name:
-        left = await unsubscribes.remove(request.ctx, request.account_id, form.email, form.list_name)
-        return request.redirect(PATH, notice=f"{left.email_key} gets the mail of {left.list_name} again.")
-    return await _remove(request, form.email, back_to=PATH, is_confirmed=form.confirmed is not None)
+    is_confirmed, list_name = form.confirmed is not None, form.list_name or ""
+    return await _remove(request, form.email, back_to=PATH, is_confirmed=is_confirmed, list_name=list_name)
 
 
-async def _remove(request: requests.PageRequest, email: str, *, back_to: str, is_confirmed: bool) -> routing.Response:
+async def _remove(
+    request: requests.PageRequest, email: str, *, back_to: str, is_confirmed: bool, list_name: str = ""
+) -> routing.Response:
     """Remove an address; one that complained only when that is confirmed."""
-    found = await suppressions.find(request.ctx, request.account_id, email)
+    found = await suppressions.find(request.ctx, request.account_id, email, list_name=list_name)
     if found.source == stored.Source.COMPLAINT and not is_confirmed:
         msg = "email: the recipient reported your mail as spam; confirm that they asked to receive mail again"
         raise errors.Conflict(msg)
-    await suppressions.remove(request.ctx, request.account_id, email)
+    await suppressions.remove(request.ctx, request.account_id, email, list_name=list_name)
     row = tokens.write_value(request.ctx, found, purpose=RESTORE)
     undo = request.undo(f"{back_to}/restore", row=row)
     return request.redirect(back_to, notice=f"{found.email_key} is no longer suppressed.", undo=undo)

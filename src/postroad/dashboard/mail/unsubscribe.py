@@ -15,7 +15,7 @@ from postroad.dashboard.framework import requests
 from postroad.dashboard.framework import site as sites
 from postroad.mail import unsubscribe_links
 from postroad.services.suppressions import unsubscribes
-from postroad.storage.mail import unsubscribes as stored
+from postroad.storage.mail import suppressions as stored
 from postroad.web import routing
 
 ROUTE: Final = f"{unsubscribe_links.PATH}/{{token}}"
@@ -86,12 +86,10 @@ async def choose(site: sites.Site, ctx: context.Context, request: routing.Reques
     undo = ""
     try:
         link = unsubscribes.by_token(ctx, request.path["token"])
-        if body.choice == "list":
-            undo = await unsubscribes.leave(ctx, link, stored.Source.PAGE)
-        elif body.choice == "all":
-            undo = await unsubscribes.leave_all(ctx, link)
-        else:
+        if body.choice == "undo":
             await unsubscribes.undo(ctx, link, body.undo)
+        else:
+            undo = await unsubscribes.leave(ctx, link, stored.Source.PAGE, is_all=body.choice == "all")
     except errors.NotFound:
         return _invalid(site, request)
     return _page(site, request, link, done=body.choice, undo=undo)

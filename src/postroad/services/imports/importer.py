@@ -196,7 +196,7 @@ class Importer:
         async with self._ctx.store.reading() as tx:
             known = await stored.find(tx, [(row.account_id, row.email_key) for row in rows])
         new = [row for row in rows if (row.account_id, row.email_key) not in known]
-        return await suppression_list.add_in_batches(self._ctx, new, audit_subject=subject, add=stored.add)
+        return await suppression_list.add_in_batches(self._ctx, new, audit_subject=subject)
 
     async def _webhooks(self) -> None:
         section = self._report.webhooks

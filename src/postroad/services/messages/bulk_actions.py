@@ -272,7 +272,7 @@ async def _suppress(
     await usage_limits.check_suppression_quota(ctx, account_id)
     found = await suppressible(ctx, account_id, selected)
     report.unchanged[NOT_FAILED] = found.not_failed
-    added = await suppression_batches.add_in_batches(ctx, found.rows, audit_subject=None, add=suppressions.add)
+    added = await suppression_batches.add_in_batches(ctx, found.rows, audit_subject=None)
     report.add(added, Counter({SUPPRESSED: found.suppressed + len(found.rows) - added}))
 
 

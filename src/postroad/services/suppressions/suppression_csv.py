@@ -17,17 +17,15 @@ from typing import Final
 import msgspec
 
 from postroad import context, errors
-from postroad.mail.accept import validation
 from postroad.model.units import times
-from postroad.protocol.mime import address
+from postroad.protocol.mime import address, header_fields
 from postroad.protocol.text import csv_rows
 from postroad.services import usage_limits
-from postroad.services.suppressions import suppression_list, unsubscribes
+from postroad.services.suppressions import suppression_list
 from postroad.storage.mail import suppressions as stored
-from postroad.storage.mail import unsubscribes as stored_unsubscribes
 
 COLUMNS: Final = ("email", "source", "reason", "smtp_code", "message_id", "created_at", "list")
-# Exports of before have no list.
+# What the exports of every version have.
 EXPORTED: Final = frozenset(COLUMNS[:-1])
 MAX_BYTES: Final = 10 * 1024 * 1024
 MAX_ROWS: Final = 100_000
@@ -72,10 +70,10 @@ async def export(ctx: context.Context, account_id: str) -> AsyncGenerator[bytes,
         page = await suppression_list.page(ctx, account_id, after=page[-1].email_key, limit=PAGE_ROWS)
         if page:
             yield csv_rows.lines([_cells(suppression) for suppression in page])
-    left = await unsubscribes.every(ctx, account_id, after=("", ""), limit=PAGE_ROWS)
-    while left:
-        yield csv_rows.lines([_cells_of_list(row) for row in left])
-        left = await unsubscribes.every(ctx, account_id, after=left[-1].key[1:], limit=PAGE_ROWS)
+    after = ("", "")
+    while page := await suppression_list.page_of_lists(ctx, account_id, after=after, limit=PAGE_ROWS):
+        yield csv_rows.lines([_cells(suppression) for suppression in page])
+        after = (page[-1].list_name, page[-1].email_key)
 
 
 async def import_csv(
@@ -90,21 +88,11 @@ async def import_csv(
         await usage_limits.check_suppression_quota(ctx, account_id)
         now = ctx.clock()
         wanted = [
-            stored.Suppression(account_id, key, stored.Source.IMPORT, reason, None, None, now)
-            for (list_name, key), reason in sorted(reasons.items())
-            if not list_name
+            stored.Suppression(account_id, key, stored.Source.IMPORT, reason, None, None, now, list_name)
+            for (key, list_name), reason in sorted(reasons.items())
         ]
-        left = [
-            stored_unsubscribes.Unsubscribe(account_id, *place, stored_unsubscribes.Source.IMPORT, None, now)
-            for place in sorted(reasons)
-            if place[0]
-        ]
-        subject = "1 address" if len(reasons) == 1 else f"{len(reasons)} addresses"
-        added = await suppression_list.add_in_batches(ctx, wanted, audit_subject=subject, add=stored.add)
-        subject_of_lists = None if wanted else subject
-        added += await suppression_list.add_in_batches(
-            ctx, left, audit_subject=subject_of_lists, add=stored_unsubscribes.add
-        )
+        subject = "1 address" if len(wanted) == 1 else f"{len(wanted)} addresses"
+        added = await suppression_list.add_in_batches(ctx, wanted, audit_subject=subject)
     return Imported(added, rows - added)
 
 
@@ -117,16 +105,12 @@ def _cells(suppression: stored.Suppression) -> tuple[str, ...]:
         code,
         suppression.message_id or "",
         times.to_wire(suppression.created_at),
-        "",
+        suppression.list_name,
     )
 
 
-def _cells_of_list(row: stored_unsubscribes.Unsubscribe) -> tuple[str, ...]:
-    return (row.email_key, row.source, "", "", row.message_id or "", times.to_wire(row.created_at), row.list_name)
-
-
 def _read(content: bytes, limits: FileLimits) -> tuple[dict[tuple[str, str], str], int]:
-    """The first reason for each list and address, and the number of rows."""
+    """The first reason for each address and list, and the number of rows."""
     columns, rows = _table(_rows(_decode(content, limits)))
     reasons: dict[tuple[str, str], str] = {}
     problems: list[str] = []
@@ -136,13 +120,13 @@ def _read(content: bytes, limits: FileLimits) -> tuple[dict[tuple[str, str], str
         if count > limits.max_rows:
             raise errors.InvalidRequest(f"body: at most {limits.max_rows} addresses per import; split the file")
         try:
-            place, reason = _entry(columns, row)
-        except (ValueError, errors.InvalidRequest) as problem:
+            key, reason = _entry(columns, row)
+        except ValueError as problem:
             problems.append(f"line {line}: {problem}")
             if len(problems) > SHOWN_PROBLEMS:
                 break
         else:
-            reasons.setdefault(place, reason)
+            reasons.setdefault(key, reason)
     if problems:
         more = ["and more"] if len(problems) > SHOWN_PROBLEMS else []
         raise errors.InvalidRequest("; ".join([*problems[:SHOWN_PROBLEMS], *more]))
@@ -203,7 +187,6 @@ def _entry(columns: Sequence[str], row: Sequence[str]) -> tuple[tuple[str, str],
     reason = _UNSEEN.sub(" ", cells.get("reason", "")).strip()
     if len(reason) > REASON_CHARACTERS:
         raise ValueError(f"reason: at most {REASON_CHARACTERS} characters")
-    list_name = cells.get("list", "").strip()
-    if list_name:
-        validation.check_tags("list", (list_name,))
-    return (list_name, address.parse(cells["email"].strip()).key), reason or "imported"
+    if list_name := cells.get("list", "").strip():
+        header_fields.check_label(list_name)
+    return (address.parse(cells["email"].strip()).key, list_name), reason or "imported"

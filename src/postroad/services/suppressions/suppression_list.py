@@ -6,29 +6,37 @@ change takes effect with the next attempt.
 
 import contextlib
 import functools
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeVar
+from collections.abc import Sequence
+from typing import Final
 
 from postroad import context, errors
+from postroad.mail.accept import validation
 from postroad.model.units import labels
 from postroad.protocol.mime import address
 from postroad.services import audit_log, throttled_batches, usage_limits
 from postroad.storage.engine import store
-from postroad.storage.mail import suppressions, unsubscribes
+from postroad.storage.mail import suppressions
 
 # A sentence; senders read it in the recipient's response.
 # Of what a user or a program of the account adds without a reason.
 BY_ACCOUNT: Final = "added by the account"
 # Of what an operator adds at the command line.
 BY_OPERATOR: Final = "added by the operator"
+# The lists that a page offers.
+MAX_LISTS: Final = 100
 
 
 async def page(
-    ctx: context.Context, account_id: str, *, after: str, limit: int, source: str | None = None
+    ctx: context.Context, account_id: str, *, after: str, limit: int, source: str | None = None, list_name: str = ""
 ) -> list[suppressions.Suppression]:
-    """A page of the list in alphabetical order, after an address; the first page is after an empty text."""
-    after = after.replace("\0", "")  # PostgreSQL has none in a text
+    """A page of the list in alphabetical order, after an address; the first page is after an empty text.
+
+    With the name of a list: of those who have left it.
+    """
+    after, list_name = after.replace("\0", ""), list_name.replace("\0", "")  # PostgreSQL has none in a text
     async with ctx.store.scanning(account_id) as tx:
+        if list_name:
+            return await suppressions.of_list(tx, account_id, list_name, after=after, limit=limit, source=source)
         return await suppressions.of_account(tx, account_id, after=after, limit=limit, source=source)
 
 
@@ -37,14 +45,27 @@ async def count(ctx: context.Context, account_id: str) -> int:
         return await suppressions.count(tx, account_id)
 
 
-async def find(ctx: context.Context, account_id: str, email: str) -> suppressions.Suppression:
+async def page_of_lists(
+    ctx: context.Context, account_id: str, *, after: tuple[str, str], limit: int
+) -> list[suppressions.Suppression]:
+    """Who has left any list, by list and address, after one of them."""
+    async with ctx.store.scanning(account_id) as tx:
+        return await suppressions.of_lists(tx, account_id, *after, limit=limit)
+
+
+async def lists(ctx: context.Context, account_id: str) -> list[str]:
+    """The lists that somebody has left."""
+    async with ctx.store.scanning(account_id) as tx:
+        return await suppressions.lists(tx, account_id, limit=MAX_LISTS)
+
+
+async def find(ctx: context.Context, account_id: str, email: str, *, list_name: str = "") -> suppressions.Suppression:
     """One address of the list, in any spelling."""
-    place = (account_id, _known_key(email))
     async with ctx.store.reading() as tx:
-        found = await suppressions.find(tx, [place])
-    if place not in found:
+        found = await suppressions.get(tx, account_id, list_name.replace("\0", ""), _known_key(email))
+    if found is None:
         raise _not_found()
-    return found[place]
+    return found
 
 
 async def listed(ctx: context.Context, account_id: str, emails: Sequence[str]) -> set[str]:
@@ -63,9 +84,13 @@ async def add(
     *,
     reason: str = BY_ACCOUNT,
     source: suppressions.Source = suppressions.Source.ACCOUNT,
+    list_name: str = "",
 ) -> tuple[suppressions.Suppression, bool]:
-    """Add an address; returns whether it is new. An address on the list keeps its first reason."""
-    ((row, is_new),) = await add_many(ctx, account_id, [email], reason=reason, source=source)
+    """Add an address; returns whether it is new. An address on the list keeps its first reason.
+
+    One that has left a list has none.
+    """
+    ((row, is_new),) = await add_many(ctx, account_id, [email], reason=reason, source=source, list_name=list_name)
     return row, is_new
 
 
@@ -76,25 +101,29 @@ async def add_many(
     *,
     reason: str = BY_ACCOUNT,
     source: suppressions.Source = suppressions.Source.ACCOUNT,
+    list_name: str = "",
 ) -> list[tuple[suppressions.Suppression, bool]]:
     """The same for the addresses of one request, together: in one transaction, with one look at the quota."""
     labels.check_label("reason", reason, limit=labels.REASON_CHARACTERS)
-    places = [(account_id, labels.parse_mailbox("email", email).key) for email in emails]
-    wanted = [
-        suppressions.Suppression(*place, source, reason, None, None, ctx.clock()) for place in dict.fromkeys(places)
-    ]
+    if list_name:
+        validation.check_tags("list", (list_name,))
+    keys = [labels.parse_mailbox("email", email).key for email in emails]
+    wanted = {
+        key: suppressions.Suppression(account_id, key, source, reason, None, None, ctx.clock(), list_name)
+        for key in keys
+    }
     await usage_limits.check_suppression_quota(ctx, account_id)
     async with ctx.store.transaction() as tx:
-        added = set(await suppressions.add(tx, wanted))
-        for place in sorted(added):
-            await audit_log.write(ctx, tx, account_id, "suppression.added", place[1])
-        found = await suppressions.find(tx, places)
-    return [(found[place], place in added) for place in places]
+        added = {key for _, key in await suppressions.add(tx, wanted.values())}
+        for key in sorted(added):
+            await audit_log.write(ctx, tx, account_id, "suppression.added", _subject(key, list_name))
+        found = {key: await suppressions.get(tx, *row.key) or row for key, row in wanted.items()}
+    return [(found[key], key in added) for key in keys]
 
 
-async def remove(ctx: context.Context, account_id: str, email: str) -> str:
+async def remove(ctx: context.Context, account_id: str, email: str, *, list_name: str = "") -> str:
     """Remove an address, whatever put it on the list; returns it as stored."""
-    (removed,) = await remove_many(ctx, account_id, [email])
+    (removed,) = await remove_many(ctx, account_id, [email], list_name=list_name.replace("\0", ""))
     if removed is None:
         raise _not_found()
     return removed
@@ -106,20 +135,26 @@ async def restore(ctx: context.Context, row: suppressions.Suppression) -> bool:
     async with ctx.store.transaction() as tx:
         is_new = bool(await suppressions.add(tx, [row]))
         if is_new:
-            await audit_log.write(ctx, tx, row.account_id, "suppression.added", row.email_key)
+            await audit_log.write(ctx, tx, row.account_id, "suppression.added", _subject(row.email_key, row.list_name))
     return is_new
 
 
-async def remove_many(ctx: context.Context, account_id: str, emails: Sequence[str]) -> list[str | None]:
+async def remove_many(
+    ctx: context.Context, account_id: str, emails: Sequence[str], *, list_name: str = ""
+) -> list[str | None]:
     """The same for the addresses of one request, in one transaction; None for those that are not on the list."""
     keys = _keys(account_id, emails)
     removed: set[str] = set()
     async with ctx.store.transaction() as tx:
-        for place in sorted(set(keys.values())):
-            if await suppressions.remove(tx, *place):
-                await audit_log.write(ctx, tx, account_id, "suppression.removed", place[1])
-                removed.add(place[1])
+        for _, key in sorted(set(keys.values())):
+            if await suppressions.remove(tx, account_id, list_name, key):
+                await audit_log.write(ctx, tx, account_id, "suppression.removed", _subject(key, list_name))
+                removed.add(key)
     return [key if (key := keys.get(email, ("", ""))[1]) in removed else None for email in emails]
+
+
+def _subject(email_key: str, list_name: str) -> str:
+    return f"{email_key} ({list_name})" if list_name else email_key
 
 
 def _keys(account_id: str, emails: Sequence[str]) -> dict[str, suppressions.SuppressionKey]:
@@ -150,20 +185,15 @@ def _not_found() -> errors.NotFound:
 BATCH_ROWS: Final = 500
 
 
-RowT = TypeVar("RowT", suppressions.Suppression, unsubscribes.Unsubscribe)
-# Adds a batch to its table, and returns the keys of the new rows.
-Add = Callable[[store.Transaction, Sequence[RowT]], Awaitable[Sequence[object]]]
-
-
 async def add_in_batches(
-    ctx: context.Context, rows: Sequence[RowT], *, audit_subject: str | None, add: Add[RowT]
+    ctx: context.Context, rows: Sequence[suppressions.Suppression], *, audit_subject: str | None
 ) -> int:
     """How many are new. The audit log entry, if there is one, is written with the first: the import has begun."""
     added = 0
     for first in range(0, len(rows), BATCH_ROWS):
         batch = rows[first : first + BATCH_ROWS]
         subject = audit_subject if first == 0 else None
-        work = functools.partial(_store_batch, ctx, batch=batch, audit_subject=subject, add=add)
+        work = functools.partial(_store_batch, ctx, batch=batch, audit_subject=subject)
         added += len(await throttled_batches.run_batch(ctx, work))
     return added
 
@@ -172,10 +202,9 @@ async def _store_batch(
     ctx: context.Context,
     tx: store.Transaction,
     *,
-    batch: Sequence[RowT],
+    batch: Sequence[suppressions.Suppression],
     audit_subject: str | None,
-    add: Add[RowT],
-) -> Sequence[object]:
+) -> Sequence[suppressions.SuppressionKey]:
     if audit_subject is not None:
         await audit_log.write(ctx, tx, batch[0].account_id, "suppression.imported", audit_subject)
-    return await add(tx, batch)
+    return await suppressions.add(tx, batch)

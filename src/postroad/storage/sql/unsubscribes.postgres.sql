@@ -1,6 +1,7 @@
 -- name: find
 -- Those of these addresses that have left their list: one index lookup for each, however large the table.
-SELECT stored.account_id, stored.list_name, stored.email_key, stored.source, stored.message_id, stored.created_at
+SELECT stored.account_id, stored.email_key, stored.source, '', NULL::bigint, stored.message_id, stored.created_at,
+    stored.list_name
 FROM unnest($1::text[], $2::text[], $3::text[]) AS wanted (account_id, list_name, email_key)
 CROSS JOIN LATERAL (
     SELECT * FROM unsubscribes WHERE account_id = wanted.account_id AND list_name = wanted.list_name
@@ -11,4 +12,4 @@ CROSS JOIN LATERAL (
 INSERT INTO unsubscribes (account_id, list_name, email_key, source, message_id, created_at)
 SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[])
 ON CONFLICT (account_id, list_name, email_key) DO NOTHING
-RETURNING account_id, list_name, email_key;
+RETURNING account_id, email_key;

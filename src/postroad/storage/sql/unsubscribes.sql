@@ -1,13 +1,13 @@
 -- name: find
 -- One address of a list, if it has left it.
-SELECT account_id, list_name, email_key, source, message_id, created_at FROM unsubscribes
+SELECT account_id, email_key, source, '', NULL, message_id, created_at, list_name FROM unsubscribes
 WHERE account_id = $1 AND list_name = $2 AND email_key = $3;
 
 -- name: add
 -- Add addresses to lists; those that are there already are neither changed nor returned.
 INSERT INTO unsubscribes (account_id, list_name, email_key, source, message_id, created_at)
 VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (account_id, list_name, email_key) DO NOTHING
-RETURNING account_id, list_name, email_key;
+RETURNING account_id, email_key;
 
 -- name: remove
 -- Remove an address from a list.
@@ -15,12 +15,12 @@ DELETE FROM unsubscribes WHERE account_id = $1 AND list_name = $2 AND email_key 
 
 -- name: of_account
 -- An account's addresses by list and address, after a cursor.
-SELECT account_id, list_name, email_key, source, message_id, created_at FROM unsubscribes
+SELECT account_id, email_key, source, '', NULL, message_id, created_at, list_name FROM unsubscribes
 WHERE account_id = $1 AND (list_name, email_key) > ($2, $3) ORDER BY list_name, email_key LIMIT $4;
 
 -- name: of_list
 -- Those of one list, after a cursor; NULL matches every source.
-SELECT account_id, list_name, email_key, source, message_id, created_at FROM unsubscribes
+SELECT account_id, email_key, source, '', NULL, message_id, created_at, list_name FROM unsubscribes
 WHERE account_id = $1 AND list_name = $2 AND email_key > $3 AND (CAST($5 AS TEXT) IS NULL OR source = $5)
 ORDER BY email_key LIMIT $4;
 
