@@ -40,6 +40,9 @@ PUBLIC = {
     ("POST", "/login/sso"),
     ("GET", "/notices/{token}"),
     ("POST", "/notices/{token}"),
+    ("GET", "/unsubscribe/{token}"),
+    ("POST", "/unsubscribe/{token}"),
+    ("POST", "/unsubscribe/{token}/choice"),
     ("GET", "/password/{token}"),
     ("POST", "/password/{token}"),
     ("GET", "/sso/{connection}/callback"),
@@ -224,7 +227,8 @@ def test_every_route_belongs_to_a_kind_that_is_walked(routes: list[Route]) -> No
     assert {(route.method, route.path) for route in routes if route.permission is None} == PUBLIC
     strange = [route.path for route in routes if routing.parameters(route.path) and kind_of(route) is None]
     starters = {"/template/new/{starter}", "/template/new/{starter}/picture"}
-    assert set(strange) == {"/notices/{token}", "/password/{token}"} | starters
+    tokens = {"/notices/{token}", "/password/{token}", "/unsubscribe/{token}", "/unsubscribe/{token}/choice"}
+    assert set(strange) == tokens | starters
     assert {route.method for route in routes} == {"GET", "POST"}
 
 

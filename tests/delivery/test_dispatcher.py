@@ -8,9 +8,11 @@ import pytest
 
 from postroad import errors
 from postroad.delivery import attempter, dispatcher, routing
+from postroad.model.mail import send_request
+from postroad.services.messages import lookup
 from postroad.services.operations import operator_jobs
 from postroad.storage.mail import queue, suppressions
-from tests import smtp_peers
+from tests import accepted_mail, contexts, smtp_peers
 from tests.delivery import bulk_queue, parts
 
 
@@ -178,6 +180,37 @@ async def test_a_suppressed_address_ends_without_an_attempt(url: str) -> None:
         assert by_email["ada@example.net"].attempt_count == 0
         assert "(asked us)" in (by_email["ada@example.net"].last_smtp_response or "")
         assert by_email["bob@example.net"].status == "delivered"
+
+
+async def test_who_left_the_list_of_a_message_gets_no_mail_of_it_and_all_other_mail(url: str) -> None:
+    async with parts.opened(url) as made, smtp_peers.serving() as peer:
+        made.router.known["example.net"] = parts.route_to(parts.host_at(peer.port))
+        ctx = contexts.with_settings(made.ctx, "http", base_url="https://mail.example.com")
+        async with ctx.store.transaction() as tx:
+            row = suppressions.Suppression(made.account_id, "ada@example.net", "one_click", "", None, None, 1, "news")
+            await suppressions.add(tx, [row])
+        one = made.dispatching()
+        ids = {}
+        for to, list_name in (("Ada", "news"), ("ada", "tips"), ("bob", "news"), ("ada", None)):
+            unsubscribe = None if list_name is None else send_request.Unsubscribe(list_name)
+            ids[to, list_name] = await accepted_mail.accept(
+                ctx, made.account_id, to=f"{to}@example.net", unsubscribe=unsubscribe
+            )
+        await settle(made, one)
+        found = {key: (await made.recipients(message_id))[0] for key, message_id in ids.items()}
+        assert {key: recipient.status for key, recipient in found.items()} == {
+            ("Ada", "news"): "bounced",
+            ("ada", "tips"): "delivered",
+            ("bob", "news"): "delivered",
+            ("ada", None): "delivered",
+        }
+        refused = found["Ada", "news"]
+        assert (refused.attempt_count, refused.cause, refused.billing_status) == (0, "unsubscribed", "released")
+        assert refused.last_smtp_response == "not attempted: the recipient unsubscribed from news"
+        assert (await operator_jobs.check_consistency(made.ctx)).findings == []
+        for text, expected in (("outcome:unsubscribed", [ids["Ada", "news"]]), ("outcome:suppressed", [])):
+            page = await lookup.search(ctx, made.account_id, text, limit=10, cursor=None)
+            assert [message.id for message in page.messages] == expected
 
 
 async def test_what_the_store_refuses_after_a_claim_is_not_claimed_at_all(

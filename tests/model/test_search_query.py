@@ -177,7 +177,7 @@ def test_a_span_before_the_epoch_begins_at_the_epoch() -> None:
         ),
         (f"metadata.{'a' * 41}:x", "metadata: give a key and its value", f"metadata.{'a' * 41}:x"),
         ("status:lost", "status: must be one of queued, delivered, partial, failed", "status:lost"),
-        ("status:bouncd", "suppressed (did you mean bounced?)", "status:bouncd"),
+        ("status:bouncd", "unsubscribed (did you mean bounced?)", "status:bouncd"),
         ("outcome:partial", "outcome: must be one of queued, deferred, delivered, bounced", "outcome:partial"),
         ("x -cause:mailbox", "cause: must be one of address, content, policy, reputation", "-cause:mailbox"),
         ("cause:mailboxfull", "or a reason such as mailbox_full (did you mean mailbox_full?)", "cause:mailboxfull"),

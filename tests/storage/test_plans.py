@@ -83,7 +83,7 @@ async def test_a_long_scheduled_queue_is_not_scanned_for_each_message(connection
     await kept_plan(connection, "queue.claim", statements["queue.claim"])
     ids = [f"{number:05}" for number in range(ROWS)]
     same = [["x"] * ROWS] * 3
-    numbers = [[value] * ROWS for value in (1, 0, 1, 0, None, None)]
+    numbers = [[value] * ROWS for value in (1, 0, 1, 0, None, None, None)]
     await connection.execute(statements["queue.insert"], ["acc"] * ROWS, ids, ids, *same, *numbers)
     claim = "queue_claim('{x}', '{100}', '{9}', '{worker}', '{5}')"
     analysed = [row[0] for row in await connection.fetch(f"EXPLAIN (ANALYZE, TIMING OFF) EXECUTE {claim}")]

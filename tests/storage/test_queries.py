@@ -67,7 +67,8 @@ WITHOUT_INDEX = words(
         "reads a row of no table, or its own result": """
             account_removal.idempotency_keys accounts.uses_approvals clock.now login_failures.lock
             migrations.lock notices.insert
-            queue.find_work queue.queue_keys queue.urgent_keys webhook_deliveries.endpoints""",
+            queue.find_work queue.queue_keys queue.urgent_keys unsubscribes.lists
+            webhook_deliveries.endpoints""",
         "sorts or groups the few rows of one owner, which it finds by an index": """
             attempts.latest_ends_of_message attempts.of_message dkim_keys.of_domain dkim_keys.of_domains
             known_networks.remove_oldest queue.live_bytes recipients.leading_of_message recipients.of_address

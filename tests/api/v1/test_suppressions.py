@@ -14,7 +14,7 @@ from postroad.storage.mail import suppressions as stored
 from tests.api.management import AccountClients
 
 CSV = {"Content-Type": "text/csv; charset=utf-8"}
-HEAD = "email,source,reason,smtp_code,message_id,created_at\r\n"
+HEAD = "email,source,reason,smtp_code,message_id,created_at,list\r\n"
 
 
 async def put(ctx: context.Context, account_id: str, *keys: str, source: stored.Source = stored.Source.BOUNCE) -> None:
@@ -107,6 +107,8 @@ async def test_an_address_is_put_on_once_and_taken_off_in_any_writing(mine: Acco
         ({"email": "ada@example.net", "reason": "x" * 201}, "reason"),
         ({"email": "ada@example.net", "reason": "two\nlines"}, "reason"),
         ({"email": "ada@example.net", "source": "bounce"}, "source"),
+        ({"email": "ada@example.net", "list": ""}, "list"),
+        ({"email": "ada@example.net", "list": "two\nlines"}, "list"),
         ({"email": "ada@example.net", "account_id": "acc_1"}, "account_id"),
     ],
 )
@@ -125,6 +127,38 @@ async def test_an_account_lifts_any_suppression_of_its_own_list(
     entries = await audit_log.page(ctx, mine.account_id, before=None, limit=20)
     (entry,) = [one for one in entries if one.action == "suppression.removed"]
     assert (entry.subject, entry.actor_kind) == ("ada@example.net", "person")
+
+
+async def test_a_list_has_its_own_entries(mine: AccountClients, theirs: AccountClients) -> None:
+    path = path_of("ada@example.net")
+    made = await mine.owner.post("/v1/suppressions", json={"email": "Ada@Example.net", "list": "news & tips"})
+    entry = {
+        "email": "ada@example.net",
+        "source": "account",
+        "reason": "",
+        "smtp_code": None,
+        "message_id": None,
+        "created_at": "2027-01-15T08:00:00.000Z",
+        "list": "news & tips",
+    }
+    assert (made.status_code, made.json()["suppression"]) == (201, entry)
+    again = await mine.owner.post("/v1/suppressions", json={"email": "ada@example.net", "list": "news & tips"})
+    refused(again, 409, "conflict")
+    listed = await mine.reader.get("/v1/suppressions", params={"list": "news & tips"})
+    assert listed.json()["suppressions"] == [entry]
+    for params in ({"list": "news & tips", "source": "account"}, {"list": "news & tips", "email": "ADA@example.net"}):
+        assert (await mine.reader.get("/v1/suppressions", params=params)).json()["suppressions"] == [entry]
+    for params in ({}, {"list": "tips"}, {"list": "news & tips", "source": "page"}, {"email": "ada@example.net"}):
+        assert (await mine.reader.get("/v1/suppressions", params=params)).json()["suppressions"] == []
+    assert (await mine.reader.get(path, params={"list": "news & tips"})).json()["suppression"] == entry
+    refused(await mine.reader.get(path), 404, "not_found")
+    for other in (theirs.owner.get, theirs.owner.delete):
+        refused(await other(path, params={"list": "news & tips"}), 404, "not_found")
+    assert (await theirs.owner.get("/v1/suppressions", params={"list": "news & tips"})).json()["suppressions"] == []
+    refused(await mine.owner.delete(path), 404, "not_found")
+    assert (await mine.owner.delete(path, params={"list": "news & tips"})).status_code == 204
+    refused(await mine.owner.delete(path, params={"list": "news & tips"}), 404, "not_found")
+    refused(await mine.owner.delete(path, params={"list": "a\0"}), 404, "not_found")
 
 
 async def test_an_export_is_a_file_that_can_be_imported_elsewhere(

@@ -118,6 +118,7 @@ async def furnish(ctx: context.Context, account_id: str, name: str) -> None:
         await rates.put(tx, [rates.Rate(f"replays {account_id}", account_id, throttle.SharedBucket(1, 1))])
     await templates.put(ctx, account_id, "welcome", subject="Hello", text="You", html=None)
     await suppressions.add(ctx, account_id, "gone@example.net", reason="no", source=stored_suppressions.Source.OPERATOR)
+    await suppressions.add(ctx, account_id, "gone@example.net", list_name="news")
     await endpoints.save(ctx, account_id, url="https://hooks.example.com/")
     for key in ("one", "two"):
         await accepted_mail.accept(

@@ -17,7 +17,7 @@ from postroad.services.accounts import account_registry as services_accounts
 from postroad.services.suppressions import suppression_csv, suppression_list
 from postroad.storage.mail import suppressions as stored
 
-HEAD = b"email,source,reason,smtp_code,message_id,created_at\r\n"
+HEAD = b"email,source,reason,smtp_code,message_id,created_at,list\r\n"
 # What a spreadsheet takes for the beginning of a formula.
 ACTIVE = "=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"
 
@@ -57,8 +57,8 @@ async def test_an_export_has_everything_of_the_account_and_nothing_of_others(
     await put(ctx, account_id, ("b@example.net", 'said "no", twice'), ("a@example.net", "Grüße"))
     assert (await exported(ctx, account_id)).decode() == (
         HEAD.decode()
-        + "a@example.net,bounce,Grüße,550,em_1,2027-01-15T08:00:00.000Z\r\n"
-        + 'b@example.net,bounce,"said ""no"", twice",550,em_1,2027-01-15T08:00:00.000Z\r\n'
+        + "a@example.net,bounce,Grüße,550,em_1,2027-01-15T08:00:00.000Z,\r\n"
+        + 'b@example.net,bounce,"said ""no"", twice",550,em_1,2027-01-15T08:00:00.000Z,\r\n'
     )
 
 
@@ -93,6 +93,35 @@ async def test_an_export_comes_back_right_in_another_account(ctx: context.Contex
     assert await suppression_csv.import_csv(ctx, other.id, content) == suppression_csv.Imported(0, len(rows))
 
 
+async def test_those_who_left_a_list_are_in_the_file_and_come_back(
+    ctx: context.Context, account_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suppression_csv, "PAGE_ROWS", 2)
+    await put(ctx, account_id, ("ada@example.net", "x"))
+    left = [("=news", "ada@example.net"), ("=news", "bob@example.net"), ("tips", "ada@example.net")]
+    for list_name, email in left:
+        await suppression_list.add(ctx, account_id, email, list_name=list_name)
+    content = await exported(ctx, account_id)
+    assert content.decode() == (
+        HEAD.decode()
+        + "ada@example.net,bounce,x,550,em_1,2027-01-15T08:00:00.000Z,\r\n"
+        + "ada@example.net,account,,,,2027-01-15T08:00:00.000Z,'=news\r\n"
+        + "bob@example.net,account,,,,2027-01-15T08:00:00.000Z,'=news\r\n"
+        + "ada@example.net,account,,,,2027-01-15T08:00:00.000Z,tips\r\n"
+    )
+    other = await services_accounts.create(ctx, name="Other")
+    assert await suppression_csv.import_csv(ctx, other.id, content) == suppression_csv.Imported(4, 0)
+    assert await listed(ctx, other.id) == [("ada@example.net", "import", "x")]
+    rows = await suppression_list.page_of_lists(ctx, other.id, after=("", ""), limit=10)
+    assert [(row.list_name, row.email_key) for row in rows] == left
+    assert await suppression_csv.import_csv(ctx, other.id, content) == suppression_csv.Imported(0, 4)
+
+
+async def test_a_list_in_a_file_has_the_name_of_one(ctx: context.Context, account_id: str) -> None:
+    said = await refusal(ctx, account_id, f"email,list\nada@example.net,{'x' * 129}\n".encode())
+    assert said.startswith("line 2: list: must be 1 to 128 characters")
+
+
 LOCALS = strategies.text(alphabet="abc=+-'{}!#$%&*/^_`|~?.", min_size=1, max_size=10)
 
 
@@ -103,10 +132,10 @@ def test_every_address_comes_back_from_a_file(local: str) -> None:
         key = address.parse(email).key
     except address.AddressError:
         hypothesis.reject()
-    exported = csv_rows.lines([suppression_csv.COLUMNS, [key, "", "", "", "", ""]])
-    assert suppression_csv._read(exported, suppression_csv.CALLER_LIMITS) == ({key: "imported"}, 1)
+    exported = csv_rows.lines([suppression_csv.COLUMNS, [key, "", "", "", "", "", ""]])
+    assert suppression_csv._read(exported, suppression_csv.CALLER_LIMITS) == ({(key, ""): "imported"}, 1)
     written = f'email\n"{key}"\n'.encode()
-    assert suppression_csv._read(written, suppression_csv.CALLER_LIMITS) == ({key: "imported"}, 1)
+    assert suppression_csv._read(written, suppression_csv.CALLER_LIMITS) == ({(key, ""): "imported"}, 1)
 
 
 @pytest.mark.parametrize("head", [b"", b"email\n", b"source,reason,smtp_code,message_id,created_at,email\n"])

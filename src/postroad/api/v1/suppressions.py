@@ -41,7 +41,7 @@ Reason = Annotated[
 
 
 List = Annotated[
-    send_request.Tag,
+    send_request.ListName,
     msgspec.Meta(description="The list that the address has left: only its mail is not sent. Absent: all mail."),
 ]
 

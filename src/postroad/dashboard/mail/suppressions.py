@@ -33,8 +33,8 @@ SOURCES: Final = {
     stored.Source.OPERATOR: "Added by the operator",
     stored.Source.ACCOUNT: "Added by your team",
     stored.Source.IMPORT: "Imported",
-    stored.Source.ONE_CLICK: "Unsubscribed with one click",
-    stored.Source.PAGE: "Unsubscribed on the page",
+    stored.ListSource.ONE_CLICK: "Unsubscribed with one click",
+    stored.ListSource.PAGE: "Unsubscribed on the page",
 }
 
 

@@ -75,7 +75,7 @@ async def one_click(site: sites.Site, ctx: context.Context, request: routing.Req
     """Unsubscribe; whatever form the body has, it can say nothing else."""
     try:
         link = unsubscribes.by_token(ctx, request.path["token"])
-        undo = await unsubscribes.leave(ctx, link, stored.Source.ONE_CLICK)
+        undo = await unsubscribes.leave(ctx, link, stored.ListSource.ONE_CLICK)
     except errors.NotFound:
         return _invalid(site, request)
     return _page(site, request, link, done="list", undo=undo)
@@ -89,7 +89,7 @@ async def choose(site: sites.Site, ctx: context.Context, request: routing.Reques
         if body.choice == "undo":
             await unsubscribes.undo(ctx, link, body.undo)
         else:
-            undo = await unsubscribes.leave(ctx, link, stored.Source.PAGE, is_all=body.choice == "all")
+            undo = await unsubscribes.leave(ctx, link, stored.ListSource.PAGE, is_all=body.choice == "all")
     except errors.NotFound:
         return _invalid(site, request)
     return _page(site, request, link, done=body.choice, undo=undo)

@@ -13,6 +13,7 @@ import msgspec
 
 from postroad import errors
 from postroad.model.mail import limits, send_request, simulated_outcomes, statuses
+from postroad.model.units import labels
 from postroad.protocol.mime import (
     address,
     builder,
@@ -222,7 +223,7 @@ def _with_options(checked: CheckedSend, request: send_request.SendRequest) -> Ch
 
 def check_list(field: str, name: str, recipients: Sequence[address.Mailbox], headers: Collection[str]) -> str:
     """The name of a list of a message with these recipients and headers: its link is for one person."""
-    check_tags(field, (name,))
+    labels.check_label(field, name, limit=limits.LIST_CHARACTERS)
     if len(recipients) != 1:
         raise errors.InvalidRequest(
             f"{field}: the unsubscribe link is for one recipient, but the message has {len(recipients)}; send a batch"

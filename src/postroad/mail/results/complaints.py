@@ -141,7 +141,7 @@ async def _keep(
     place = (account_id, who.email_key)
     found = (await suppressions.find(tx, [place])).get(place)
     if found is not None and found.source != suppressions.Source.COMPLAINT:
-        await suppressions.remove(tx, *found.key)
+        await suppressions.remove(tx, *place)
     await suppressions.add(tx, [wanted])
     happened = events.RecipientEvent(
         key=(account_id, message_id, who.id),

@@ -12,6 +12,7 @@ MIME_BYTES: Final = 10 * 1024 * 1024
 ATTACHMENTS: Final = 20
 TAGS: Final = 20
 TAG_CHARACTERS: Final = 128
+LIST_CHARACTERS: Final = 128
 VARIABLES: Final = 32
 # Of lists and objects in them. The second counts everything in all of them.
 VARIABLE_DEPTH: Final = 16

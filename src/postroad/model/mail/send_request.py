@@ -125,11 +125,17 @@ class Simulate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     behaviour: simulated_outcomes.ProviderBehaviour
 
 
+ListName = Annotated[
+    str,
+    msgspec.Meta(min_length=1, max_length=limits.LIST_CHARACTERS, extra_json_schema={"pattern": labels.LABEL_PATTERN}),
+]
+
+
 class Unsubscribe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The list that the recipient can leave with one click."""
 
     list_name: Annotated[
-        Tag, msgspec.Meta(description="The name of the list, which the recipient sees, such as `Product news`.")
+        ListName, msgspec.Meta(description="The name of the list, which the recipient sees, such as `Product news`.")
     ] = msgspec.field(name="list")
 
 

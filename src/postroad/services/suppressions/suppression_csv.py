@@ -17,8 +17,9 @@ from typing import Final
 import msgspec
 
 from postroad import context, errors
-from postroad.model.units import times
-from postroad.protocol.mime import address, header_fields
+from postroad.model.mail import limits as message_limits
+from postroad.model.units import labels, times
+from postroad.protocol.mime import address
 from postroad.protocol.text import csv_rows
 from postroad.services import usage_limits
 from postroad.services.suppressions import suppression_list
@@ -121,7 +122,7 @@ def _read(content: bytes, limits: FileLimits) -> tuple[dict[tuple[str, str], str
             raise errors.InvalidRequest(f"body: at most {limits.max_rows} addresses per import; split the file")
         try:
             key, reason = _entry(columns, row)
-        except ValueError as problem:
+        except (ValueError, errors.InvalidRequest) as problem:
             problems.append(f"line {line}: {problem}")
             if len(problems) > SHOWN_PROBLEMS:
                 break
@@ -188,5 +189,5 @@ def _entry(columns: Sequence[str], row: Sequence[str]) -> tuple[tuple[str, str],
     if len(reason) > REASON_CHARACTERS:
         raise ValueError(f"reason: at most {REASON_CHARACTERS} characters")
     if list_name := cells.get("list", "").strip():
-        header_fields.check_label(list_name)
+        labels.check_label("list", list_name, limit=message_limits.LIST_CHARACTERS)
     return (address.parse(cells["email"].strip()).key, list_name), reason or "imported"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from postroad import context, errors
-from postroad.mail.accept import validation
+from postroad.model.mail import limits
 from postroad.model.units import labels
 from postroad.protocol.mime import address
 from postroad.services import audit_log, throttled_batches, usage_limits
@@ -62,7 +62,7 @@ async def lists(ctx: context.Context, account_id: str) -> list[str]:
 async def find(ctx: context.Context, account_id: str, email: str, *, list_name: str = "") -> suppressions.Suppression:
     """One address of the list, in any spelling."""
     async with ctx.store.reading() as tx:
-        found = await suppressions.get(tx, account_id, list_name.replace("\0", ""), _known_key(email))
+        found = await suppressions.get(tx, account_id, _known_key(email), list_name.replace("\0", ""))
     if found is None:
         raise _not_found()
     return found
@@ -106,7 +106,7 @@ async def add_many(
     """The same for the addresses of one request, together: in one transaction, with one look at the quota."""
     labels.check_label("reason", reason, limit=labels.REASON_CHARACTERS)
     if list_name:
-        validation.check_tags("list", (list_name,))
+        labels.check_label("list", list_name, limit=limits.LIST_CHARACTERS)
     keys = [labels.parse_mailbox("email", email).key for email in emails]
     wanted = {
         key: suppressions.Suppression(account_id, key, source, reason, None, None, ctx.clock(), list_name)
@@ -117,7 +117,7 @@ async def add_many(
         added = {key for _, key in await suppressions.add(tx, wanted.values())}
         for key in sorted(added):
             await audit_log.write(ctx, tx, account_id, "suppression.added", _subject(key, list_name))
-        found = {key: await suppressions.get(tx, *row.key) or row for key, row in wanted.items()}
+        found = {key: await suppressions.get(tx, account_id, key, list_name) or row for key, row in wanted.items()}
     return [(found[key], key in added) for key in keys]
 
 
@@ -147,7 +147,7 @@ async def remove_many(
     removed: set[str] = set()
     async with ctx.store.transaction() as tx:
         for _, key in sorted(set(keys.values())):
-            if await suppressions.remove(tx, account_id, list_name, key):
+            if await suppressions.remove(tx, account_id, key, list_name):
                 await audit_log.write(ctx, tx, account_id, "suppression.removed", _subject(key, list_name))
                 removed.add(key)
     return [key if (key := keys.get(email, ("", ""))[1]) in removed else None for email in emails]

@@ -26,7 +26,7 @@ def by_token(ctx: context.Context, token: str) -> unsubscribe_links.Link:
 
 
 async def leave(
-    ctx: context.Context, link: unsubscribe_links.Link, source: suppressions.Source, *, is_all: bool = False
+    ctx: context.Context, link: unsubscribe_links.Link, source: suppressions.ListSource, *, is_all: bool = False
 ) -> str:
     """Unsubscribe the recipient of a link; returns what undoes that, or "" when nothing changed."""
     row = suppressions.Suppression(
@@ -41,7 +41,9 @@ async def leave(
         "" if is_all else link.list_name,
     )
     async with ctx.store.reading() as tx:
-        if await suppressions.get(tx, *row.key) is not None:  # a repetition takes no lock
+        if (
+            await suppressions.get(tx, row.account_id, row.email_key, row.list_name) is not None
+        ):  # a repetition takes no lock
             return ""
     async with ctx.store.transaction() as tx:
         account = (await accounts.lock(tx, [link.account_id])).get(link.account_id)
@@ -64,8 +66,8 @@ async def undo(ctx: context.Context, link: unsubscribe_links.Link, signed: str) 
     if row is None or (row.account_id, row.email_key) != (link.account_id, link.email_key):
         raise _invalid()
     async with ctx.store.transaction() as tx:
-        if await suppressions.get(tx, *row.key) == row:
-            await suppressions.remove(tx, *row.key)
+        if await suppressions.get(tx, row.account_id, row.email_key, row.list_name) == row:
+            await suppressions.remove(tx, row.account_id, row.email_key, row.list_name)
 
 
 def _invalid() -> errors.NotFound:

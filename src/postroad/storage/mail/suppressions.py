@@ -26,7 +26,11 @@ class Source(StrEnum):
     OPERATOR = "operator"
     ACCOUNT = "account"
     IMPORT = "import"
-    # Only of a list: the button of a mail program, and that of our page.
+
+
+class ListSource(StrEnum):
+    """How a recipient has left a list: by the button of their mail program, or on our page."""
+
     ONE_CLICK = "one_click"
     PAGE = "page"
 
@@ -61,7 +65,7 @@ async def find_left(tx: store.Transaction, keys: Sequence[ListKey]) -> dict[List
     return {row.key: row for row in rows}
 
 
-async def get(tx: store.Transaction, account_id: str, list_name: str, email_key: str) -> Suppression | None:
+async def get(tx: store.Transaction, account_id: str, email_key: str, list_name: str = "") -> Suppression | None:
     """One address of a list, or of the suppression list."""
     if list_name:
         return next(iter((await find_left(tx, [(account_id, list_name, email_key)])).values()), None)
@@ -81,7 +85,7 @@ async def add(tx: store.Transaction, suppressions: Iterable[Suppression]) -> lis
     return [(row[0], row[1]) for row in added]
 
 
-async def remove(tx: store.Transaction, account_id: str, list_name: str, email_key: str) -> bool:
+async def remove(tx: store.Transaction, account_id: str, email_key: str, list_name: str = "") -> bool:
     """Remove an address; False when it was not on the list."""
     if list_name:
         return await tx.execute("unsubscribes.remove", account_id, list_name, email_key) > 0
