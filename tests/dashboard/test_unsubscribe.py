@@ -162,10 +162,13 @@ async def test_the_link_of_an_account_that_is_gone_is_invalid(
     assert (await nobody.client.post(link_of(ctx, "acc_" + "0" * 28))).status_code == 404
 
 
-async def test_an_endpoint_hears_of_it_once(ctx: context.Context, browser: Browser, nobody: Browser) -> None:
+async def test_an_endpoint_hears_of_it_once(
+    ctx: context.Context, browser: Browser, nobody: Browser, clock: Clock
+) -> None:
     await endpoints.save(ctx, browser.account_id, url=webhook_rows.URL, wanted=["email.unsubscribed"])
     link = link_of(ctx, browser.account_id)
     for path, choice in ((link, {}), (link, {}), (f"{link}/choice", {"choice": "all"})):
+        clock.pass_seconds(1)  # ids sort by time
         assert (await nobody.client.post(path, data=choice)).status_code == 200
     async with ctx.store.reading() as tx:
         webhook = await webhooks.first_of(tx, browser.account_id)

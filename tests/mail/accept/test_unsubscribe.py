@@ -56,9 +56,11 @@ async def test_a_send_with_a_list_has_a_link_for_its_recipient(sending: context.
     assert list_name == "news"
     expected = unsubscribe_links.Link(sender, "news", "ada@example.net", message_id, "example.com")
     assert link_of(sending, sent) == expected
-    signed = dkim.cover(sent.as_bytes()).names
-    assert "list-unsubscribe:list-unsubscribe:" in signed.replace("\r\n ", "")
-    assert "list-unsubscribe-post:" in signed.replace("\r\n ", "")
+    async with sending.store.reading() as tx:
+        body = await messages.body(tx, sender, message_id)
+    names = "".join(dkim.cover(body or b"").names.split()).split(":")
+    # Once more than they are there (RFC 6376 section 8.15).
+    assert (names.count("list-unsubscribe"), names.count("list-unsubscribe-post")) == (2, 2)
 
 
 async def test_mail_without_a_list_has_no_link(sending: context.Context, sender: str) -> None:
@@ -107,7 +109,8 @@ async def test_the_receipt_has_the_list_and_a_resend_keeps_it(sending: context.C
     async with sending.store.transaction() as tx:
         found = await messages.response(tx, sender, message_id)
         (row,) = await messages.recipients(tx, sender, message_id)
-        await tx.execute("recipients.record", sender, message_id, row.id, "failed", "released", 1, *[None] * 5)
+        ended = messages.RecipientUpdate(sender, message_id, row.id, "failed", "released", 1, *[None] * 5)
+        await messages.record_results(tx, [ended])
         await queue.remove(tx, [(sender, message_id, row.id)])
     assert found is not None
     assert msgspec.json.decode(found[0])["unsubscribe"] == {"list": "news"}
