@@ -49,6 +49,7 @@ OUTSIDE = {
     "/notices/{token}",
     "/password/{token}",
     "/sso/{connection}/callback",
+    "/unsubscribe/{token}",
     "/live",
 }
 

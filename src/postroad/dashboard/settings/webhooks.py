@@ -127,6 +127,7 @@ EVENTS: Final = {
     events.EventType.COMPLAINED: "The recipient reported the message as spam or fraud.",
     events.EventType.BOUNCED_LATER: "A bounce came back after the receiving server had accepted the message.",
     events.EventType.SUPPRESSED: "The message put the address on your suppression list.",
+    events.EventType.UNSUBSCRIBED: "The recipient left a list, or stopped all mail, by an unsubscribe link.",
     events.EventType.EXPIRED: "Gave up: not delivered before its deadline.",
     events.EventType.CANCELED: "You canceled it before sending.",
     events.EventType.RECEIVED: "A route received a mail.",

@@ -291,7 +291,7 @@ class RecipientUpdate(msgspec.Struct, frozen=True):
     last_smtp_response: str | None
     delivered_at: int | None
     bounced_at: int | None
-    cause: str | None
+    cause: str | None = None
 
 
 class Tally(msgspec.Struct, frozen=True):
