@@ -387,7 +387,7 @@ class Providers(Section, frozen=True):
 
 
 class Inbound(Section, frozen=True):
-    """The listener for bounces and complaints, which are sent to return paths."""
+    """The listener for what comes back: bounces, complaints, reports and mail to routes."""
 
     listen: str
     connections: Positive

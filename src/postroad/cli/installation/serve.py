@@ -42,8 +42,8 @@ SWITCH_SECONDS: Final = 0.0005
 def serve(*, file: Path | None, names: tuple[str, ...], hold_delivery: bool) -> None:
     """Run the service until SIGTERM or Ctrl-C. Settings come from the file and POSTROAD_… variables.
 
-    Roles: api (HTTP, dashboard), submission (mail over SMTP), delivery, inbound (bounces, complaints, mail to
-    postmaster and abuse), webhooks, and maintenance (cleanup, DNS checks, certificates, notices). They meet only in the
+    Roles: api (HTTP, dashboard), submission (mail over SMTP), delivery, inbound (bounces, complaints, reports and other
+    mail that arrives), webhooks, and maintenance (cleanup, DNS checks, certificates, notices). They meet only in the
     database. SIGTERM stops gracefully, SIGHUP reloads the settings. The log goes to stderr, one JSON object per line.
     """
     with command.report_errors():
