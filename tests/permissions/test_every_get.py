@@ -25,6 +25,7 @@ from tests.permissions.installation import installed
 EXAMPLES: Final = {
     "/approvals/{id}/request": "approval",
     "/domains/{id}": "domain",
+    "/domains/{id}/reports": "domain",
     "/domains/{id}/zone": "domain",
     "/emails/{id}": "message",
     "/inbox/{id}": "received",
@@ -54,6 +55,7 @@ EXAMPLES: Final = {
     "/templates/{alias}/versions": "template",
     "/v1/credentials/{id}": "credential",
     "/v1/domains/{id}": "domain",
+    "/v1/domains/{id}/reports": "domain",
     "/v1/event-schemas/{type}": "event_type",
     "/v1/inbox/{id}/raw": "received",
     "/v1/messages/{id}": "message",

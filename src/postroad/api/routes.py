@@ -93,6 +93,7 @@ OPERATION_IDS: Final[Mapping[str, str]] = {
     "DELETE /v1/domains/{id}": "deleteDomain",
     "POST /v1/domains/{id}/check": "checkDomain",
     "POST /v1/domains/{id}/rotate-key": "rotateDomainKey",
+    "GET /v1/domains/{id}/reports": "getDomainReports",
     "GET /v1/templates": "listTemplates",
     "GET /v1/templates/{alias}": "getTemplate",
     "PUT /v1/templates/{alias}": "saveTemplate",

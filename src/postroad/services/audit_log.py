@@ -49,6 +49,8 @@ ACTIONS: Final[Mapping[str, str]] = {
     "domain.key_created": "created a new DKIM key for the domain {subject}",
     "domain.key_activated": "began to sign with the new DKIM key of the domain {subject}",
     "domain.key_deleted": "deleted the old DKIM key of the domain {subject}",
+    "domain.network_dismissed": "dismissed a network that sends as the domain {subject}",
+    "domain.network_restored": "restored a network that sends as the domain {subject}",
     "domain.removed": "removed the domain {subject}",
     "domain.verified": "verified the domain {subject}",
     "domain.unverified": "revoked the verification of the domain {subject}",

@@ -104,6 +104,7 @@ NAMED: Mapping[Key, str] = {
     ("DELETE", "/v1/credentials/{id}"): "credential",
     ("GET", "/v1/domains/{id}"): "domain",
     ("DELETE", "/v1/domains/{id}"): "domain",
+    ("GET", "/v1/domains/{id}/reports"): "domain",
     ("POST", "/v1/domains/{id}/check"): "domain",
     ("POST", "/v1/domains/{id}/rotate-key"): "domain",
     ("GET", "/v1/messages/{id}"): "message",

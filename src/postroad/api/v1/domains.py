@@ -9,10 +9,12 @@ from postroad.api.v1 import resource
 from postroad.mail.signing import domain_keys
 from postroad.model.domains import domain_records
 from postroad.model.people import callers
+from postroad.model.reports import dmarc_readiness
 from postroad.model.units import identifiers, times
+from postroad.protocol.reports import tls_report
 from postroad.services.domains import dns_checks as domain_checks
 from postroad.services.domains import domain_registry as domains
-from postroad.services.domains import key_rotation
+from postroad.services.domains import key_rotation, received_reports
 from postroad.storage.mail import domains as stored
 from postroad.web import routing
 
@@ -111,6 +113,62 @@ class DomainDetails(Domain, frozen=True):
     warmup: Annotated[Warmup | None, msgspec.Meta(description="Null for a domain that needs no warm-up.")]
 
 
+class ReportedDay(msgspec.Struct, frozen=True):
+    """What the reports about a UTC day count."""
+
+    date: Annotated[str, msgspec.Meta(extra_json_schema={"format": "date"})]
+    messages: int
+    passed: Annotated[int, msgspec.Meta(description="Messages that passed DMARC.")]
+
+
+class Reporter(msgspec.Struct, frozen=True):
+    """Who sent reports, by the domain that their mail proves."""
+
+    domain: str
+    messages: int
+    passed: int
+
+
+class ReportedSource(msgspec.Struct, frozen=True):
+    """A network that sends in the name of the domain."""
+
+    network: str
+    is_own: Annotated[bool, msgspec.Meta(description="This installation sends from it.")]
+    is_dismissed: Annotated[bool, msgspec.Meta(description="Somebody of the account said that it is not theirs.")]
+    messages: int
+    passed: int
+    days: Annotated[int, msgspec.Meta(description="On how many days it was seen.")]
+
+
+class TlsSessions(msgspec.Struct, frozen=True):
+    """Sessions that a sender had with the mail hosts of the domain (RFC 8460)."""
+
+    reporter: str
+    policy: tls_report.PolicyType
+    failure: Annotated[tls_report.FailureType | None, msgspec.Meta(description="Null for sessions without a failure.")]
+    sessions: int
+
+
+class DomainReports(msgspec.Struct, frozen=True):
+    """What receivers reported about a sender domain in 30 days."""
+
+    address: Annotated[
+        str | None, msgspec.Meta(description="Where to send reports: the `dmarc` record of the domain requests them.")
+    ]
+    can_reject: Annotated[bool, msgspec.Meta(description="Whether the domain can move to `p=reject`.")]
+    obstacles: Annotated[list[dmarc_readiness.Obstacle], msgspec.Meta(description="Why it cannot.")]
+    messages: int
+    passed: int
+    days: list[ReportedDay]
+    reporters: list[Reporter]
+    sources: Annotated[list[ReportedSource], msgspec.Meta(description="The largest first, 200 at most.")]
+    tls: list[TlsSessions]
+    unproven_messages: Annotated[
+        int, msgspec.Meta(description="Messages of reports whose sender nothing proves; they count nowhere else.")
+    ]
+    unreadable_reports: int
+
+
 class NewDomain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A domain to register."""
 
@@ -121,6 +179,12 @@ class DomainResponse(resource.Response, frozen=True):
     """One domain."""
 
     domain: DomainDetails
+
+
+class DomainReportsResponse(resource.Response, frozen=True):
+    """The reports about one domain."""
+
+    reports: DomainReports
 
 
 class DomainsQuery(resource.PageQuery, frozen=True):
@@ -221,6 +285,44 @@ async def rotate_key(ctx: context.Context, request: routing.Request) -> routing.
     return await _response(ctx, request, found)
 
 
+async def reports(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Get what receivers reported about a sender domain.
+
+    The last 30 days of DMARC and TLS reports, and whether the domain can move to `p=reject`.
+    """
+    found = await domains.find(ctx, request.caller.account_id, request.path["id"])
+    summary = await received_reports.summary(ctx, found.account_id, found.name, dmarc_readiness.WINDOW_DAYS)
+    verdict = summary.verdict
+    shown = DomainReports(
+        address=received_reports.address(ctx, found.name) or None,
+        can_reject=verdict.can_reject,
+        obstacles=[*verdict.obstacles],
+        messages=verdict.messages,
+        passed=verdict.passed,
+        days=[
+            ReportedDay(times.to_wire(day * times.DAY)[:10], each.messages, each.passed)
+            for day, each in summary.days.items()
+        ],
+        reporters=[Reporter(name, each.messages, each.passed) for name, each in summary.reporters.items()],
+        sources=[
+            resource.from_record(ReportedSource, source, is_dismissed=source.network in summary.dismissed)
+            for source in summary.sources
+        ],
+        tls=[
+            TlsSessions(
+                row.reporter,
+                tls_report.PolicyType(row.policy),
+                tls_report.FailureType(row.failure) if row.failure else None,
+                row.sessions,
+            )
+            for row in summary.tls
+        ],
+        unproven_messages=summary.unproven,
+        unreadable_reports=summary.unreadable,
+    )
+    return routing.Response(200, DomainReportsResponse(shown, request_id=request.id))
+
+
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Remove a sender domain.
 
@@ -241,6 +343,7 @@ ROUTES: Final = (
         errors=(errors.Conflict,),
     ),
     RESOURCE.route("GET /v1/domains/{id}", show, responses={200: DomainResponse}),
+    RESOURCE.route("GET /v1/domains/{id}/reports", reports, responses={200: DomainReportsResponse}),
     RESOURCE.route("DELETE /v1/domains/{id}", remove, responses={204: None}),
     RESOURCE.route(
         "POST /v1/domains/{id}/check",

@@ -8,10 +8,12 @@ import msgspec
 from postroad.dashboard.framework import forms, lists, requests
 from postroad.mail.signing import domain_keys
 from postroad.model.domains import domain_records, warmup
+from postroad.model.reports import dmarc_readiness
 from postroad.model.units import identifiers, times
+from postroad.protocol.dns import mta_sts, tag_lists
 from postroad.services.domains import dns_checks as domain_checks
 from postroad.services.domains import domain_registry as domains
-from postroad.services.domains import key_rotation
+from postroad.services.domains import key_rotation, received_reports
 from postroad.storage.mail import domains as stored
 from postroad.web import routing
 
@@ -23,6 +25,8 @@ class RecordGuide(msgspec.Struct, frozen=True):
     why: str
 
 
+# In a table of reports.
+MAX_SHOWN: Final = 50
 RECORD_GUIDES: Final = {
     domain_records.RecordPurpose.DKIM: RecordGuide(
         "DKIM", "Signs your mail and proves that the domain is yours. Without it, you cannot send."
@@ -59,6 +63,20 @@ RECORD_GUIDES: Final = {
 
 class NewDomain(forms.Form, frozen=True, kw_only=True):
     name: str
+
+
+class ReportedNetwork(forms.Form, frozen=True, kw_only=True):
+    network: str
+
+
+class Bar(msgspec.Struct, frozen=True):
+    """A day of the reports; heights are in percent of the day with the most messages."""
+
+    date: str
+    messages: int
+    failed: int
+    height: float
+    failed_height: float
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -187,6 +205,61 @@ async def remove(request: requests.PageRequest) -> routing.Response:
     return request.redirect("/domains", notice=f"{domain.name} removed. You can no longer send from it.")
 
 
+async def reports(request: requests.PageRequest) -> routing.Response:
+    domain = await domains.find(request.ctx, request.account_id, request.path["id"])
+    found = await received_reports.summary(request.ctx, domain.account_id, domain.name, dmarc_readiness.WINDOW_DAYS)
+    dmarc = next(
+        shown
+        for shown in await domain_checks.records(request.ctx, domain)
+        if shown.record.purpose is domain_records.RecordPurpose.DMARC
+    )
+    address = received_reports.address(request.ctx, domain.name)
+    return request.page(
+        "domain_reports.html",
+        domain=domain,
+        verification_status=verification_status(domain),
+        found=found,
+        reporters=sorted(found.reporters.items(), key=lambda item: -item[1].messages),
+        bars=_bars(found, today=times.day_of(request.ctx.clock())),
+        dmarc=dmarc,
+        policy=(tag_lists.parse(dmarc.value or "") or {}).get("p", "none").lower(),
+        tls_name=mta_sts.report_record_name(domain.name),
+        tls_record=domain_records.requesting(mta_sts.FIRST_REPORT_RECORD, address) if address else "",
+        min_days=dmarc_readiness.MIN_DAYS,
+        min_passed=dmarc_readiness.MIN_PASSED,
+        max_shown=MAX_SHOWN,
+    )
+
+
+def _bars(found: received_reports.Summary, *, today: int) -> list[Bar]:
+    none = received_reports.Totals(0, 0)
+    totals = [(day, found.days.get(day, none)) for day in range(today - dmarc_readiness.WINDOW_DAYS + 1, today + 1)]
+    scale = 100 / max(1, *(total.messages for _, total in totals))
+    bars = []
+    for day, total in totals:
+        failed = total.messages - total.passed
+        bars.append(
+            Bar(date_of(day), total.messages, failed, round(total.messages * scale, 1), round(failed * scale, 1))
+        )
+    return bars
+
+
+async def dismiss(request: requests.PageRequest) -> routing.Response:
+    form: ReportedNetwork = request.form
+    domain = await domains.find(request.ctx, request.account_id, request.path["id"])
+    await received_reports.dismiss(request.ctx, domain.account_id, domain.name, form.network)
+    path = f"/domains/{domain.id}/reports"
+    notice, undo = f"{form.network} no longer counts.", request.undo(f"{path}/restore", network=form.network)
+    return request.redirect(path, notice=notice, undo=undo)
+
+
+async def restore(request: requests.PageRequest) -> routing.Response:
+    form: ReportedNetwork = request.form
+    domain = await domains.find(request.ctx, request.account_id, request.path["id"])
+    await received_reports.restore(request.ctx, domain.account_id, domain.name, form.network)
+    return request.redirect(f"/domains/{domain.id}/reports", notice=f"{form.network} counts again.")
+
+
 def date_of(day: int) -> str:
     moment = dt.datetime.fromtimestamp(day * times.DAY // times.SECOND, dt.UTC)
     return f"{moment:%b} {moment.day}"
@@ -197,6 +270,9 @@ ROUTES: Final = (
     requests.post("/domains", create, form=NewDomain),
     requests.get("/domains/{id}", show),
     requests.get("/domains/{id}/zone", save_zone_file),
+    requests.get("/domains/{id}/reports", reports),
+    requests.post("/domains/{id}/reports/dismiss", dismiss, form=ReportedNetwork),
+    requests.post("/domains/{id}/reports/restore", restore, form=ReportedNetwork),
     requests.post("/domains/{id}/check", check),
     requests.post("/domains/{id}/rotate-key", rotate_key),
     requests.post("/domains/{id}/remove", remove),

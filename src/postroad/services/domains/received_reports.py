@@ -11,10 +11,11 @@ for the day's quotas of its domain, network and reporter, and what is over them 
 
 import asyncio
 import hashlib
+import ipaddress
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -25,6 +26,7 @@ from postroad.model.reports import dmarc_readiness, dmarc_rows
 from postroad.model.units import times
 from postroad.network.dns import resolver
 from postroad.protocol.reports import aggregate_reports, dmarc_report, report_files, tls_report
+from postroad.services import audit_log
 from postroad.storage.engine import store
 from postroad.storage.mail import domains
 from postroad.storage.mail import received_reports as stored
@@ -37,9 +39,16 @@ MAX_FROM_ONE: Final = 100
 MAX_ROWS: Final[Mapping[bool, int]] = {True: 2_000, False: 200}
 # Of a row. More is nobody's mail of a day; sums over all reports of a year fit into 64 bits.
 MAX_MESSAGES: Final = 10**9
+# Of a summary; a page shows fewer.
+MAX_SOURCES: Final = 200
+# Of one domain; the page offers those that are to be looked at.
+MAX_DISMISSED: Final = 1_000
 RETRY_SECONDS: Final = 3_600
 # For the addresses of this host, which the page marks as its own.
 DNS_SECONDS: Final = 2.0
+
+
+Part = TypeVar("Part", int, str)
 
 
 class ReportResult(StrEnum):
@@ -64,14 +73,20 @@ class Sender(msgspec.Struct, frozen=True):
     address: str
 
 
+class Totals(msgspec.Struct, frozen=True):
+    messages: int
+    passed: int
+
+
 class Summary(msgspec.Struct, frozen=True):
     """What authenticated reports say about the last days of a domain.
 
-    `rows` and `sources` are about DMARC, the largest source first. `unproven` counts messages of reports that are not
-    authenticated, and `unreadable` mails that are no report.
+    Days, reporters and sources are about DMARC, the largest source first. `unproven` counts messages of reports that
+    are not authenticated, and `unreadable` mails that are no report.
     """
 
-    rows: dmarc_rows.Rows
+    days: Mapping[int, Totals]
+    reporters: Mapping[str, Totals]
     sources: Sequence[dmarc_readiness.Source]
     verdict: dmarc_readiness.Verdict
     dismissed: frozenset[str]
@@ -93,6 +108,11 @@ class _Content(msgspec.Struct, frozen=True):
 def domain_of(ctx: context.Context, address: str) -> str:
     """The domain whose address for reports this is; empty for other addresses."""
     return domain_records.reported_domain(address, return_path_domain=ctx.settings.delivery.return_path_domain)
+
+
+def address(ctx: context.Context, domain: str) -> str:
+    """Where receivers send reports about a domain; empty if there can be no such address."""
+    return domain_records.report_address(domain, return_path_domain=ctx.settings.delivery.return_path_domain)
 
 
 async def has_owner(ctx: context.Context, domain: str) -> bool:
@@ -212,14 +232,46 @@ async def summary(ctx: context.Context, account_id: str, domain: str, days: int)
     recent = {key: count for key, count in rows.items() if key.day >= since}
     sources = dmarc_readiness.sources(recent, own_addresses=own_addresses)
     return Summary(
-        rows=recent,
-        sources=sorted(sources, key=lambda source: (-source.messages, source.network)),
+        days=_totals(recent, lambda key: key.day),
+        reporters=_totals(recent, lambda key: key.reporter),
+        sources=sorted(sources, key=lambda source: (-source.messages, source.network))[:MAX_SOURCES],
         verdict=dmarc_readiness.judge(rows, today=today, own_addresses=own_addresses, dismissed=dismissed),
         dismissed=dismissed,
         tls=tls,
         unproven=sum(unproven.values()),
         unreadable=results.get(ReportResult.UNREADABLE, 0),
     )
+
+
+def _totals(rows: dmarc_rows.Rows, part: Callable[[dmarc_rows.Key], Part]) -> Mapping[Part, Totals]:
+    messages, passed = Counter[Part](), Counter[Part]()
+    for key, count in rows.items():
+        messages[part(key)] += count
+        passed[part(key)] += count if key.passed else 0
+    return {each: Totals(messages[each], passed[each]) for each in sorted(messages)}
+
+
+async def dismiss(ctx: context.Context, account_id: str, domain: str, network: str) -> None:
+    """Note that a network is not the owner's, so that its mail does not count against a stricter policy."""
+    async with ctx.store.transaction() as tx:
+        if len(await stored.dismissed(tx, account_id, domain)) >= MAX_DISMISSED:
+            raise errors.Conflict(f"network: {MAX_DISMISSED} are dismissed already")
+        if await stored.dismiss(tx, account_id, domain, _normal(network)):
+            await audit_log.write(ctx, tx, account_id, "domain.network_dismissed", domain, network)
+
+
+async def restore(ctx: context.Context, account_id: str, domain: str, network: str) -> None:
+    """Let a dismissed network count again."""
+    async with ctx.store.transaction() as tx:
+        if await stored.restore(tx, account_id, domain, network):
+            await audit_log.write(ctx, tx, account_id, "domain.network_restored", domain, network)
+
+
+def _normal(network: str) -> str:
+    try:
+        return str(ipaddress.ip_network(network))
+    except ValueError:
+        raise errors.InvalidRequest("network: write it as 192.0.2.0/24") from None
 
 
 class Passed(msgspec.Struct, frozen=True):
