@@ -11,15 +11,20 @@ from postroad import config, context, errors
 from postroad.dashboard.settings import domains as pages
 from postroad.mail.signing import domain_keys
 from postroad.model.domains import domain_records, warmup
+from postroad.model.reports import dmarc_rows
 from postroad.model.units import times
+from postroad.protocol.reports import dmarc_report
 from postroad.services.domains import dns_checks as domain_checks
 from postroad.services.domains import domain_registry as domains
 from postroad.services.domains import key_rotation
 from postroad.storage.mail import domains as stored_checks
+from postroad.storage.mail import received_reports
 from tests import contexts, dns_server
 from tests.dashboard import browser_client, sample_account
 from tests.dashboard.browser_client import Browser
 from tests.services import domain_zones
+
+NONE = dmarc_report.Disposition.NONE
 
 
 @pytest_asyncio.fixture
@@ -332,3 +337,94 @@ async def test_the_records_can_be_taken_along_as_a_zone_file_or_a_mail(ctx: cont
     page = (await browser.get(f"/domains/{domain.id}")).text
     assert 'href="mailto:?subject=DNS%20records%20for%20example.com&amp;body=Please%20add' in page
     assert "<strong>bounces</strong><wbr><span" in page
+
+
+# What receivers report.
+
+
+async def report(
+    ctx: context.Context, domain: stored_checks.Domain, *, days: int = 25, forged: str = "203.0.113.0/24"
+) -> None:
+    """Reports about as many days: this service sends, another service does, and somebody forges."""
+    today = times.day_of(ctx.clock())
+    sent = (("198.51.100.7", True, 90), ("192.0.2.9", True, 10), (forged, False, 2))
+    rows = {
+        dmarc_rows.Key(
+            today - day, domain.name, "mail.example", source, domain.name, NONE, dkim=passes, spf=False
+        ): count
+        for day in range(days)
+        for source, passes, count in sent
+    }
+    async with ctx.store.transaction() as tx:
+        await received_reports.add_dmarc(tx, domain.account_id, rows, is_authenticated=True)
+
+
+async def test_without_reports_the_page_shows_the_records_that_ask_for_them(
+    ctx: context.Context, browser: Browser
+) -> None:
+    domain = await add(ctx, browser)
+    page = (await browser.get(f"/domains/{domain.id}/reports")).text
+    assert "No DMARC reports yet" in page
+    assert 'data-copy="v=DMARC1; p=none; rua=mailto:reports@bounces.example.com"' in page
+    assert 'data-copy="_smtp._tls.example.com"' in page
+    assert 'data-copy="v=TLSRPTv1; rua=mailto:reports@bounces.example.com"' in page
+    assert f'<a href="/domains/{domain.id}/reports">Reports</a>' in (await browser.get(f"/domains/{domain.id}")).text
+
+
+async def test_the_verdict_says_what_stands_in_the_way_until_its_owner_dismisses_it(
+    ctx: context.Context, browser: Browser, server: dns_server.DnsServer
+) -> None:
+    server.zones["mail.example.net"] = {"A": ["198.51.100.20"]}
+    domain = await add(ctx, browser)
+    await report(ctx, domain)
+    path = f"/domains/{domain.id}/reports"
+    page = (await browser.get(path)).text
+    assert "Not ready for p=reject yet" in page
+    assert "<code>203.0.113.0/24</code> sent 50 messages that failed: nothing from it passes." in page
+    assert re.search(r"198\.51\.100\.0/24.*?This service", page, re.DOTALL)
+    assert "2,550</strong> messages, <strong>98.0%</strong> of them passed" in page
+    dismissed = await browser.post(f"{path}/dismiss", {"network": "203.0.113.0/24"})
+    assert browser_client.notice_of(dismissed) == "203.0.113.0/24 no longer counts."
+    page = (await browser.get(path)).text
+    assert "You can move to p=reject" in page
+    assert "change <code>p=none</code> to <code>p=reject</code>" in page
+    restored = await browser.post(f"{path}/restore", {"network": "203.0.113.0/24"})
+    assert browser_client.notice_of(restored) == "203.0.113.0/24 counts again."
+    assert "Not ready for p=reject yet" in (await browser.get(path)).text
+
+
+async def test_few_reports_are_no_verdict(ctx: context.Context, browser: Browser) -> None:
+    domain = await add(ctx, browser)
+    await report(ctx, domain, days=3)
+    page = (await browser.get(f"/domains/{domain.id}/reports")).text
+    assert "The reports are about 3 of the last 30 days. Wait until they are about 21." in page
+    assert "They count 300 messages that passed. Wait until there are 500." in page
+
+
+async def test_what_is_not_a_network_is_not_dismissed(ctx: context.Context, browser: Browser, reader: Browser) -> None:
+    domain = await add(ctx, browser)
+    path = f"/domains/{domain.id}/reports/dismiss"
+    assert (await browser.post(path, {"network": "<script>"})).status_code == 400
+    assert (await reader.post(path, {"network": "203.0.113.0/24"})).status_code == 403
+
+
+async def test_tls_reports_and_what_does_not_count_are_shown(ctx: context.Context, browser: Browser) -> None:
+    domain = await add(ctx, browser)
+    today = times.day_of(ctx.clock())
+    rows = [
+        received_reports.TlsRow("mail.example", "sts", "", 40),
+        received_reports.TlsRow("mail.example", "sts", "certificate-expired", 2),
+    ]
+    forged = {dmarc_rows.Key(today, domain.name, "", "192.0.2.1", domain.name, NONE, dkim=True, spf=True): 7}
+    arrival = received_reports.Arrival(
+        domain.account_id, domain.name, "x", today, "192.0.2.0/24", "", is_authenticated=False, result="unreadable"
+    )
+    async with ctx.store.transaction() as tx:
+        await received_reports.add_tls(tx, domain.account_id, domain.name, today, rows)
+        await received_reports.add_dmarc(tx, domain.account_id, forged, is_authenticated=False)
+        await received_reports.add(tx, arrival)
+    page = (await browser.get(f"/domains/{domain.id}/reports")).text
+    assert "No DMARC reports yet" in page
+    assert "<code>certificate-expired</code>" in page
+    assert "Reports about 7 more messages do not count, because nothing proves who sent them." in page
+    assert "1 report could not be read." in page

@@ -10,8 +10,11 @@ from postroad import config
 from postroad.api.v1 import domains
 from postroad.mail.signing import domain_keys
 from postroad.model.domains import domain_records, warmup
+from postroad.model.reports import dmarc_readiness, dmarc_rows
 from postroad.model.units import times
 from postroad.services.domains import dns_checks as domain_checks
+from postroad.services.domains import received_reports
+from postroad.services.operations import cleanup
 from tests import dns_server
 from tests.cli.cli_runner import Installation
 from tests.cli.test_domains import server
@@ -128,3 +131,16 @@ def test_the_example_of_a_warm_up_is_one_that_can_be() -> None:
     view = warmup.view(state, CAPS)
     assert (shown.used, shown.cap, shown.tomorrow) == (view.used, view.cap, view.tomorrow)
     assert found[1].count('"') == 2 * len(msgspec.structs.fields(domains.Warmup)) + 2
+
+
+def test_the_rule_of_the_verdict_and_the_limits_of_reports_are_those_of_the_code() -> None:
+    about = PAGE[PAGE.index("## Reports") : PAGE.index("## Check a domain")]
+    assert f"in the last {dmarc_readiness.WINDOW_DAYS} days" in about
+    assert f"about {dmarc_readiness.MIN_DAYS} days or more" in about
+    assert f"{dmarc_readiness.MIN_PASSED} messages or more that passed" in about
+    assert f"the last {dmarc_rows.MAX_AGE_DAYS} days" in about
+    most, unproven = received_reports.MAX_REPORTS[True], received_reports.MAX_REPORTS[False]
+    assert f"{most:,} reports a day, and {unproven} that are not proven" in about
+    assert f"{received_reports.MAX_FROM_ONE} of one network or sender" in about
+    assert f"kept for {cleanup.RECEIVED_REPORT_DAYS} days" in about
+    assert set(received_reports.ReportResult) <= set(markdown.CODE.findall(about))

@@ -9,7 +9,11 @@ import pytest_asyncio
 
 from postroad import config, context
 from postroad.model.domains.domain_records import RecordPurpose
+from postroad.model.reports import dmarc_rows
+from postroad.model.units import times
+from postroad.protocol.reports import dmarc_report
 from postroad.services.domains import domain_registry as domains
+from postroad.storage.mail import received_reports
 from tests import contexts, dns_server
 from tests.api.management import AccountClients
 from tests.services import domain_zones
@@ -171,3 +175,36 @@ class TestWhereTheOperatorHasAReturnPath:
             "dkim_ed25519": False,
         }
         assert records["spf"]["name"] == "bounces.example.net"
+
+
+async def test_the_reports_about_a_domain_are_those_of_its_page(ctx: context.Context, mine: AccountClients) -> None:
+    domain = await register(mine)
+    today = times.day_of(ctx.clock())
+    none = dmarc_report.Disposition.NONE
+    rows = {
+        dmarc_rows.Key(today, "example.com", "mail.example", source, "example.com", none, dkim=passes, spf=False): count
+        for source, passes, count in (("192.0.2.9", True, 3), ("203.0.113.0/24", False, 1))
+    }
+    async with ctx.store.transaction() as tx:
+        await received_reports.add_dmarc(tx, mine.account_id, rows, is_authenticated=True)
+        await received_reports.add_dmarc(tx, mine.account_id, rows, is_authenticated=False)
+        await received_reports.dismiss(tx, mine.account_id, "example.com", "203.0.113.0/24")
+        tls = [received_reports.TlsRow("mail.example", "sts", "certificate-expired", 2)]
+        await received_reports.add_tls(tx, mine.account_id, "example.com", today, tls)
+    found = (await mine.reader.get(f"/v1/domains/{domain['id']}/reports")).json()["reports"]
+    assert found == {
+        "address": "reports@bounces.example.com",
+        "can_reject": False,
+        "obstacles": ["few_days", "few_messages"],
+        "messages": 4,
+        "passed": 3,
+        "days": [{"date": "2027-01-15", "messages": 4, "passed": 3}],
+        "reporters": [{"domain": "mail.example", "messages": 4, "passed": 3}],
+        "sources": [
+            {"network": "192.0.2.0/24", "is_own": False, "is_dismissed": False, "messages": 3, "passed": 3, "days": 1},
+            {"network": "203.0.113.0/24", "is_own": False, "is_dismissed": True, "messages": 1, "passed": 0, "days": 1},
+        ],
+        "tls": [{"reporter": "mail.example", "policy": "sts", "failure": "certificate-expired", "sessions": 2}],
+        "unproven_messages": 4,
+        "unreadable_reports": 0,
+    }

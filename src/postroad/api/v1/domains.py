@@ -11,7 +11,6 @@ from postroad.model.domains import domain_records
 from postroad.model.people import callers
 from postroad.model.reports import dmarc_readiness
 from postroad.model.units import identifiers, times
-from postroad.protocol.reports import tls_report
 from postroad.services.domains import dns_checks as domain_checks
 from postroad.services.domains import domain_registry as domains
 from postroad.services.domains import key_rotation, received_reports
@@ -144,8 +143,10 @@ class TlsSessions(msgspec.Struct, frozen=True):
     """Sessions that a sender had with the mail hosts of the domain (RFC 8460)."""
 
     reporter: str
-    policy: tls_report.PolicyType
-    failure: Annotated[tls_report.FailureType | None, msgspec.Meta(description="Null for sessions without a failure.")]
+    policy: Annotated[str, msgspec.Meta(description="`sts`, `tlsa` or `no-policy-found`.")]
+    failure: Annotated[
+        str | None, msgspec.Meta(description="A result type of RFC 8460; null for sessions without a failure.")
+    ]
     sessions: int
 
 
@@ -308,15 +309,7 @@ async def reports(ctx: context.Context, request: routing.Request) -> routing.Res
             resource.from_record(ReportedSource, source, is_dismissed=source.network in summary.dismissed)
             for source in summary.sources
         ],
-        tls=[
-            TlsSessions(
-                row.reporter,
-                tls_report.PolicyType(row.policy),
-                tls_report.FailureType(row.failure) if row.failure else None,
-                row.sessions,
-            )
-            for row in summary.tls
-        ],
+        tls=[TlsSessions(row.reporter, row.policy, row.failure or None, row.sessions) for row in summary.tls],
         unproven_messages=summary.unproven,
         unreadable_reports=summary.unreadable,
     )
@@ -343,7 +336,6 @@ ROUTES: Final = (
         errors=(errors.Conflict,),
     ),
     RESOURCE.route("GET /v1/domains/{id}", show, responses={200: DomainResponse}),
-    RESOURCE.route("GET /v1/domains/{id}/reports", reports, responses={200: DomainReportsResponse}),
     RESOURCE.route("DELETE /v1/domains/{id}", remove, responses={204: None}),
     RESOURCE.route(
         "POST /v1/domains/{id}/check",
@@ -363,4 +355,5 @@ ROUTES: Final = (
         responses={200: DomainResponse},
         errors=(errors.Conflict, errors.RateLimited),
     ),
+    RESOURCE.route("GET /v1/domains/{id}/reports", reports, responses={200: DomainReportsResponse}),
 )
