@@ -24,10 +24,13 @@ NICENESS = 10
 # Before a connection that could not be opened, or was closed, is opened again.
 RETRY_SECONDS = 0.05
 SERIAL = message.SERIAL.encode()
+SMTP_COMMANDS = 4
 
 
 class Stream(msgspec.Struct, frozen=True, kw_only=True):
     """So many connections from one address, which all send these requests in turn; without requests, they are silent.
+
+    A request over SMTP is a mail transaction: SMTP_COMMANDS commands, sent at once.
 
     Where `message.SERIAL` stands in a request, each time another number is sent.
     """
@@ -36,6 +39,7 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
     connections: int
     requests: list[bytes] = []
     source: str = "127.0.0.1"
+    is_smtp: bool = False
 
 
 class Client(asyncio.Protocol):
@@ -77,6 +81,40 @@ class Client(asyncio.Protocol):
             self._transport.write(request)
 
 
+class SmtpClient(Client):
+    """The same over SMTP, after the greeting; the answer to a request is the last of its replies."""
+
+    def __init__(self, requests: typing.Iterator[bytes], counts: collections.Counter[str]) -> None:
+        super().__init__(requests, counts)
+        self._awaited = 1
+        self._unread = b""
+        self._is_greeted = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The server speaks first."""
+        self._transport = typing.cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Lines of replies; the last one of each has a space behind its code."""
+        *lines, self._unread = (self._unread + data).split(b"\r\n")
+        for line in lines:
+            if line[3:4] == b" ":
+                self._awaited -= 1
+                if not self._awaited:
+                    self._answered(line[:3].decode())
+
+    def _answered(self, code: str) -> None:
+        if self._is_greeted:
+            self._counts[code] += 1
+        self._is_greeted, self._awaited = True, SMTP_COMMANDS
+        self._send()
+
+
+def client_of(stream: Stream, requests: typing.Iterator[bytes], counts: collections.Counter[str]) -> Client:
+    """A connection of a stream."""
+    return (SmtpClient if stream.is_smtp else Client)(requests, counts)
+
+
 async def attack(streams: typing.Sequence[Stream]) -> collections.Counter[str]:
     """Send until SIGTERM; how often each status came."""
     stopping = asyncio.Event()
@@ -104,7 +142,7 @@ async def _keep_open(
     while True:
         try:
             _, client = await loop.create_connection(
-                lambda: Client(requests, counts),
+                lambda: client_of(stream, requests, counts),
                 "127.0.0.1",
                 stream.port,
                 local_addr=(stream.source, 0),

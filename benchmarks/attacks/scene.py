@@ -21,6 +21,7 @@ from postroad.roles import composition
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits as account_credits
 from postroad.services.domains import domain_registry as domains
+from postroad.services.inbound import routes
 from postroad.services.people import api_keys, credentials, users
 from postroad.services.templates import templates
 from postroad.services.webhooks import endpoint_settings, endpoints
@@ -76,6 +77,8 @@ CREDITS = 1_000_000_000
 # The endpoints of the attacker that never answer; only mail with this tag concerns them.
 HANGING_ENDPOINTS = 10
 HANGING_TAG = "hanging"
+# A route of the attacker, which stores mail.
+ROUTE = f"inbox@in.{message.SENDER.partition('@')[2]}"
 
 
 class Party(typing.NamedTuple):
@@ -205,6 +208,7 @@ async def _attacker(ctx: context.Context, account_id: str, around: outside.Outsi
     for number in range(HANGING_ENDPOINTS):
         url = around.hooks.replace("//", f"//a{number}.")
         await endpoints.create(ctx, account_id, endpoint_settings.Changes(url=f"{url}/hangs", tags=[HANGING_TAG]))
+    await routes.add(ctx, account_id, ROUTE)
     test_keys = []
     for number in range(TEST_KEYS):
         login, _ = await credentials.create(ctx, account_id, f"attacker {number}")

@@ -20,6 +20,8 @@ BATCH_MESSAGES, BATCH_RECIPIENTS = 100, 50
 SEARCHES = ("zebra elephant -order", "to:nobody* OR cause:mailbox_full code:251", "from:nobody* tag:receipt")
 # As many silent connections from each as an address may have, and together more than fit onto two frontends.
 INBOUND_ADDRESSES = {f"127.0.9.{number}": 20 for number in range(1, 25)}
+# Each is a network of its own, with a quota of its own.
+ROUTE_ADDRESSES = {f"127.0.{number}.1": 4 for number in range(10, 20)}
 SUBMISSION_ADDRESSES = {f"127.0.9.{number}": 200 for number in range(1, 9)}
 
 
@@ -80,6 +82,23 @@ def _inbound_connections(stage: scene.Scene) -> list[attacker.Stream]:
     return [
         attacker.Stream(port=stage.inbound, connections=count, source=source)
         for source, count in INBOUND_ADDRESSES.items()
+    ]
+
+
+def _mail_to_a_route(stage: scene.Scene) -> list[attacker.Stream]:
+    content = (
+        f"From: Somebody <somebody@{outside.QUICK_DOMAIN}>\r\nTo: {scene.ROUTE}\r\n"
+        f"Message-ID: <{message.SERIAL}@{outside.QUICK_DOMAIN}>\r\nSubject: An order\r\n\r\n{'Where is it? ' * 300}\r\n"
+    ).encode()
+    request = (
+        f"EHLO {outside.QUICK_DOMAIN}\r\nMAIL FROM:<somebody@{outside.QUICK_DOMAIN}>\r\nRCPT TO:<{scene.ROUTE}>\r\n"
+        f"BDAT {len(content)} LAST\r\n"
+    ).encode()
+    return [
+        attacker.Stream(
+            port=stage.inbound, connections=count, requests=[request + content], source=source, is_smtp=True
+        )
+        for source, count in ROUTE_ADDRESSES.items()
     ]
 
 
@@ -151,6 +170,7 @@ ALL = (
         _submission_connections,
         listener="submission",
     ),
+    Attack("mail-to-a-route", "mail to a route of the attacker, on 40 connections from 10 networks", _mail_to_a_route),
     Attack("big-bodies", "scheduled test messages of 6.9 MB on one connection", _big_bodies),
     Attack("exports", "CSV exports of all messages, on 8 connections", _exports),
     Attack("previews", "pages, previews and checks of a message with 2 MB of HTML, on 18 connections", _previews),

@@ -56,6 +56,7 @@ SHORT: Final = {
     # Silent, so there is nothing to wait for.
     "connections-inbound": ShortForm(connections=5, requests=0, left=0),
     "connections-submission": ShortForm(connections=10, requests=0, left=0),
+    "mail-to-a-route": ShortForm(connections=2, requests=10),
     "big-bodies": ShortForm(connections=1, requests=6),
     "exports": ShortForm(connections=8, requests=20, refusals=frozenset({"429"})),
     "previews": ShortForm(connections=2, requests=2),
@@ -88,7 +89,7 @@ async def assaulting(
             for _ in range(min(stream.connections, form.connections)):
                 mine = [*itertools.islice(attacker.endless(stream.requests, serials), form.requests)]
                 transport, client = await asyncio.get_running_loop().create_connection(
-                    functools.partial(attacker.Client, iter(mine), answers),
+                    functools.partial(attacker.client_of, stream, iter(mine), answers),
                     "127.0.0.1",
                     stream.port,
                     local_addr=(stream.source, 0),

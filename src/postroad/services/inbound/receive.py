@@ -8,9 +8,10 @@ What strangers may have done here is bounded: mail per account and day, mail per
 in work, and each lookup and pass of the work itself. It has one party among the fair shares of DNS and threads.
 """
 
+import contextlib
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from enum import StrEnum
 from typing import Final, TypeVar
 
@@ -100,6 +101,8 @@ class Receiver:
         self._host = host
         # By sending network: one of them does not keep the others out.
         self._in_work = fairness.FairSemaphore(MAX_IN_WORK)
+        # By account, one at a time: the transactions of sends wait for at most one of these.
+        self._commits = fairness.FairSemaphore(1)
 
     async def receive(self, arrival: Arrival) -> Result:
         """What became of a mail; it is on disk if it was taken. Raises a PostroadError if the store fails."""
@@ -117,7 +120,7 @@ class Receiver:
     async def _take(self, arrival: Arrival) -> Result:
         ctx, route = self._ctx, arrival.route
         if route.action == received.Action.DROP:
-            async with ctx.store.transaction() as tx:
+            async with self._transaction(arrival) as tx:
                 await self._admit(tx, arrival)
             return Result.DROPPED
         fingerprint = await self._run(lambda: _fingerprint(arrival), size=len(arrival.content))
@@ -136,7 +139,7 @@ class Receiver:
             return Result.LOOP
         if len(arrival.content) > forward.MAX_BYTES:
             return Result.TOO_LARGE
-        async with self._ctx.store.transaction() as tx:
+        async with self._transaction(arrival) as tx:
             await self._admit(tx, arrival)
         content = _field("Received", self._trace(arrival, identifier=arrival.route.id)) + arrival.content
         is_forwarded = await forward.forward(
@@ -188,7 +191,7 @@ class Receiver:
             fingerprint=fingerprint,
             received_at=now,
         )
-        async with ctx.store.transaction() as tx:
+        async with self._transaction(arrival) as tx:
             account = await self._admit(tx, arrival)
             row = msgspec.structs.replace(row, email_id=await _answered(tx, account_id, mail))
             if not await received.insert(tx, row, content):
@@ -204,6 +207,11 @@ class Receiver:
     async def _run(self, work: Callable[[], T], *, size: int) -> T:
         """In a thread, when it is our turn, if it may take long."""
         return await self._ctx.threads.run(PARTY, work) if size > LARGE_BYTES else work()
+
+    @contextlib.asynccontextmanager
+    async def _transaction(self, arrival: Arrival) -> AsyncIterator[store.Transaction]:
+        async with self._commits.hold(arrival.route.account_id), self._ctx.store.transaction() as tx:
+            yield tx
 
     async def _admit(self, tx: store.Transaction, arrival: Arrival) -> accounts.Account:
         """Count a mail under the lock of its account, or refuse it."""
