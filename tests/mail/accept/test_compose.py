@@ -95,6 +95,12 @@ def test_gmail_can_count_complaints_by_account_and_first_tag(tags: tuple[str, ..
     assert parsed(composed(tags=tags)).get_all("Feedback-ID") == [value]
 
 
+def test_gmail_can_count_complaints_by_list() -> None:
+    for name, group in (("product-news", "product-news"), ("Neuigkeiten für alle", "")):
+        made = composed(to="ada@example.org", cc=(), bcc=(), headers={}, unsubscribe=send_request.Unsubscribe(name))
+        assert parsed(made)["Feedback-ID"] == f"{group}:acc_1:welcome:postroad"
+
+
 def test_a_feedback_id_of_the_sender_is_kept() -> None:
     made = composed(headers={"FEEDBACK-ID": "spring:shop:a:myshop"})
     assert parsed(made).get_all("Feedback-ID") == ["spring:shop:a:myshop"]

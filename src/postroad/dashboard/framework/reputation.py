@@ -4,7 +4,7 @@ Pure, for an account and for the installation. It only shows: what is refused an
 and suspensions by the rules of delivery and of the bounce guard.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -18,6 +18,7 @@ from postroad.services.accounts import statistics
 BLOCKED_PERCENT: Final = 5
 # From the best on.
 Standing = Literal["few", "good", "deferring", "complaints", "blocking"]
+Kind = Literal["good", "warn", "bad", "unknown"]
 _ORDER: Final[Sequence[Standing]] = ("few", "good", "deferring", "complaints", "blocking")
 
 
@@ -54,7 +55,7 @@ class ProviderRow(msgspec.Struct, frozen=True):
 class Verdict(msgspec.Struct, frozen=True):
     """The line: its kind for the eye, what is most wrong, and the figures behind it."""
 
-    kind: Literal["good", "warn", "bad", "unknown"]
+    kind: Kind
     title: str
     text: str
 
@@ -68,25 +69,25 @@ def assess(rows: Sequence[ProviderRow], *, guard: str = "ok") -> Verdict:
     text = f"{_percent(blocked, ended)} blocked, {_percent(deferred, ended + deferred)} of attempts deferred"
     if complaints:
         text += f", {complaints:,} reported as spam"
-    worst = max(rows, key=lambda row: (_ORDER.index(row.standing), row.attempts), default=None)
-    standing = "few" if worst is None else worst.standing
+    nothing = ProviderRow(statistics.ProviderCounts("", 0, 0, 0, 0), 0)
+    worst = max(rows, key=lambda row: (_ORDER.index(row.standing), row.attempts), default=nothing)
+    counts = worst.counts
+    words: Mapping[Standing, tuple[Kind, str]] = {
+        "few": ("unknown", "Too little mail to judge"),
+        "good": ("good", "Providers accept the mail"),
+        "deferring": (
+            "warn",
+            f"{_percent(counts.deferred, worst.attempts)} of the attempts at {worst.title} are deferred",
+        ),
+        "complaints": ("warn", f"{counts.complaints:,} people at {worst.title} reported spam"),
+        "blocking": ("bad", f"{_percent(counts.blocked, counts.ended)} of the mail to {worst.title} is blocked"),
+    }
+    kind, title = words[worst.standing]
     if guard == "suspended":
-        return Verdict("bad", "The bounce guard suspended sending", text)
-    if worst is not None and standing == "blocking":
-        share = _percent(worst.counts.blocked, worst.counts.ended)
-        return Verdict("bad", f"{share} of the mail to {worst.title} is blocked", text)
-    if worst is not None and standing == "complaints":
-        return Verdict("warn", f"{worst.counts.complaints:,} people at {worst.title} reported spam", text)
-    if guard == "warned":
-        return Verdict("warn", "The bounce guard warns you", text)
-    if worst is not None and standing == "deferring":
-        share = _percent(worst.counts.deferred, worst.attempts)
-        return Verdict("warn", f"{share} of the attempts at {worst.title} are deferred", text)
-    if standing == "few":
-        return Verdict(
-            "unknown", "Too little mail to judge", f"{statistics.MIN_RESULTS} attempts at a provider are needed"
-        )
-    return Verdict("good", "Providers accept the mail", text)
+        kind, title = "bad", "The bounce guard suspended sending"
+    elif guard == "warned" and worst.standing not in ("complaints", "blocking"):
+        kind, title = "warn", "The bounce guard warns you"
+    return Verdict(kind, title, text)
 
 
 def _percent(part: int, whole: int) -> str:

@@ -20,8 +20,8 @@ TAG_HEADER = "X-Service-Tag"
 # to 15 characters for whoever sends.
 FEEDBACK_ID: Final = "Feedback-ID"
 _FEEDBACK_SENDER: Final = "postroad"
-_FEEDBACK_GROUP: Final = "transactional"
-_FEEDBACK_TAG: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_NO_LIST: Final = "transactional"
+_FEEDBACK_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 # Where receivers send complaints about a message (RFC 9477).
 COMPLAINT_ADDRESS: Final = "CFBL-Address"
 # In Python 3.11 the value of a member is two calls.
@@ -66,8 +66,9 @@ def compose(checked: validation.CheckedSend, identity: MessageIdentity) -> trans
     headers = [*checked.headers.items(), *[(TAG_HEADER, tag) for tag in checked.tags], *identity.unsubscribe]
     given = {name.lower() for name in checked.headers}
     if FEEDBACK_ID.lower() not in given:
-        tag = checked.tags[0] if checked.tags and _FEEDBACK_TAG.fullmatch(checked.tags[0]) else ""
-        headers.append((FEEDBACK_ID, f"{_FEEDBACK_GROUP}:{identity.account_id}:{tag}:{_FEEDBACK_SENDER}"))
+        tag = checked.tags[0] if checked.tags else ""
+        groups = checked.list_name or _NO_LIST, identity.account_id, tag, _FEEDBACK_SENDER
+        headers.append((FEEDBACK_ID, ":".join([name if _FEEDBACK_NAME.fullmatch(name) else "" for name in groups])))
     if identity.complaint_domain and COMPLAINT_ADDRESS.lower() not in given:
         headers += complaint_header(checked, identity)
     try:
