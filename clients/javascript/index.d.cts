@@ -62,6 +62,8 @@ export interface Email {
   expiresIn?: number | undefined;
   /** Your own data, which is returned and can be searched for. */
   metadata?: Readonly<Record<string, string>> | undefined;
+  /** Adds a one-click unsubscribe link, and sends nothing to those who left the list. */
+  unsubscribe?: { readonly list: string } | undefined;
 }
 
 export interface AttachmentMembers {

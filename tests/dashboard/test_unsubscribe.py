@@ -225,6 +225,8 @@ async def test_the_suppressions_page_shows_who_left_a_list(
     assert "find-list" not in (await browser.get("/suppressions")).text
     await nobody.client.post(link_of(ctx, browser.account_id, list_name="news & tips"))
     assert '<option value="news &amp; tips">news &amp; tips</option>' in (await browser.get("/suppressions")).text
+    history = (await browser.get("/recipients/ada@example.net")).text
+    assert 'Unsubscribed from <a href="/suppressions?list=news%20%26%20tips">news &amp; tips</a>.' in history
     shown = (await browser.get("/suppressions", list="news & tips")).text
     assert "Unsubscribed with one click" in shown
     assert f'href="/messages/{MESSAGE_ID}"' in shown

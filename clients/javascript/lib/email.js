@@ -21,6 +21,7 @@ const NAMES = {
   sendAt: "send_at",
   expiresIn: "expires_in",
   metadata: "metadata",
+  unsubscribe: "unsubscribe",
 };
 
 function emailToJson(email) {

@@ -34,6 +34,7 @@ def test_every_member_has_its_name_in_the_interface() -> None:
         "subject": "S", "text": "T", "html": "<p>", "template": "welcome",
         "variables": {"first_name": "Ada", "nested": {"Ü": [1, None, True]}},
         "headers": {"List-Unsubscribe": "<https://example.com>"}, "tags": ["receipt"],
+        "unsubscribe": {"list": "news"},
     }  # fmt: skip
     assert sent(**members) == {"from": "a@example.com", "to": "b@example.com", **members}
 

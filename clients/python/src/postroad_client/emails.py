@@ -70,6 +70,7 @@ class Email:
     send_at: dt.datetime | str | None = None
     expires_in: int | None = None
     metadata: Mapping[str, str] | None = None
+    unsubscribe: Mapping[str, str] | None = None
 
 
 def encode(email: Email) -> bytes:

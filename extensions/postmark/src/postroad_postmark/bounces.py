@@ -163,11 +163,11 @@ async def _types(ctx: context.Context, account_id: str, found: Sequence[Bounced]
 
 
 def _cause(person: messages.Recipient, tried: Sequence[attempts.Attempt]) -> str:
-    """Why it bounced. Without an attempt, the address was suppressed, or the time was over before the first."""
+    """Why it bounced. Without an attempt, it was not to get the mail, or the time was over before the first."""
     last = _last(person, tried)
     if last is not None:
         return last.reason
-    return events.SUPPRESSED_CAUSE if person.status == statuses.RecipientStatus.BOUNCED else ""
+    return person.cause or events.SUPPRESSED_CAUSE if person.status == statuses.RecipientStatus.BOUNCED else ""
 
 
 def _last(person: messages.Recipient, tried: Sequence[attempts.Attempt]) -> attempts.Attempt | None:

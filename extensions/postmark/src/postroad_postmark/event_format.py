@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from postroad.model.bounces import reasons
+from postroad.model.bounces import failure_causes, reasons
 from postroad.model.events import event_formats, events
 from postroad.model.units import identifiers, times
 
@@ -51,11 +51,13 @@ COMPLAINT: Final = BounceType("SpamComplaint", 100_001, "Spam complaint", "The r
 SUPPRESSED: Final = BounceType(
     "ManuallyDeactivated", 100_002, "Manually deactivated", "The address is on the suppression list."
 )
+UNSUBSCRIBED: Final = BounceType("Unsubscribe", 16, "Unsubscribe request", "The recipient has left the list.")
 BLOCKED: Final = BounceType("Blocked", 100_006, "ISP block", "The server blocks this content or this sender.")
 DMARC: Final = BounceType("DMARCPolicy", 100_009, "DMARC policy", "The message did not pass the checks of its sender.")
 
 _BY_CAUSE: Final = {
     events.SUPPRESSED_CAUSE: SUPPRESSED,
+    failure_causes.UNSUBSCRIBED: UNSUBSCRIBED,
     "bad_address": BAD_ADDRESS,
     "domain_not_found": DNS_ERROR,
     "null_mx": DNS_ERROR,

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from postroad.model.bounces import failure_causes
 from postroad.model.events import event_formats, events
 from postroad.model.units import identifiers, times
 from postroad.protocol.signatures import webhook_signature
@@ -72,7 +73,7 @@ def ping(created_at: int) -> bytes:
 def _name(event: events.EmailEvent) -> str:
     if event.kind is Kind.ACCEPTED:
         return "email.scheduled" if event.is_scheduled else "email.sent"
-    if event.kind is Kind.BOUNCED and event.data.cause == events.SUPPRESSED_CAUSE:
+    if event.kind is Kind.BOUNCED and event.data.cause in {events.SUPPRESSED_CAUSE, failure_causes.UNSUBSCRIBED}:
         return "email.suppressed"
     return next(name for name, kinds in SOURCES.items() if event.kind in kinds)
 

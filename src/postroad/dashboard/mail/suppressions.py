@@ -208,7 +208,7 @@ def _telling_message(history: message_history.History) -> str | None:
     """The message that says most about the address: the one that suppressed it, or the newest."""
     if history.suppression is not None:
         return history.suppression.message_id
-    return history.sent[0].message_id
+    return history.sent[0].message_id if history.sent else None
 
 
 async def _outcomes(request: requests.PageRequest, email: str, message_id: str) -> list[recipient_views.Outcome]:

@@ -116,6 +116,8 @@ class History(msgspec.Struct, frozen=True):
     has_more: bool
     first_at: int | None
     suppression: suppressions.Suppression | None
+    # The lists that it has left.
+    lists: list[str]
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -124,13 +126,13 @@ class History(msgspec.Struct, frozen=True):
 
 
 async def of_address(ctx: context.Context, account_id: str, email: str) -> History:
-    """The history of an address in any spelling. NotFound when it has neither messages nor a suppression."""
+    """The history of an address in any spelling. NotFound when it has no messages, is not suppressed and left no list."""
     key = ""
     with contextlib.suppress(address.AddressError):
         key = address.parse(email).key
     async with ctx.store.scanning(account_id) as tx:
         history = await _read(tx, account_id, key) if key else None
-    if history is None or not (history.sent or history.suppression):
+    if history is None or not (history.sent or history.suppression or history.lists):
         raise errors.NotFound("this account has sent nothing to this address")
     return history
 
@@ -142,4 +144,7 @@ async def _read(tx: store.Transaction, account_id: str, key: str) -> History:
     first_at = await messages.first_sent_at(tx, account_id, key) if has_more else None
     if sent and not has_more:
         first_at = sent[-1].created_at
-    return History(key, sent[:MAX_MESSAGES], has_more, first_at, suppressed.get((account_id, key)))
+    names = await suppressions.lists(tx, account_id, limit=suppressions.MAX_LISTS)
+    left = await suppressions.find_left(tx, [(account_id, name, key) for name in names]) if names else {}
+    lists = [row.list_name for row in left.values()]
+    return History(key, sent[:MAX_MESSAGES], has_more, first_at, suppressed.get((account_id, key)), lists)

@@ -22,8 +22,6 @@ from postroad.storage.mail import suppressions
 BY_ACCOUNT: Final = "added by the account"
 # Of what an operator adds at the command line.
 BY_OPERATOR: Final = "added by the operator"
-# The lists that a page offers.
-MAX_LISTS: Final = 100
 
 
 async def page(
@@ -56,7 +54,7 @@ async def page_of_lists(
 async def lists(ctx: context.Context, account_id: str) -> list[str]:
     """The lists that somebody has left."""
     async with ctx.store.scanning(account_id) as tx:
-        return await suppressions.lists(tx, account_id, limit=MAX_LISTS)
+        return await suppressions.lists(tx, account_id, limit=suppressions.MAX_LISTS)
 
 
 async def find(ctx: context.Context, account_id: str, email: str, *, list_name: str = "") -> suppressions.Suppression:

@@ -6,11 +6,14 @@ them, have the name of that list, and a table of their own, `unsubscribes`.
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
 from postroad.storage.engine import queries, store
 
+# The lists that pages name.
+MAX_LISTS: Final = 100
 # The account, and the address as a key.
 SuppressionKey = tuple[str, str]
 # The same, with the list in between.
