@@ -126,7 +126,7 @@ class History(msgspec.Struct, frozen=True):
 
 
 async def of_address(ctx: context.Context, account_id: str, email: str) -> History:
-    """The history of an address in any spelling. NotFound when it has no messages, is not suppressed and left no list."""
+    """The history of an address in any spelling. NotFound when nothing is known of it."""
     key = ""
     with contextlib.suppress(address.AddressError):
         key = address.parse(email).key
