@@ -14,7 +14,7 @@ import pytest_asyncio
 from postroad import config, context
 from postroad.cli.dev import sample_week
 from postroad.cli.framework import data_folder
-from postroad.mail import notice_outbox
+from postroad.mail import notice_outbox, unsubscribe_links
 from postroad.mail.results import async_bounces, complaints
 from postroad.model.bounces import disposition
 from postroad.model.events import event_formats
@@ -109,6 +109,7 @@ async def furnish(ctx: context.Context, clock: contexts.Clock, inbox: dev_inbox.
     await accepted_mail.allow_sending(ctx, account.id)
     week = await sample_week.write(ctx, data_folder.DataFolder(folder), account.id, count=MESSAGES)
     assert week is not None
+    link = unsubscribe_links.Link(account.id, "news", "ada@example.net", week.message, accepted_mail.DOMAIN)
     things = {
         "account": [account.id, other.id],
         "user": [week.user, owner.id],
@@ -123,6 +124,7 @@ async def furnish(ctx: context.Context, clock: contexts.Clock, inbox: dev_inbox.
         "event_type": ["email.bounced", "account.suspended"],
         "connection": [account.id, "installation"],
         "request": [logged_requests.note(ctx, account.id)],
+        "unsubscribe": [unsubscribe_links.write(ctx.keys.unsubscribe, link)],
         "notice": [choices.unsubscribe_url(ctx, owner.id, "credits.low").rpartition("/")[2]],
         **await _operations(ctx, account.id),
         **_received(inbox),

@@ -53,6 +53,7 @@ EXAMPLES: Final = {
     "/templates/{alias}/picture": "template",
     "/templates/{alias}/preview": "template",
     "/templates/{alias}/versions": "template",
+    "/unsubscribe/{token}": "unsubscribe",
     "/v1/credentials/{id}": "credential",
     "/v1/domains/{id}": "domain",
     "/v1/domains/{id}/reports": "domain",
