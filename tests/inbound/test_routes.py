@@ -15,10 +15,10 @@ from postroad.mail.signing import domain_keys
 from postroad.services.accounts import account_registry
 from postroad.services.domains import domain_registry as domains
 from postroad.services.inbound import attachment_links, forward, receive, routes
-from postroad.services.messages import lookup, previews, resend
-from postroad.storage.mail import messages, queue_views, received
+from postroad.services.messages import content_checks, lookup, previews, resend
+from postroad.storage.mail import attempts, messages, queue_views, received
 from postroad.storage.people import accounts
-from tests import accepted_mail, contexts, dns_server, spamd_server, webhook_endpoints
+from tests import accepted_mail, contexts, dns_server, reports, spamd_server, webhook_endpoints
 from tests.api import app_server
 from tests.inbound.received_mail import MAIL, TO, body, connected, send, stored
 from tests.services import domain_zones
@@ -251,6 +251,43 @@ async def test_a_mail_that_has_passed_too_many_hosts_is_refused(
     assert await send(client, b"received : from a by b; today\r\n" * (receive.MAX_HOPS + 1) + MAIL) == "554 5.4.6"
 
 
+@pytest.mark.parametrize(
+    "content",
+    [b"X-A: " + b"a" * 900 + b"\r\n", b"a:\r\n"],
+    ids=["long", "many fields"],
+)
+async def test_a_header_without_end_is_refused(
+    ctx: context.Context, account_id: str, client: aiosmtplib.SMTP, content: bytes
+) -> None:
+    await routes.add(ctx, account_id, TO)
+    assert await send(client, content * 2_001 + MAIL) == "552 5.3.4"
+    assert await send(client, content * 100 + MAIL) == DONE
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\r\n",
+        b"no header\r\n",
+        b"From: \xff\xfe\r\nSubject: =?utf-8?b?////?=\r\n\r\n\x80\x81\r\n",
+        b"From: a@b@c, <<>>\r\nDate: yesterday\r\nMessage-ID: <>\r\nReferences: " + b"<a@b> " * 900 + b"\r\n\r\n",
+        b"Content-Type: multipart/mixed; boundary=b\r\n\r\n"
+        + b"--b\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n" * 300,
+        b"Subject: a\0b\r\n\r\n\0\r\n",
+    ],
+    ids=["empty", "no header", "no encoding", "nonsense", "nested", "nul"],
+)
+@pytest.mark.parametrize("action", ["store", "forward"])
+async def test_mail_that_is_hardly_mail_is_taken_as_it_is(
+    ctx: context.Context, account_id: str, client: aiosmtplib.SMTP, content: bytes, action: str
+) -> None:
+    await routes.add(ctx, account_id, TO, action=action, forward_to=FORWARDED_TO if action == "forward" else None)
+    await webhook_endpoints.subscribe(ctx, account_id, "email.received")
+    reply = await send(client, content)
+    assert reply in {DONE, "550 5.6.0", "554 5.6.0"}, reply
+    assert len(await stored(ctx, account_id)) == (reply == DONE and action == "store")
+
+
 async def test_results_that_claim_to_be_of_this_host_are_removed(
     ctx: context.Context, account_id: str, client: aiosmtplib.SMTP
 ) -> None:
@@ -375,3 +412,22 @@ async def test_the_log_says_what_became_of_a_mail_and_names_no_address(ctx: cont
     (line,) = [line for line in lines.kept if line["event"] == "mail_received"]
     assert (line["result"], line["route_id"], line["account_id"]) == ("stored", route.id, account_id)
     assert "anna" not in str(lines.kept)
+
+
+async def test_a_bounce_of_a_forwarded_mail_stands_with_it_and_its_checks_can_be_read(
+    ctx: context.Context, account_id: str, client: aiosmtplib.SMTP
+) -> None:
+    await routes.add(ctx, account_id, TO, forward_to=FORWARDED_TO)
+    assert await send(client) == DONE
+    (message,) = await forwarded(ctx, account_id)
+    await reports.settle(ctx)
+    back = await reports.path(ctx, message.id, FORWARDED_TO)
+    report = reports.report(reports.group(FORWARDED_TO)).replace(b"\n", b"\r\n")
+    assert await send(client, report, to=back, sender="") == DONE
+    async with ctx.store.reading() as tx:
+        (bounce,) = await attempts.async_bounces(tx, account_id, message.id)
+    assert bounce.response == "550 5.1.1 no such user"
+    preview = await previews.of_message(ctx, account_id, message.id)
+    origin = await content_checks.origin_of(ctx, account_id, message.id)
+    checked = await content_checks.run(ctx, account_id, preview, origin, asks_spamd=False)
+    assert checked.headers

@@ -9,6 +9,7 @@ A Delivered-To field ends loops, as those of other mail servers do.
 """
 
 import functools
+import itertools
 import re
 from typing import Final
 
@@ -27,6 +28,8 @@ from postroad.storage.mail import domains, received
 
 # With room for the fields that are added.
 MAX_BYTES: Final = limits.MIME_BYTES - 4096
+# The newest come first, and a circle is shorter.
+MAX_MARKS: Final = 30
 # Of no address, so no domain has a key for it.
 _NO_SENDER: Final = ""
 _MARKS: Final = re.compile(rb"^delivered-to[ \t]*+:[ \t]*+([^\r\n]*+)", re.IGNORECASE | re.MULTILINE)
@@ -46,23 +49,28 @@ class CheckedForward(validation.CheckedMessage, frozen=True, kw_only=True):
 
 def is_loop(head: bytes, recipient: str) -> bool:
     """Whether a mail with this header was delivered to the recipient before."""
-    marks = _MARKS.findall(head)
+    marks = itertools.islice(_MARKS.findall(head), MAX_MARKS)
     return address.key_of(recipient) in {address.key_of(mark.decode("utf-8", "replace").strip()) for mark in marks}
 
 
 async def forward(
-    ctx: context.Context, route: received.Route, content: bytes, *, head: bytes, recipient: str, key: str
+    ctx: context.Context,
+    route: received.Route,
+    content: bytes,
+    *,
+    mail: received_mail.ReceivedMail,
+    recipient: str,
+    key: str,
 ) -> bool:
     """Queue a mail for the address of its route; False if it cannot go there now.
 
-    `key` is the same for the same mail. Raises a PostroadError if the store fails.
+    `mail` is what its header says, and `key` is the same for the same mail. Raises a PostroadError if the store fails.
     """
     to = route.forward_to or ""
     async with ctx.store.reading() as tx:
         domain = await domains.by_id(tx, route.account_id, route.domain_id)
         if domain is None or not await routes.is_own(tx, route.account_id, to):
             return False
-    mail = received_mail.read(head + b"\r\n", sender="", recipients=())
     checked = CheckedForward(
         # It is admitted as mail of the domain that the route belongs to.
         sender=address.parse(f"postmaster@{domain.name}"),

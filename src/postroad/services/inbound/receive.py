@@ -9,11 +9,12 @@ in work, and each lookup and pass of the work itself. It has one party among the
 """
 
 import contextlib
+import functools
 import hashlib
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from enum import StrEnum
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
@@ -44,8 +45,12 @@ MAX_IN_WORK: Final = 32
 WAIT_SECONDS: Final = 20.0
 # Postfix has 50, and a way through two organizations some dozen.
 MAX_HOPS: Final = 30
-# Parsing more would block the event loop for more than some milliseconds.
-LARGE_BYTES: Final = 16 * 1024
+# A long way leaves some dozens of fields; what has more is no mail of a person or a program.
+MAX_HEADER_BYTES: Final = 128 * 1024
+MAX_HEADER_LINES: Final = 2_000
+# Hashing more would block the event loop for some milliseconds. What a mail says is always read in a thread: few octets
+# can take long.
+LARGE_BYTES: Final = 1024 * 1024
 SUBJECT_CHARACTERS: Final = 1_000
 # Of those that a mail names, the newest: each is a lookup by key.
 MAX_ANSWERED: Final = 5
@@ -54,9 +59,6 @@ _FIELD: Final = re.compile(rb"^([!-9;-~]++)[ \t]*+:[^\n]*+\n(?:[ \t][^\n]*+\n)*+
 _HOST: Final = re.compile(r"[A-Za-z0-9.:_\[\]-]{1,255}", re.ASCII)
 _RECEIVED: Final = b"received"
 _RESULTS: Final = b"authentication-results"
-
-
-T = TypeVar("T")
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,8 +108,10 @@ class Receiver:
 
     async def receive(self, arrival: Arrival) -> Result:
         """What became of a mail; it is on disk if it was taken. Raises a PostroadError if the store fails."""
-        names = [name.lower() for name in _FIELD.findall(_head(arrival.content))]
-        if names.count(_RECEIVED) > MAX_HOPS:
+        head = _head(arrival.content)
+        if len(head) > MAX_HEADER_BYTES or head.count(b"\n") > MAX_HEADER_LINES:
+            return Result.TOO_LARGE
+        if [name.lower() for name in _FIELD.findall(head)].count(_RECEIVED) > MAX_HOPS:
             return Result.LOOP
         try:
             async with self._in_work.hold(login_rules.network_of(arrival.client_address), timeout=WAIT_SECONDS):
@@ -123,7 +127,9 @@ class Receiver:
             async with self._transaction(arrival) as tx:
                 await self._admit(tx, arrival)
             return Result.DROPPED
-        fingerprint = await self._run(lambda: _fingerprint(arrival), size=len(arrival.content))
+        is_large = len(arrival.content) > LARGE_BYTES
+        hash_it = functools.partial(_fingerprint, arrival)
+        fingerprint = await ctx.threads.run(PARTY, hash_it) if is_large else hash_it()
         if route.action == received.Action.FORWARD:
             return await self._forward(arrival, fingerprint)
         async with ctx.store.reading() as tx:
@@ -142,8 +148,9 @@ class Receiver:
         async with self._transaction(arrival) as tx:
             await self._admit(tx, arrival)
         content = _field("Received", self._trace(arrival, identifier=arrival.route.id)) + arrival.content
+        mail = await self._ctx.threads.run(PARTY, functools.partial(_read, head + b"\r\n", arrival))
         is_forwarded = await forward.forward(
-            self._ctx, arrival.route, content, head=head, recipient=arrival.recipient, key=fingerprint.hex()
+            self._ctx, arrival.route, content, mail=mail, recipient=arrival.recipient, key=fingerprint.hex()
         )
         return Result.FORWARDED if is_forwarded else Result.NOT_FORWARDED
 
@@ -160,19 +167,13 @@ class Receiver:
         spam = _spam(await content_checks.ask_spamd(ctx, account_id, arrival.content))
         now = ctx.clock()
         received_id = ctx.new_id(identifiers.RECEIVED, now=now)
-        content = b"".join(
-            (
-                _field("Return-Path", f"<{arrival.sender}>"),
-                _field("Received", self._trace(arrival, identifier=received_id)),
-                _field("Authentication-Results", header.value(results, host=self._host)),
-                _without_claims(arrival.content, self._host),
-            )
+        added = (
+            _field("Return-Path", f"<{arrival.sender}>")
+            + _field("Received", self._trace(arrival, identifier=received_id))
+            + _field("Authentication-Results", header.value(results, host=self._host))
         )
-
-        def read() -> received_mail.ReceivedMail:
-            return received_mail.read(content, sender=arrival.sender, recipients=(arrival.recipient,))
-
-        mail = await self._run(read, size=len(content))
+        content = added + _without_claims(arrival.content, self._host)
+        mail = await ctx.threads.run(PARTY, functools.partial(_read, content, arrival))
         row = received.Received(
             account_id=account_id,
             id=received_id,
@@ -203,10 +204,6 @@ class Receiver:
                 )
         ctx.webhook_wakeup.set()
         return Result.STORED
-
-    async def _run(self, work: Callable[[], T], *, size: int) -> T:
-        """In a thread, when it is our turn, if it may take long."""
-        return await self._ctx.threads.run(PARTY, work) if size > LARGE_BYTES else work()
 
     @contextlib.asynccontextmanager
     async def _transaction(self, arrival: Arrival) -> AsyncIterator[store.Transaction]:
@@ -244,9 +241,14 @@ class Receiver:
 
 
 def _head(content: bytes) -> bytes:
-    """The header with the end of its last line."""
-    end = content.find(b"\r\n\r\n")
-    return content if end < 0 else content[: end + 2]
+    """The header with the end of its last line, as far as it is not too long."""
+    most = MAX_HEADER_BYTES + 2
+    end = content.find(b"\r\n\r\n", 0, most)
+    return content[:most] if end < 0 else content[: end + 2]
+
+
+def _read(content: bytes, arrival: Arrival) -> received_mail.ReceivedMail:
+    return received_mail.read(content, sender=arrival.sender, recipients=(arrival.recipient,))
 
 
 def _fingerprint(arrival: Arrival) -> bytes:
