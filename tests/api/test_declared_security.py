@@ -33,6 +33,7 @@ def test_every_route_of_the_management_belongs_to_a_scope() -> None:
         "credentials": {"team"},
         "domains": {"domains"},
         "event-schemas": {"webhooks"},
+        "inbound": {"domains", "read"},
         "messages": {"read", "send"},
         "requests": {"team"},
         "sso": {"None"},

@@ -1,6 +1,7 @@
 """`postroad dev` from end to end: started as a developer starts it, used as its own words say, stopped in order."""
 
 import email
+import itertools
 import json
 import re
 import shlex
@@ -188,6 +189,20 @@ def test_mail_to_nobody_is_refused_where_dev_json_says_that_mail_comes_in(runnin
         client.ehlo()
         assert client.mail("ada@example.net")[0] == 250
         assert client.rcpt("nobody@elsewhere.example")[0] == 550
+
+
+def test_the_printed_command_sends_to_the_route_and_the_api_has_the_mail(running: Running) -> None:
+    (command,) = re.findall(r"^  (curl \S+ --mail-from you@.*\\\n.*)$", running.printed, re.MULTILINE)
+    words = dict(itertools.pairwise(shlex.split(command.replace("\\\n", " "))))
+    inbound = running.dev_info["inbound"]
+    assert words["curl"] == f"smtp://{inbound['host']}:{inbound['port']}"
+    with smtplib.SMTP(inbound["host"], inbound["port"]) as client:
+        client.sendmail(words["--mail-from"], [words["--mail-rcpt"]], b"From: you@example.net\r\n\r\nIt arrived.\r\n")
+    headers = {"Authorization": f"Bearer {running.dev_info['api_key']}"}
+    (mail,) = httpx.get(f"{running.dev_info['base_url']}/v1/inbound", headers=headers).json()["messages"]
+    assert (mail["recipient"], mail["from"]) == ("support@in.example.com", "you@example.net")
+    shown = httpx.get(f"{running.dev_info['base_url']}/v1/inbound/{mail['id']}", headers=headers).json()["message"]
+    assert (shown["route"], shown["text"]) == ("*@in.example.com", "It arrived.")
 
 
 def test_what_it_writes_is_private(running: Running) -> None:

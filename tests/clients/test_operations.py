@@ -5,8 +5,8 @@ from postroad.api import openapi
 from postroad.api import routes as api_routes
 
 DOCUMENT = openapi.document(api_routes.ROUTES, version="0")
-# What libraries leave to plain HTTP: users and their logins, logs, files, checks, resends, which need an idempotency
-# key, webhook listeners, and the first webhook, which is one of all of them.
+# What libraries leave to plain HTTP: received mail, which webhooks bring, users and their logins, logs, files, checks,
+# resends, which need an idempotency key, webhook listeners, and the first webhook, which is one of all of them.
 LEFT_OUT = {
     "logIn", "logOut", "confirmToken", "changePassword", "getCurrentUser", "listSessions", "endSession",
     "listUsers", "inviteUser", "updateUser", "removeUser",
@@ -14,6 +14,8 @@ LEFT_OUT = {
     "listCredentials", "createCredential", "getCredential", "revokeCredential",
     "listLedgerEntries", "exportLedger", "exportSuppressions", "importSuppressions", "getRawMessage", "sendTestEmail",
     "checkMessage", "resendMessage",
+    "listInboundRoutes", "createInboundRoute", "getInboundRoute", "deleteInboundRoute", "checkInboundRoute",
+    "listReceivedEmails", "getReceivedEmail", "deleteReceivedEmail", "getRawReceivedEmail", "getReceivedAttachment",
     "getSso", "saveSso", "removeSso",
     "listEventSchemas", "getEventSchemas", "createWebhookListener", "receiveWebhookEvents",
 }  # fmt: skip

@@ -18,7 +18,7 @@ from postroad.services.webhooks import endpoints
 from postroad.storage.mail import messages, webhooks
 from postroad.storage.mail import suppressions as stored_suppressions
 from postroad.storage.people import approvals, second_factors
-from tests import accepted_mail, logged_requests, webhook_rows
+from tests import accepted_mail, logged_requests, received_rows, webhook_rows
 from tests.services import claimed_mail
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\" onload='x"
@@ -56,6 +56,16 @@ async def create_sample_data(ctx: context.Context, account_id: str, *, domain: s
         ctx, account_id, state=failed, message_id=message_id, attempt_count=1, ended_at=ctx.clock()
     )
     await webhook_rows.put_attempt(ctx, delivery, 1, status_code=500, response_body=HOSTILE)
+    route = await received_rows.route(ctx, account_id, f"furniture@in.{domain}")
+    mail = await received_rows.put(
+        ctx,
+        account_id,
+        route_id=route.id,
+        sender=HOSTILE,
+        subject=HOSTILE,
+        envelope_sender=HOSTILE,
+        email_id=message_id,
+    )
     async with ctx.store.reading() as tx:
         first, *_ = await messages.recipients(tx, account_id, message_id)
     return {
@@ -63,7 +73,9 @@ async def create_sample_data(ctx: context.Context, account_id: str, *, domain: s
         "api_key": key.id,
         "credential": credential.id,
         "domain": owned.id,
+        "inbound_route": route.id,
         "message": message_id,
+        "received_mail": mail.id,
         "recipient": first.id,
         "request": await _refused_request(ctx, account_id),
         "suppression": suppressed.email_key,

@@ -31,6 +31,7 @@ PARTS = (
     "/assets/",
     "/domains/{id}/",
     "/messages/{id}/",
+    "/received/{id}/",
     "/domains/{id}/zone",
     "/inbox/{id}/",
     "/template/new/{starter}/",

@@ -35,6 +35,7 @@ URL = re.compile(r"https?://", re.IGNORECASE)
 IDENTIFIER = re.compile(rf"[a-z]+_{identifiers.PATTERN}")
 # The one operation here that takes no credential.
 LOG_IN = "POST /v1/auth/login"
+FILE = "GET /v1/inbound/attachments/{token}"
 # An endpoint that the service under test allows. Nobody is there, which is an answer as well.
 ENDPOINT_URL = "https://127.0.0.2:9/hook"
 SUPPRESSED = "suppressed@example.net"
@@ -65,6 +66,7 @@ class ServiceFacts:
     password: str
     waiting_message: str
     waiting_recipients: Sequence[str]
+    received: Sequence[str]
     members_alone: bool = False
 
 
@@ -83,13 +85,15 @@ class CaseFiller:
         }
         self._password = given.password
         self._waiting = iter(given.waiting_recipients)
+        self._received, *disposable = given.received
+        self._disposable_mail = itertools.chain(disposable, itertools.repeat(self._received))
         self._token = self._log_in()
         self._test_key = f"Bearer {self._made('POST', '/v1/api-keys', {'name': 'test', 'mode': 'test'})['secret']}"
         self._message = str(self._made("POST", "/emails", MESSAGE | {"from": f"shop@{given.domain}"})["id"])
         credentials, api_keys, domains = (self._listed(name) for name in ("credentials", "api-keys", "domains"))
         self._credential, self._domain = credentials[0], domains[0]
         # Removing one of these would end the tests, not the thing.
-        self._kept = {*credentials, *api_keys, *domains, *self._people(), bodies.TEMPLATE, SUPPRESSED}
+        self._kept = {*credentials, *api_keys, *domains, *self._people(), bodies.TEMPLATE, SUPPRESSED, self._received}
         self._suppress(SUPPRESSED)
         self._known = {self._message, *self._kept}
         self._ways: dict[str, Callable[[Case[Any]], None]] = {
@@ -117,6 +121,14 @@ class CaseFiller:
             "DELETE /v1/api-keys/{id}": lambda case: self._use_disposable(case, self._new_api_key),
             "GET /v1/domains/{id}": lambda case: self._point(case, "id", self._domain),
             "DELETE /v1/domains/{id}": lambda case: self._use_disposable(case, self._new_domain),
+            "GET /v1/inbound/{id}": lambda case: self._point(case, "id", self._received),
+            "GET /v1/inbound/{id}/raw": lambda case: self._point(case, "id", self._received),
+            "DELETE /v1/inbound/{id}": lambda case: self._use_disposable(case, lambda: next(self._disposable_mail)),
+            FILE: self._follow_link,
+            "POST /v1/inbound/routes": self._name_route,
+            "GET /v1/inbound/routes/{id}": lambda case: self._use_disposable(case, self._new_route),
+            "DELETE /v1/inbound/routes/{id}": lambda case: self._use_disposable(case, self._new_route),
+            "POST /v1/inbound/routes/{id}/check": lambda case: self._use_disposable(case, self._new_route),
             "GET /v1/suppressions/{email}": lambda case: self._point(case, "email", SUPPRESSED),
             "DELETE /v1/suppressions/{email}": lambda case: self._use_disposable(case, self._new_suppression),
             "POST /v1/suppressions/import": self._import,
@@ -153,7 +165,7 @@ class CaseFiller:
         label = case.operation.label
         if label not in self._ways:
             return
-        if label != LOG_IN and case.headers.get("Authorization") != self._given.owner:
+        if label not in (LOG_IN, FILE) and case.headers.get("Authorization") != self._given.owner:
             return  # a wrong credential is what this one is about
         if label in self._schemes:
             case.headers["Authorization"] = next(self._schemes[label])
@@ -294,6 +306,23 @@ class CaseFiller:
     def _change_key(self, case: Case[Any]) -> None:
         self._use_disposable(case, self._new_api_key)
         self._limit_key(case)
+
+    def _name_route(self, case: Case[Any]) -> None:
+        """At a domain of the account, and forward to it if at all."""
+        if isinstance(case.body, dict) and "@" in str(case.body.get("match")):
+            case.body["match"] = f"route-{next(self._numbers)}@{self._given.domain}"
+            if case.body.get("forward_to") is not None or case.body.get("action") == "forward":
+                case.body |= {"action": "forward", "forward_to": f"help@{self._given.domain}"}
+
+    def _new_route(self) -> str:
+        match = f"route-{next(self._numbers)}@{self._given.domain}"
+        return str(self._made("POST", "/v1/inbound/routes", {"match": match})["route"]["id"])
+
+    def _follow_link(self, case: Case[Any]) -> None:
+        headers = {"Authorization": self._given.owner}
+        found = self._client.get(f"/v1/inbound/{self._received}", headers=headers).json()
+        if next(self._numbers) % 4:
+            case.path_parameters["token"] = str(found["message"]["attachments"][0]["url"]).rpartition("/")[2]
 
     def _spare(self, case: Case[Any]) -> None:
         if case.path_parameters.get("alias") == bodies.TEMPLATE:

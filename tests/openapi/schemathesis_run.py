@@ -17,7 +17,7 @@ from postroad.model.units import times
 from postroad.services.messages import queue_inspection
 from postroad.services.people import users
 from postroad.storage.mail import queue
-from tests import accepted_mail, queue_steps
+from tests import accepted_mail, queue_steps, received_rows
 from tests.conformance import live_service
 from tests.openapi import case_filler
 from tests.reliability import profile
@@ -28,6 +28,8 @@ SETTINGS = Path(__file__).parent / "schemathesis.toml"
 TIMEOUT_SECONDS = 1100
 # Longer than that.
 WAITING_SECONDS = 3600
+# More than one run deletes.
+RECEIVED = 40
 # One place refuses every method that a path does not have, so one method is enough.
 ONE_METHOD = "" if profile.IS_LONG else 'unexpected-methods = ["PUT"]\n'
 # One place refuses members of the wrong form, so random requests of that kind are enough, except where mail is sent.
@@ -115,6 +117,7 @@ def _facts(service: live_service.Service, folder: Path, *, members_alone: bool) 
         password=live_service.PASSWORD,
         waiting_message=waiting[0][1],
         waiting_recipients=[key[2] for key in waiting],
+        received=service.installation.ask(lambda ctx: _receive(ctx, service.mine)),
         members_alone=members_alone,
     )
     file = folder / "surroundings.json"
@@ -127,6 +130,11 @@ async def _add_person(ctx: context.Context, account: live_service.Account) -> st
     email = f"{uuid.uuid4()}@{account.domain}"
     await users.create(ctx, account.id, email=email, password=live_service.PASSWORD, role=callers.Role.OWNER)
     return email
+
+
+async def _receive(ctx: context.Context, account: live_service.Account) -> list[str]:
+    """Mail for this run alone."""
+    return [(await received_rows.put(ctx, account.id)).id for _ in range(RECEIVED)]
 
 
 async def _defer(ctx: context.Context, account: live_service.Account) -> list[queue.Key]:

@@ -19,7 +19,11 @@ COMPILER = ROOT / "clients/javascript/node_modules/typescript/bin/tsc"
 NAME = "generated_postroad_client"
 TIMEOUT_SECONDS = 600
 # All that the generator cannot make: a message and a table are neither JSON nor text to it.
-UNSUPPORTED = ["GET /v1/messages/{id}/raw within messages.", "POST /v1/suppressions/import within suppressions."]
+UNSUPPORTED = [
+    "GET /v1/messages/{id}/raw within messages.",
+    "POST /v1/suppressions/import within suppressions.",
+    "GET /v1/inbound/{id}/raw within inbound.",
+]
 PROGRAM = """
 import type { components, operations, webhooks } from "./api";
 

@@ -25,6 +25,7 @@ from postroad.protocol.reports import arf
 from postroad.protocol.smtp import values
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.domains import domain_registry as domains
+from postroad.services.inbound import attachment_links, routes
 from postroad.services.messages import dev_inbox, queue_changes, saved_views
 from postroad.services.operations import destinations
 from postroad.services.operations.notices import choices
@@ -36,7 +37,7 @@ from postroad.services.webhooks import endpoint_settings, endpoints, listeners
 from postroad.storage.mail import webhooks
 from postroad.storage.operations import certificates, processes
 from postroad.storage.people import users
-from tests import accepted_mail, contexts, logged_requests, reports, webhook_rows
+from tests import accepted_mail, contexts, logged_requests, received_rows, reports, webhook_rows
 from tests.dashboard import browser_client, sample_account
 from tests.protocol.reports import complaints as complaint_samples
 from tests.services import claimed_mail
@@ -128,6 +129,7 @@ async def furnish(ctx: context.Context, clock: contexts.Clock, inbox: dev_inbox.
         "notice": [choices.unsubscribe_url(ctx, owner.id, "credits.low").rpartition("/")[2]],
         **await _operations(ctx, account.id),
         **_received(inbox),
+        **await _inbound(ctx, account.id),
     }
     await saved_views.save(ctx, account.id, name="Bounced", search="status:bounced")
     await sso_connections.save(
@@ -258,6 +260,25 @@ async def _operations(ctx: context.Context, account_id: str) -> Things:
         "job": [job.id for job in jobs],
         "provider": ["google", "microsoft", "others", "upstream:relay", "mx1.bakery.example"],
         "source": [source.name for source in ctx.settings.sources],
+    }
+
+
+async def _inbound(ctx: context.Context, account_id: str) -> Things:
+    """Routes of each kind, and mail that one of them took, with a link to its file."""
+    route = await received_rows.route(ctx, account_id)
+    forward = await routes.add(ctx, account_id, "sales@example.com", forward_to="owner@shop.example")
+    drop = await routes.add(ctx, account_id, "*@example.com", action="drop")
+    spam = '{"score": 7.5, "required": 5.0, "is_spam": true}'
+    mails = [
+        await received_rows.put(ctx, account_id, route_id=route.id),
+        await received_rows.put(ctx, account_id, results=received_rows.FAILED, spam=spam, envelope_sender=""),
+    ]
+    link = attachment_links.make(ctx, account_id, mails[0].id, index=2, expires_at=ctx.clock() + times.DAY)
+    return {
+        "inbound_route": [route.id, forward.id, drop.id],
+        "received_mail": [mail.id for mail in mails],
+        "received_file": [f"{mail.id}/2" for mail in mails],
+        "received_link": [link.rpartition("/")[2]],
     }
 
 

@@ -22,7 +22,7 @@ from postroad.services.messages import dev_inbox, saved_views
 from postroad.services.templates import template_drafts, templates
 from postroad.storage.people import accounts
 from postroad.web import routing
-from tests import accepted_mail, logged_requests, webhook_rows
+from tests import accepted_mail, logged_requests, received_rows, webhook_rows
 from tests.api.v1 import test_tenancy as tenancy
 from tests.dashboard import browser_client, sample_account
 from tests.dashboard import test_every_route as pages
@@ -47,6 +47,9 @@ SHOWN = {
     "GET /messages/{id}",
     "GET /messages/{id}/code",
     "GET /messages/{id}/raw",
+    "GET /received",
+    "GET /received/{id}",
+    "GET /received/{id}/raw",
     "GET /recipients/{email}",
     "GET /requests/{id}",
     "GET /tail",
@@ -54,6 +57,9 @@ SHOWN = {
     "GET /templates/{alias}",
     "GET /templates/{alias}/preview",
     "GET /templates/{alias}/versions",
+    "GET /v1/inbound",
+    "GET /v1/inbound/{id}",
+    "GET /v1/inbound/{id}/raw",
     "GET /v1/inbox",
     "GET /v1/inbox/{id}/raw",
     "GET /v1/messages",
@@ -139,6 +145,7 @@ async def fill(ctx: context.Context, account_id: str, mail: dev_inbox.Inbox) -> 
     delivery = await webhook_rows.put(ctx, account_id, message_id=message_id, body=body)
     await webhook_rows.put_attempt(ctx, delivery, 1, status_code=500, response_body=f"got {WORD}")
     raw = f"From: a@b.example\r\nTo: c@d.example\r\nSubject: {WORD}\r\n\r\n{WORD}\r\n".encode()
+    mail_in = await received_rows.put(ctx, account_id, content=raw, subject=WORD, email_id=message_id)
     received = mail.add(values.MailTransaction("a@b.example", ("c@d.example",), (raw,))).id
     return {
         **things,
@@ -151,6 +158,7 @@ async def fill(ctx: context.Context, account_id: str, mail: dev_inbox.Inbox) -> 
         "webhook_delivery": delivery.id,
         "delivery_of_webhook": f"{things['webhook']}/{delivery.id}",
         "received": received,
+        "received_mail": mail_in.id,
     }
 
 

@@ -32,10 +32,18 @@ NEEDED = {
         "GET /messages/{id}/code",
         "GET /messages/{id}/preview/html",
         "GET /messages/{id}/raw",
+        "GET /received",
+        "GET /received/{id}",
+        "GET /received/{id}/attachments/{index}",
+        "GET /received/{id}/preview/html",
+        "GET /received/{id}/raw",
         "GET /templates/{alias}",
         "GET /templates/{alias}/picture",
         "GET /templates/{alias}/preview",
         "GET /templates/{alias}/versions",
+        "GET /v1/inbound",
+        "GET /v1/inbound/{id}",
+        "GET /v1/inbound/{id}/raw",
         "GET /v1/messages/{id}/checks",
         "GET /v1/messages/{id}/raw",
         "GET /v1/templates/{alias}",
@@ -95,7 +103,12 @@ NEEDED = {
         "PUT /v1/sso",
     },
 }
-PUBLIC = {*(" ".join(one) for one in pages.PUBLIC), "POST /v1/auth/login", "POST /v1/inbox/webhook"}
+PUBLIC = {
+    *(" ".join(one) for one in pages.PUBLIC),
+    "GET /v1/inbound/attachments/{token}",
+    "POST /v1/auth/login",
+    "POST /v1/inbox/webhook",
+}
 
 
 def needed(route: surfaces.Route) -> callers.Permission | None:

@@ -46,6 +46,7 @@ STEP_UP_ROUTES: Final = frozenset(
         "POST /v1/team/{id}/recovery-link",
         "PATCH /v1/account",
         "GET /v1/account/ledger.csv",
+        "GET /v1/inbound/{id}/raw",
         "GET /v1/messages/{id}/raw",
         "GET /v1/suppressions/export",
         "POST /v1/operator/accounts/{id}/close",

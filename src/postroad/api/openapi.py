@@ -125,6 +125,7 @@ TAGS: Final = {
     "Domains": "Domains that the account can send from.",
     "Templates": "Message templates with placeholders, sent by alias.",
     "Suppressions": "Addresses that receive no mail from the account.",
+    "Inbound": "Routes that take mail for the account, and the mail that they took.",
     "Webhook": "The first webhook endpoint of the account, and its delivery log.",
     "Webhooks": "All webhook endpoints of the account, each with its events, filters, secret and delivery log.",
     "Single sign-on": "The OpenID Connect provider with which people of the account log in. For owners, with a token.",
@@ -139,6 +140,7 @@ PATH_PARAMETERS: Final = {
     "email": "An email address, percent-encoded and case-insensitive.",
     "type": "An event type, such as `email.delivered`.",
     "name": "A provider, such as `google`, `others`, the name of an upstream such as `upstream:relay`, or a host.",
+    "token": "The end of a `url` that an event or a response had.",
     "alias": "1 to 64 of the characters a-z, 0-9, `_` and `-`.",
 }
 # Errors that permit a retry say when.
@@ -417,13 +419,17 @@ def _refer(schema: Any, titled: Mapping[str, Schema]) -> Any:  # noqa: ANN401 - 
     return {"$ref": f"#/components/schemas/{title}", **told}
 
 
+# Of members that are left out when they are empty.
+_ABSENT: Final[tuple[object, ...]] = (None, "", [])
+
+
 def _simplify(schema: Any) -> Any:  # noqa: ANN401 - any part of a schema
     """Rewrite null as one of a list of types, add the type of enums, and drop defaults of `absent`."""
     if isinstance(schema, list):
         return [_simplify(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    tidied = {name: _simplify(part) for name, part in schema.items() if not (name == "default" and part is None)}
+    tidied = {name: _simplify(part) for name, part in schema.items() if not (name == "default" and part in _ABSENT)}
     branches = tidied.get("anyOf", [])
     others = [branch for branch in branches if branch != {"type": "null"}]
     if len(others) == 1 and len(branches) > 1 and isinstance(others[0].get("type"), str) and "enum" not in others[0]:

@@ -14,6 +14,7 @@ from postroad import config, context
 from postroad.api.v1 import (
     account,
     audit_log,
+    inbound,
     message_checks,
     messages,
     requests,
@@ -39,7 +40,7 @@ from postroad.services.webhooks import endpoint_settings, endpoints, listeners
 from postroad.storage.mail import suppressions as stored_suppressions
 from postroad.storage.people import accounts as stored_accounts
 from postroad.web import routing
-from tests import accepted_mail, contexts, logged_requests, queue_steps, webhook_rows
+from tests import accepted_mail, contexts, logged_requests, queue_steps, received_rows, webhook_rows
 from tests.api.management import AccountClients
 
 ROUTES = (
@@ -48,6 +49,7 @@ ROUTES = (
     *v1_credentials.ROUTES,
     *v1_domains.ROUTES,
     *audit_log.ROUTES,
+    *inbound.ROUTES,
     *requests.ROUTES,
     *messages.ROUTES,
     *message_checks.ROUTES,
@@ -69,6 +71,7 @@ BODIES: Mapping[Key, dict[str, Any]] = {
     ("POST", "/v1/api-keys"): {"name": "New"},
     ("PATCH", "/v1/api-keys/{id}"): {"name": "New"},
     ("POST", "/v1/domains"): {"name": "new.example"},
+    ("POST", "/v1/inbound/routes"): {"match": "*@new.example"},
     ("POST", "/v1/messages/{id}/resend"): {},
     ("POST", "/v1/messages/{id}/retry"): {},
     ("POST", "/v1/suppressions"): {"email": "new@example.net"},
@@ -107,6 +110,12 @@ NAMED: Mapping[Key, str] = {
     ("GET", "/v1/domains/{id}/reports"): "domain",
     ("POST", "/v1/domains/{id}/check"): "domain",
     ("POST", "/v1/domains/{id}/rotate-key"): "domain",
+    ("GET", "/v1/inbound/routes/{id}"): "inbound_route",
+    ("DELETE", "/v1/inbound/routes/{id}"): "inbound_route",
+    ("POST", "/v1/inbound/routes/{id}/check"): "inbound_route",
+    ("GET", "/v1/inbound/{id}"): "received_mail",
+    ("DELETE", "/v1/inbound/{id}"): "received_mail",
+    ("GET", "/v1/inbound/{id}/raw"): "received_mail",
     ("GET", "/v1/messages/{id}"): "message",
     ("GET", "/v1/messages/{id}/raw"): "message",
     ("POST", "/v1/messages/{id}/resend"): "ended_message",
@@ -138,6 +147,8 @@ UNKNOWN = {
     "api_key": "key_" + "0" * 28,
     "credential": "cred_" + "0" * 28,
     "domain": "dom_" + "0" * 28,
+    "inbound_route": "rt_" + "0" * 28,
+    "received_mail": "in_" + "0" * 28,
     "message": "em_" + "0" * 28,
     "ended_message": "em_" + "0" * 28,
     "person": "usr_" + "0" * 28,
@@ -155,6 +166,8 @@ LISTS: Mapping[str, tuple[str, str, str]] = {
     "/v1/credentials": ("credentials", "cursor", "next_cursor"),
     "/v1/api-keys": ("api_keys", "cursor", "next_cursor"),
     "/v1/domains": ("domains", "cursor", "next_cursor"),
+    "/v1/inbound": ("messages", "cursor", "next_cursor"),
+    "/v1/inbound/routes": ("routes", "cursor", "next_cursor"),
     "/v1/suppressions": ("suppressions", "cursor", "next_cursor"),
     "/v1/templates": ("templates", "cursor", "next_cursor"),
     "/v1/messages": ("messages", "cursor", "next_cursor"),
@@ -190,6 +203,8 @@ async def create_sample_data(ctx: context.Context, account_id: str, *, domain: s
         "api_key": key.id,
         "credential": credential.id,
         "domain": owned.id,
+        "inbound_route": (route := await received_rows.route(ctx, account_id, f"furniture@in.{domain}")).id,
+        "received_mail": (await received_rows.put(ctx, account_id, route_id=route.id)).id,
         "message": message_id,
         "ended_message": ended_id,
         "person": (await users.invite(ctx, account_id, email=f"jo@{domain}", role=callers.Role.DEVELOPER)).user.id,
@@ -244,12 +259,20 @@ def assert_refused(response: httpx.Response, status: int, code: str) -> None:
 
 def test_every_route_with_a_name_in_its_path_has_a_case() -> None:
     named = {key_of(route) for route in ROUTES if routing.parameters(route.path)}
-    assert named - {("PUT", "/v1/templates/{alias}")} == NAMED.keys()
+    # A link to a file is a credential of its own, for anybody.
+    others = {("PUT", "/v1/templates/{alias}"), ("GET", "/v1/inbound/attachments/{token}")}
+    assert named - others == NAMED.keys()
     assert {key_of(route) for route in ROUTES if route.body} == BODIES.keys() | FILES.keys()
     # No account's audit log is ever empty: its list is tested with it, and that of requests too. The log of an endpoint
     # is that of the first.
-    others = {"/v1/statistics", "/v1/audit-log", "/v1/requests", "/v1/webhooks/{webhook}/deliveries", "/v1/team/{id}"}
-    assert {route.path for route in ROUTES if route.query} - others == LISTS.keys()
+    without_rows = {
+        "/v1/statistics",
+        "/v1/audit-log",
+        "/v1/requests",
+        "/v1/webhooks/{webhook}/deliveries",
+        "/v1/team/{id}",
+    }
+    assert {route.path for route in ROUTES if route.query} - without_rows == LISTS.keys()
 
 
 async def test_a_thing_of_another_account_is_like_an_unknown_one(

@@ -17,8 +17,8 @@ from postroad.web import routing
 
 RAW_TYPE: Final = "message/rfc822"
 RESOURCE: Final = resource.Resource("Inbox", {"id": identifiers.pattern(dev_inbox.ID_PREFIX)})
-# Events are a few kilobytes.
-WEBHOOK_BYTES: Final = 64 * 1024
+# Events are a few kilobytes, and up to two megabytes with the text of a received mail.
+WEBHOOK_BYTES: Final = 2 * 1024 * 1024
 EnvelopeRecipient = Annotated[
     str,
     msgspec.Meta(

@@ -21,6 +21,7 @@ SCOPES: Final[Mapping[str, callers.Scope | None]] = {
     "credentials": callers.Scope.TEAM,
     "domains": callers.Scope.DOMAINS,
     "event-schemas": callers.Scope.WEBHOOKS,
+    "inbound": callers.Scope.READ,
     "inbox": callers.Scope.READ,
     "messages": callers.Scope.READ,
     "operator": callers.Scope.OPERATOR,

@@ -6,6 +6,7 @@ rotates them all.
 """
 
 import base64
+import contextlib
 from typing import Final
 
 from postroad import context, errors
@@ -16,6 +17,7 @@ from postroad.model.people import callers
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits as services_credits
 from postroad.services.domains import domain_registry as domains
+from postroad.services.inbound import routes
 from postroad.services.messages import dev_inbox
 from postroad.services.people import api_keys, authentication, credentials, users
 from postroad.services.people import logins as auth_login
@@ -31,6 +33,8 @@ MIN_CREDITS: Final = 1_000
 EMAIL: Final = "demo@example.com"
 DOMAIN: Final = "example.com"
 TEMPLATE: Final = "welcome"
+# A subdomain, as it would be where the domain has mailboxes elsewhere.
+ROUTE: Final = f"*@in.{DOMAIN}"
 # The starter of this name says who sends it; what is left to the caller is the name of the recipient.
 TEMPLATE_VALUES: Final = {"company": "Corner Shop", "start_url": "https://example.com/start"}
 CREDENTIAL_NAME: Final = "postroad dev"
@@ -48,6 +52,7 @@ async def prepare(
         await services_credits.add(ctx, account.id, CREDITS - account.available, "postroad dev")
     await _register_domain(ctx, account.id)
     await _store_template(ctx, account.id)
+    await _add_route(ctx, account.id)
     smtp, credential_id = await _smtp(ctx, account.id, before.smtp if before else None)
     login = await _login(ctx, account.id, before.login if before else None)
     await users.add_operator(ctx, login.email)
@@ -74,6 +79,12 @@ async def _register_domain(ctx: context.Context, account_id: str) -> None:
         await domains.by_name(ctx, account_id, DOMAIN)
     except errors.NotFound:
         await domain_keys.keys(ctx, await domains.add(ctx, account_id, DOMAIN, verified=True))
+
+
+async def _add_route(ctx: context.Context, account_id: str) -> None:
+    # It may be there, or be that of an account that has the domain meanwhile.
+    with contextlib.suppress(errors.Conflict, errors.Forbidden):
+        await routes.add(ctx, account_id, ROUTE)
 
 
 async def _store_template(ctx: context.Context, account_id: str) -> None:

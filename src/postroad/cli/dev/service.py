@@ -62,7 +62,12 @@ List the received mail:
 
   curl -H 'Authorization: Bearer {api_key}' {base_url}/v1/inbox
 
-Receive signed webhooks for every result (in another terminal):
+Receive mail: the route {route} takes it, and Received in the dashboard shows it:
+
+  curl smtp://{inbound} --mail-from you@example.net --mail-rcpt support@in.{domain} \\
+    -H 'From: you@example.net' -H 'To: support@in.{domain}' -H 'Subject: Help' -F '=It arrived.'
+
+Receive signed webhooks for results and received mail (in another terminal):
 
   {program} webhook listen --data {data}
 
@@ -244,6 +249,8 @@ def _welcome(folder: data_folder.DataFolder, info: data_folder.DevInfo) -> str:
         smtp=config.Endpoint(info.smtp.host, info.smtp.port),
         smtp_host=info.smtp.host,
         smtp_port=info.smtp.port,
+        route=demo_account.ROUTE,
+        inbound=config.Endpoint(info.inbound.host, info.inbound.port) if info.inbound else "",
         smtp_username=info.smtp.username,
         smtp_password=info.smtp.password,
         login=parse.quote(f"{info.login.email} {info.login.password}"),

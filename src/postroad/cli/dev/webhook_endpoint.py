@@ -20,6 +20,7 @@ from postroad import context as services_context
 from postroad.cli.dev import demo_account, service, webhook_listen
 from postroad.cli.framework import command, data_folder, output
 from postroad.concurrency import caches
+from postroad.model.events import events
 from postroad.model.units import times
 from postroad.network.http import http_messages, http_server
 from postroad.protocol.signatures import webhook_signature
@@ -38,8 +39,9 @@ from postroad.storage.mail import webhooks
 Secrets = Callable[[], Awaitable[Sequence[str]]]
 
 OK: Final = 200
-# An event has one or two KiB.
-MAX_BODY_BYTES: Final = 64 * 1024
+# An event has one or two KiB; that of received mail has up to 200,000 characters of text, each of six bytes at most.
+MAX_BODY_BYTES: Final = 2 * 1024 * 1024
+EVENTS: Final = (*events.DEFAULT, events.EventType.RECEIVED)
 # Event ids kept to detect duplicates.
 MAX_REMEMBERED: Final = 10_000
 # An address has at most 254 characters (RFC 5321 section 4.5.3.1.3).
@@ -243,7 +245,7 @@ async def _listen_for_demo(data: Path, serve: Serve) -> None:
             account_id = person.account_id
             before = await endpoints.find(ctx, account_id)
             async with serve(functools.partial(_stored_secrets, ctx, account_id)) as (url, stopped):
-                await endpoints.save(ctx, account_id, url=url, wanted=(), enabled=True)
+                await endpoints.save(ctx, account_id, url=url, wanted=EVENTS, enabled=True)
                 try:
                     _print_status(
                         f"Listening on {url}. The webhook of the demo account points here. Press Ctrl-C to stop."

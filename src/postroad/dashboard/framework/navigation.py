@@ -23,6 +23,9 @@ class Entry(msgspec.Struct, frozen=True):
 APPROVALS: Final = Entry("approvals", "/approvals", "Approvals", "agents waiting approve reject")
 CREDITS: Final = Entry("credits", "/credits", "Credits", "balance ledger usage")
 INBOX: Final = Entry("inbox", "/inbox", "Inbox", "development simulator received caught", callers.Permission.CONTENT)
+RECEIVED: Final = Entry(
+    "received", "/received", "Received", "inbound incoming replies routes mx", callers.Permission.CONTENT
+)
 Sections = tuple[tuple[str, tuple[Entry, ...]], ...]
 OPERATE: Final = callers.Permission.OPERATE
 SECTIONS: Final[Sections] = (
@@ -32,6 +35,7 @@ SECTIONS: Final[Sections] = (
             Entry("overview", "/", "Overview", "home dashboard statistics charts delivery rates providers queue"),
             Entry("messages", "/messages", "Messages", "log emails search deferred export csv"),
             Entry("failures", "/failures", "Failures", "bounces causes reasons providers rejected"),
+            RECEIVED,
             INBOX,
         ),
     ),
@@ -94,6 +98,7 @@ ACTIONS: Final = (
     Entry("new_webhook", "/webhooks#new-webhook", "Create a webhook", "action new add endpoint", CHANGE),
     Entry("new_domain", "/domains#field-name", "Add a domain", "action new", CHANGE),
     Entry("new_template", "/template/new", "Create a template", "action new", CHANGE),
+    Entry("new_route", "/received/routes#new-route", "Create a route", "action new receive inbound mail", CHANGE),
     Entry("invite", "/team#invite", "Invite a user", "action add team member person", callers.Permission.MANAGE),
 )
 # Not in the menu.

@@ -131,6 +131,7 @@ class PageRequest(msgspec.Struct, frozen=True):
             navigation.APPROVALS: self.uses_approvals,
             navigation.CREDITS: self.site.has_credits and not self.account.unlimited,
             navigation.INBOX: self.has_inbox,
+            navigation.RECEIVED: not self.hides_content,
         }
         hidden = [entry for entry in is_there if not is_there[entry]]
         return navigation.visible(sections, permissions, hidden=hidden)

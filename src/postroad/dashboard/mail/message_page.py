@@ -19,6 +19,7 @@ from postroad.model.search import search_query
 from postroad.model.units import identifiers
 from postroad.protocol.mime import address
 from postroad.services.accounts import view_as
+from postroad.services.inbound import received
 from postroad.services.messages import content_checks, lookup, queue_changes, queue_inspection
 from postroad.services.messages import previews as messages_previews
 from postroad.services.messages import resend as messages_resend
@@ -85,6 +86,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
         timeline=timelines.build(found, [view.queue_entry.waiting for view in views if view.queue_entry], deliveries),
         deliveries=deliveries,
         no_deliveries_reason="" if deliveries else _no_deliveries_reason(found, webhooks, now=ctx.clock()),
+        replies=[] if request.hides(message_id) else await received.answers(ctx, account_id, message_id),
         received=request.site.mail.of_message(ctx.keys, message_id) if request.site.mail and request.has_inbox else [],
         names={recipient.id: recipient.email for recipient in found.recipients},
         # A page of a final message would otherwise reload with every other result of the account. By the recipients as

@@ -77,7 +77,8 @@ class PreviewPage(msgspec.Struct, frozen=True, kw_only=True):
     # How many remote images could be shown, and whether they are.
     remote_count: int
     images: bool
-    report: content_checks.Report
+    # Of mail that was sent.
+    report: content_checks.Report | None
     # Of the frame, which tells nobody how tall its content is.
     height: int
     # The search whose results the message is one of; links to this page keep it.
@@ -103,15 +104,24 @@ def _url(path: str, fields: Mapping[str, str]) -> str:
 
 
 async def preview_page(
-    request: requests.PageRequest, path: str, raw: bytes, query: Query, *, origin: Origin
+    request: requests.PageRequest, path: str, raw: bytes, query: Query, *, origin: Origin | None = None
 ) -> PreviewPage:
-    """Parse a message for a view; if it lacks the wanted view, the first available one is shown."""
+    """Parse a message for a view; if it lacks the wanted view, the first available one is shown.
+
+    Mail of strangers has no `origin`, and is not checked.
+    """
     preview = await _parse(request, lambda: previews.of_bytes(raw))
-    views = _views(preview)
+    views = _views(preview, has_checks=origin is not None)
     view = query.view if query.view in dict(views) else views[0][0]
     source = await _parse(request, lambda: previews.source_text(raw)) if view is View.SOURCE else None
     may_fetch = _may_fetch(request) and view is View.HTML
     urls = await _parse(request, lambda: previews.image_urls(preview.html or "")) if may_fetch else []
+    report = None
+    if origin is not None:
+        sent = await origin()
+        report = await content_checks.run(
+            request.ctx, request.account_id, preview, sent, asks_spamd=view is View.CHECKS
+        )
     width = query.width or Width.DESKTOP
     pixels = PHONE_WIDTH if width is Width.PHONE else DESKTOP_WIDTH
     return PreviewPage(
@@ -124,14 +134,12 @@ async def preview_page(
         scheme=query.scheme or Scheme.LIGHT,
         remote_count=len(urls),
         images=bool(query.images and urls),
-        report=await content_checks.run(
-            request.ctx, request.account_id, preview, await origin(), asks_spamd=view is View.CHECKS
-        ),
+        report=report,
         height=await _parse(request, lambda: html_height.estimate(preview.html or "", width=pixels)),
     )
 
 
-def _views(preview: previews.Preview) -> list[tuple[View, str]]:
+def _views(preview: previews.Preview, *, has_checks: bool) -> list[tuple[View, str]]:
     count = len(preview.attachments)
     return [
         *([(View.HTML, "HTML")] if preview.html is not None else []),
@@ -139,7 +147,7 @@ def _views(preview: previews.Preview) -> list[tuple[View, str]]:
         (View.HEADERS, "Headers"),
         (View.SOURCE, "Source"),
         *([(View.FILES, f"Attachments ({count})")] if count else []),
-        (View.CHECKS, "Checks"),
+        *([(View.CHECKS, "Checks")] if has_checks else []),
     ]
 
 

@@ -216,7 +216,7 @@ class Authentication(msgspec.Struct, frozen=True):
     arc: AuthenticationResult
 
 
-class SpamVerdict(msgspec.Struct, frozen=True):
+class ReceivedSpam(msgspec.Struct, frozen=True):
     """What SpamAssassin says."""
 
     score: float
@@ -257,7 +257,7 @@ class ReceivedData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     truncated: Annotated[bool, _described("Whether something was left out here.")] = False
     headers: Annotated[tuple[ReceivedHeader, ...], _described("The header, field by field.")] = ()
     authentication: Annotated[Authentication, _described("The results of SPF, DKIM, DMARC and ARC.")]
-    spam: Annotated[SpamVerdict | None, _described("Only where the operator has SpamAssassin.")] = None
+    spam: Annotated[ReceivedSpam | None, _described("Only where the operator has SpamAssassin.")] = None
     attachments: Annotated[tuple[ReceivedFile, ...], _described("Its files, and where to get them.")] = ()
     attachments_expire_at: Annotated[times.WireTime | None, _described("When their URLs expire.")] = None
     size: Annotated[int, _described("Its size in bytes, as it arrived.")]

@@ -23,7 +23,7 @@ from postroad.model.units import chart_ranges, identifiers, times
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import queue_inspection
 from postroad.storage.engine import store
-from postroad.storage.mail import attempts, delivery_controls, mail_counts, queue_views, webhooks
+from postroad.storage.mail import attempts, delivery_controls, mail_counts, queue_views, received, webhooks
 from postroad.storage.people import accounts as stored_accounts
 
 # What counts do not have, from the newest recipients of a range: results by tag or sender domain, delivery times.
@@ -368,8 +368,8 @@ async def recent(ctx: context.Context, account_id: str, *, from_hour: int) -> ma
 async def change_fingerprint(ctx: context.Context, account_id: str) -> bytes:
     """A short value that changes with mail, results, webhook deliveries, and what operators pause and hold.
 
-    Counts belong to the hour of acceptance. A result of older mail shows in the credits, and its deferrals do not; nor
-    does a webhook delivery older than the newest ones.
+    Mail is what was sent and what came in. Counts belong to the hour of acceptance. A result of older mail shows in the
+    credits, and its deferrals do not; nor does a webhook delivery older than the newest ones.
     """
     from_hour = mail_counts.hour_of(ctx.clock()) - PULSE_HOURS
     async with ctx.store.reading() as tx:
@@ -382,9 +382,10 @@ async def change_fingerprint(ctx: context.Context, account_id: str) -> bytes:
         ]
         paused = [(each.name, each.set_at) for each in await delivery_controls.listed_overrides(tx)]
         held = list(await delivery_controls.holds_in_force(tx))
+        arrived = await received.of_account(tx, account_id, before=identifiers.end(identifiers.RECEIVED), limit=1)
     state = (account.available, account.reserved, account.status) if account else ()
     # The hour is included: what leaves the window must not hide what enters it.
-    text = repr((from_hour, state, tuple(counts), deliveries, paused, held))
+    text = repr((from_hour, state, tuple(counts), deliveries, paused, held, [mail.id for mail in arrived]))
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 

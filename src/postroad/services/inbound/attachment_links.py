@@ -13,7 +13,7 @@ from postroad.services.people import tokens
 
 # As long as the webhook log keeps the event.
 LIFETIME: Final = 7 * times.DAY
-PATH: Final = "/inbound/attachments/"
+PATH: Final = "/v1/inbound/attachments/"
 _PURPOSE: Final = "inbound attachment"
 
 

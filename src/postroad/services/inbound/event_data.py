@@ -11,7 +11,7 @@ from postroad.services.messages import received_mail
 from postroad.storage.mail import received
 
 _RESULTS = msgspec.json.Decoder(authenticate.Results)
-_SPAM = msgspec.json.Decoder(events.SpamVerdict)
+_SPAM = msgspec.json.Decoder(events.ReceivedSpam)
 
 
 def make(
@@ -41,10 +41,8 @@ def make(
         html=html,
         truncated=mail.truncated or text != mail.text or html != mail.html,
         headers=tuple(events.ReceivedHeader(name, value) for name, value in mail.headers),
-        authentication=msgspec.convert(
-            _RESULTS.decode(row.authentication), events.Authentication, from_attributes=True
-        ),
-        spam=None if row.spam is None else _SPAM.decode(row.spam),
+        authentication=msgspec.convert(authentication(row), events.Authentication, from_attributes=True),
+        spam=spam(row),
         attachments=tuple(
             events.ReceivedFile(
                 filename=file.filename,
@@ -60,6 +58,16 @@ def make(
         attachments_expire_at=times.to_wire(expires_at) if mail.attachments else None,
         size=row.size,
     )
+
+
+def authentication(row: received.Received) -> authenticate.Results:
+    """What is known about who sent a mail."""
+    return _RESULTS.decode(row.authentication)
+
+
+def spam(row: received.Received) -> events.ReceivedSpam | None:
+    """What the spam filter says; None without one."""
+    return None if row.spam is None else _SPAM.decode(row.spam)
 
 
 def _cut(text: str | None) -> str | None:

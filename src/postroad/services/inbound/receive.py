@@ -269,11 +269,11 @@ def _without_claims(content: bytes, host: str) -> bytes:
     return _FIELD.sub(kept, head) + content[len(head) :]
 
 
-def _spam(found: spamd.Verdict | spamd.Failure | None) -> events.SpamVerdict | None:
+def _spam(found: spamd.Verdict | spamd.Failure | None) -> events.ReceivedSpam | None:
     """The verdict; without one, mail is taken as it is."""
     if not isinstance(found, spamd.Verdict):
         return None
-    return events.SpamVerdict(score=found.score, required=found.threshold, is_spam=found.is_spam)
+    return events.ReceivedSpam(score=found.score, required=found.threshold, is_spam=found.is_spam)
 
 
 async def _answered(tx: store.Transaction, account_id: str, mail: received_mail.ReceivedMail) -> str | None:
