@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from postroad import config, context, errors
 from postroad.inbound import return_paths
+from postroad.mail.authentication import authenticate
 from postroad.mail.signing import domain_keys
 from postroad.services.accounts import account_registry
 from postroad.services.domains import domain_registry as domains
@@ -18,7 +19,7 @@ from postroad.services.inbound import attachment_links, forward, receive, routes
 from postroad.services.messages import content_checks, lookup, previews, resend
 from postroad.storage.mail import attempts, messages, queue_views, received
 from postroad.storage.people import accounts
-from tests import accepted_mail, contexts, dns_server, reports, spamd_server, webhook_endpoints
+from tests import accepted_mail, contexts, dkim_signatures, dns_server, reports, spamd_server, webhook_endpoints
 from tests.api import app_server
 from tests.inbound.received_mail import MAIL, TO, body, connected, send, stored
 from tests.services import domain_zones
@@ -171,7 +172,7 @@ async def test_an_address_without_a_route_is_refused_and_guessing_ends_the_sessi
 async def test_routes_of_a_suspended_account_or_of_a_lost_domain_take_nothing(
     ctx: context.Context, account_id: str, client: aiosmtplib.SMTP
 ) -> None:
-    await routes.add(ctx, account_id, TO)
+    route = await routes.add(ctx, account_id, TO)
     await account_registry.suspend(ctx, account_id, reason="a test")
     assert await send(client) == "550 5.2.1"
     await account_registry.resume(ctx, account_id)
@@ -179,6 +180,8 @@ async def test_routes_of_a_suspended_account_or_of_a_lost_domain_take_nothing(
     domain = await domains.by_name(ctx, account_id, "example.com")
     await domains.remove(ctx, account_id, domain.id)
     assert await send(client) == "550 5.1.1"
+    await routes.remove(ctx, account_id, route.id)
+    assert [mail.route_id for mail in await stored(ctx, account_id)] == [route.id]
 
 
 async def test_an_account_that_is_suspended_meanwhile_gets_nothing(
@@ -372,6 +375,28 @@ async def test_a_mail_is_forwarded_as_it_is_with_a_return_path_of_ours_and_unsig
         await tx.run_script("UPDATE recipients SET status = 'failed'")
     with pytest.raises(errors.Conflict, match="route forwarded"):
         await resend.resend(ctx, who, message.id, to=resend.Recipients.ALL, request_id="req_1", key="again")
+
+
+@pytest.mark.parametrize("body", [b"", b"\xe9 8-bit text\r\n"], ids=["ascii", "8-bit"])
+async def test_a_signature_is_proven_here_and_where_the_mail_is_forwarded_to(
+    ctx: context.Context, account_id: str, client: aiosmtplib.SMTP, server: dns_server.DnsServer, body: bytes
+) -> None:
+    record = dkim_signatures.RECORD
+    server.zones["sel._domainkey.example.net"] = {"TXT": [f'"{record[:200]}" "{record[200:]}"']}
+    await routes.add(ctx, account_id, TO)
+    await routes.add(ctx, account_id, "all@in.example.com", forward_to=FORWARDED_TO)
+    signed = dkim_signatures.sign(MAIL + body, tags={"d": "example.net"})
+    # Not from a host of its domain: only the signature proves it.
+    assert await send(client, signed, sender="list@example.org") == DONE
+    assert await send(client, signed, to="all@in.example.com") == DONE
+    (mail,) = await stored(ctx, account_id)
+    (message,) = await forwarded(ctx, account_id)
+    there = await authenticate.authenticate(
+        ctx, message.mime, client_address="192.0.2.1", helo="mx.example.com", sender="", party="test"
+    )
+    for results in (msgspec.json.decode(mail.authentication, type=authenticate.Results), there):
+        assert [each.result for each in results.dkim] == ["pass"]
+        assert (results.dmarc.result, results.dmarc.aligned_by) == ("pass", ("dkim",))
 
 
 async def test_a_forwarded_mail_that_comes_back_is_a_loop(
