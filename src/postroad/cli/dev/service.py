@@ -58,7 +58,7 @@ Or send over SMTP, at {smtp_host}, port {smtp_port}, without TLS:
 
 A mailbox simulator on this machine receives all mail. The local part of a recipient decides the result: bounce@…,
 blocked@…, defer@… (accepted at the third attempt), fail@…, slow@…, drop@… (disconnects); any other is delivered.
-List the received mail:
+List the delivered mail:
 
   curl -H 'Authorization: Bearer {api_key}' {base_url}/v1/inbox
 
