@@ -71,6 +71,7 @@ WITHOUT_INDEX = words(
             webhook_deliveries.endpoints""",
         "sorts or groups the few rows of one owner, which it finds by an index": """
             attempts.latest_ends_of_message attempts.of_message dkim_keys.of_domain dkim_keys.of_domains
+            dmarc_rows.reporters dmarc_rows.sources
             known_networks.remove_oldest queue.live_bytes recipients.leading_of_message recipients.of_address
             received_reports.results request_log.callers request_log.trim
             sessions.of_login sessions.of_user tls_report_rows.since users.accounts_of_login webhooks.of_account""",

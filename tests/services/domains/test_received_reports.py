@@ -62,9 +62,9 @@ async def test_a_hundred_reports_of_five_receivers_become_a_summary(
             mail = signed(sample.mail, sample.domain)
             assert await receive(asking, mail, client=f"192.0.{number // 50}.9") is STORED
         assert await receive(asking, signed(found[0].mail, found[0].domain)) is received_reports.ReportResult.REPEATED
-        summary = await received_reports.summary(asking, account.id, DOMAIN, 30)
+        summary = await received_reports.summary(asking, account.id, DOMAIN)
     assert sum(total.messages for total in summary.days.values()) == sum(sample.messages for sample in found)
-    assert set(summary.reporters) == {sample.domain for sample in found}
+    assert {each.domain for each in summary.reporters} == {sample.domain for sample in found}
     assert summary.sources[0].network == "192.0.2.0/24"
     assert summary.verdict.passed == sum(sample.passed for sample in found)
     verdict = summary.verdict
@@ -81,7 +81,7 @@ async def test_what_nobody_has_proven_is_kept_apart(ctx: context.Context, accoun
         # The forged report does not take the place of the real one.
         assert await receive(asking, signed(sample.mail, sample.domain)) is STORED
         assert await receive(asking, signed(sample.mail, "mail.example")) is received_reports.ReportResult.REPEATED
-        summary = await received_reports.summary(asking, account.id, DOMAIN, 30)
+        summary = await received_reports.summary(asking, account.id, DOMAIN)
     assert sum(total.messages for total in summary.days.values()) == summary.unproven == sample.messages
     assert summary.verdict.messages == sample.messages
 
@@ -107,7 +107,7 @@ async def test_mail_that_cannot_be_read_is_counted(ctx: context.Context, account
     async with installation(ctx, account.id) as asking:
         for content in (b"", b"Hello\r\n", head + b"\x1f\x8bxx", head + bomb):
             assert await receive(asking, content) is received_reports.ReportResult.UNREADABLE
-        summary = await received_reports.summary(asking, account.id, DOMAIN, 30)
+        summary = await received_reports.summary(asking, account.id, DOMAIN)
     assert (summary.unreadable, summary.verdict.messages) == (4, 0)
 
 
@@ -136,7 +136,7 @@ async def test_a_flood_of_rows_is_summed_up(
     async with installation(ctx, account.id) as asking:
         for sample in found:
             await receive(asking, signed(sample.mail, sample.domain))
-        summary = await received_reports.summary(asking, account.id, DOMAIN, 30)
+        summary = await received_reports.summary(asking, account.id, DOMAIN)
     assert sum(total.messages for total in summary.days.values()) == sum(sample.messages for sample in found)
     assert sum(source.messages > 0 for source in summary.sources) == 2
 
@@ -153,7 +153,7 @@ async def test_tls_reports_count_only_with_a_signature(
     async with installation(ctx, account.id) as asking:
         assert await receive(asking, mail) is received_reports.ReportResult.NOT_AUTHENTICATED
         assert await receive(asking, signed(mail, "mail.example")) is STORED
-        summary = await received_reports.summary(asking, account.id, DOMAIN, 30)
+        summary = await received_reports.summary(asking, account.id, DOMAIN)
     assert summary.tls == [
         stored.TlsRow("mail.example", "sts", "", 40),
         stored.TlsRow("mail.example", "sts", "certificate-expired", 2),

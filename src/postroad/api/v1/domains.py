@@ -292,7 +292,7 @@ async def reports(ctx: context.Context, request: routing.Request) -> routing.Res
     The last 30 days of DMARC and TLS reports, and whether the domain can move to `p=reject`.
     """
     found = await domains.find(ctx, request.caller.account_id, request.path["id"])
-    summary = await received_reports.summary(ctx, found.account_id, found.name, dmarc_readiness.WINDOW_DAYS)
+    summary = await received_reports.summary(ctx, found.account_id, found.name)
     verdict = summary.verdict
     shown = DomainReports(
         address=received_reports.address(ctx, found.name) or None,
@@ -304,7 +304,7 @@ async def reports(ctx: context.Context, request: routing.Request) -> routing.Res
             ReportedDay(times.to_wire(day * times.DAY)[:10], each.messages, each.passed)
             for day, each in summary.days.items()
         ],
-        reporters=[Reporter(name, each.messages, each.passed) for name, each in summary.reporters.items()],
+        reporters=[resource.from_record(Reporter, each) for each in summary.reporters],
         sources=[
             resource.from_record(ReportedSource, source, is_dismissed=source.network in summary.dismissed)
             for source in summary.sources

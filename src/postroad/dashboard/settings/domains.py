@@ -207,7 +207,7 @@ async def remove(request: requests.PageRequest) -> routing.Response:
 
 async def reports(request: requests.PageRequest) -> routing.Response:
     domain = await domains.find(request.ctx, request.account_id, request.path["id"])
-    found = await received_reports.summary(request.ctx, domain.account_id, domain.name, dmarc_readiness.WINDOW_DAYS)
+    found = await received_reports.summary(request.ctx, domain.account_id, domain.name)
     dmarc = next(
         shown
         for shown in await domain_checks.records(request.ctx, domain)
@@ -219,7 +219,6 @@ async def reports(request: requests.PageRequest) -> routing.Response:
         domain=domain,
         verification_status=verification_status(domain),
         found=found,
-        reporters=sorted(found.reporters.items(), key=lambda item: -item[1].messages),
         bars=_bars(found, today=times.day_of(request.ctx.clock())),
         dmarc=dmarc,
         policy=(tag_lists.parse(dmarc.value or "") or {}).get("p", "none").lower(),

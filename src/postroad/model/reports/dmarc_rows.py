@@ -6,6 +6,7 @@ its source is the network, an IPv4 /24 or an IPv6 /48. However large a report is
 kept, and the others as one for each result, of the domain itself and without a source.
 """
 
+import functools
 import ipaddress
 from collections import Counter
 from collections.abc import Mapping
@@ -83,6 +84,8 @@ def day_of(report: Report) -> int:
     return (report.begin + report.end) // 2 // _DAY_SECONDS
 
 
+# The same sources come again every day.
+@functools.lru_cache(maxsize=10_000)
 def network_of(source: str) -> str:
     """The network around an address."""
     address = ipaddress.ip_address(source)

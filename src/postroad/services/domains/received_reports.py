@@ -13,9 +13,9 @@ import asyncio
 import hashlib
 import ipaddress
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
@@ -36,19 +36,16 @@ MAX_REPORTS: Final[Mapping[bool, int]] = {True: 1_000, False: 100}
 # Of them, from one network or reporter.
 MAX_FROM_ONE: Final = 100
 # About one day of a domain; further ones are summed up for each result.
-MAX_ROWS: Final[Mapping[bool, int]] = {True: 2_000, False: 200}
+MAX_ROWS: Final[Mapping[bool, int]] = {True: 1_000, False: 100}
 # Of a row. More is nobody's mail of a day; sums over all reports of a year fit into 64 bits.
 MAX_MESSAGES: Final = 10**9
-# Of a summary; a page shows fewer.
+# Of a summary, and as many reporters; a page shows fewer.
 MAX_SOURCES: Final = 200
 # Of one domain; the page offers those that are to be looked at.
 MAX_DISMISSED: Final = 1_000
 RETRY_SECONDS: Final = 3_600
 # For the addresses of this host, which the page marks as its own.
 DNS_SECONDS: Final = 2.0
-
-
-Part = TypeVar("Part", int, str)
 
 
 class ReportResult(StrEnum):
@@ -79,14 +76,14 @@ class Totals(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What authenticated reports say about the last days of a domain.
+    """What authenticated reports say about the last 30 days of a domain.
 
     Days, reporters and sources are about DMARC, the largest source first. `unproven` counts messages of reports that
     are not authenticated, and `unreadable` mails that are no report.
     """
 
     days: Mapping[int, Totals]
-    reporters: Mapping[str, Totals]
+    reporters: Sequence[stored.Reporter]
     sources: Sequence[dmarc_readiness.Source]
     verdict: dmarc_readiness.Verdict
     dismissed: frozenset[str]
@@ -218,37 +215,38 @@ async def _store(ctx: context.Context, tx: store.Transaction, read: _Content, ar
     return read.result
 
 
-async def summary(ctx: context.Context, account_id: str, domain: str, days: int) -> Summary:
-    """What the reports about the last `days` say. The verdict is always that on 30 days."""
+async def summary(ctx: context.Context, account_id: str, domain: str) -> Summary:
     today = times.day_of(ctx.clock())
-    since, window = today - days + 1, today - dmarc_readiness.WINDOW_DAYS + 1
-    own_addresses = await _own_addresses(ctx)
+    since = today - dmarc_readiness.WINDOW_DAYS + 1
+    own = await _own_addresses(ctx)
     async with ctx.store.scanning(account_id) as tx:
-        rows = await stored.dmarc(tx, account_id, domain, since_day=min(since, window), is_authenticated=True)
-        unproven = await stored.dmarc(tx, account_id, domain, since_day=since, is_authenticated=False)
+        rows = await stored.dmarc(tx, account_id, domain, since_day=since)
+        reporters = await stored.reporters(tx, account_id, domain, since_day=since, limit=MAX_SOURCES)
+        unproven, _ = await stored.dmarc_passed(tx, account_id, domain, since_day=since, is_authenticated=False)
         tls = await stored.tls(tx, account_id, domain, since_day=since)
         results = await stored.results(tx, account_id, domain, since_day=since)
         dismissed = frozenset(await stored.dismissed(tx, account_id, domain))
-    recent = {key: count for key, count in rows.items() if key.day >= since}
-    sources = dmarc_readiness.sources(recent, own_addresses=own_addresses)
+    messages, passed = Counter[int](), Counter[int]()
+    for key, count in rows.items():
+        messages[key.day] += count
+        passed[key.day] += count if key.passed else 0
+    sources, verdict = await ctx.threads.run(
+        account_id,
+        lambda: (
+            dmarc_readiness.sources(rows, own_addresses=own),
+            dmarc_readiness.judge(rows, today=today, own_addresses=own, dismissed=dismissed),
+        ),
+    )
     return Summary(
-        days=_totals(recent, lambda key: key.day),
-        reporters=_totals(recent, lambda key: key.reporter),
+        days={day: Totals(messages[day], passed[day]) for day in sorted(messages)},
+        reporters=reporters,
         sources=sorted(sources, key=lambda source: (-source.messages, source.network))[:MAX_SOURCES],
-        verdict=dmarc_readiness.judge(rows, today=today, own_addresses=own_addresses, dismissed=dismissed),
+        verdict=verdict,
         dismissed=dismissed,
         tls=tls,
-        unproven=sum(unproven.values()),
+        unproven=unproven,
         unreadable=results.get(ReportResult.UNREADABLE, 0),
     )
-
-
-def _totals(rows: dmarc_rows.Rows, part: Callable[[dmarc_rows.Key], Part]) -> Mapping[Part, Totals]:
-    messages, passed = Counter[Part](), Counter[Part]()
-    for key, count in rows.items():
-        messages[part(key)] += count
-        passed[part(key)] += count if key.passed else 0
-    return {each: Totals(messages[each], passed[each]) for each in sorted(messages)}
 
 
 async def dismiss(ctx: context.Context, account_id: str, domain: str, network: str) -> None:

@@ -29,6 +29,14 @@ class Counts(msgspec.Struct, frozen=True):
     from_one: int
 
 
+class Reporter(msgspec.Struct, frozen=True):
+    """Who sent authenticated reports, and the messages that they count."""
+
+    domain: str
+    messages: int
+    passed: int
+
+
 class TlsRow(msgspec.Struct, frozen=True):
     """The sessions that a reporter counts, by the type of policy and of failure; the latter is empty for successes."""
 
@@ -81,21 +89,28 @@ async def add_dmarc(tx: store.Transaction, account_id: str, rows: dmarc_rows.Row
     )
 
 
-async def dmarc(
-    tx: store.Transaction, account_id: str, domain: str, *, since_day: int, is_authenticated: bool
-) -> dict[dmarc_rows.Key, int]:
-    rows = await tx.fetch("dmarc_rows.since", account_id, domain, since_day, int(is_authenticated))
+async def dmarc(tx: store.Transaction, account_id: str, domain: str, *, since_day: int) -> dict[dmarc_rows.Key, int]:
+    """What authenticated reports count, of all reporters, From domains and dispositions."""
+    rows = await tx.fetch("dmarc_rows.sources", account_id, domain, since_day)
+    none = dmarc_report.Disposition.NONE
     return {
-        dmarc_rows.Key(
-            day, name, reporter, source, header_from, dmarc_report.Disposition(disposition), bool(dkim), bool(spf)
-        ): messages
-        for day, name, reporter, source, header_from, disposition, dkim, spf, messages in rows
+        dmarc_rows.Key(day, domain, "", source, domain, none, bool(dkim), bool(spf)): messages
+        for day, source, dkim, spf, messages in rows
     }
 
 
-async def dmarc_passed(tx: store.Transaction, account_id: str, domain: str, *, since_day: int) -> tuple[int, int]:
-    """How many messages authenticated reports count, and how many of them passed."""
-    messages, passed = await tx.fetch_one("dmarc_rows.passed", account_id, domain, since_day) or (0, 0)
+@queries.rows("dmarc_rows.reporters", Reporter)
+async def reporters(
+    tx: store.Transaction, account_id: str, domain: str, *, since_day: int, limit: int
+) -> list[Reporter]: ...
+
+
+async def dmarc_passed(
+    tx: store.Transaction, account_id: str, domain: str, *, since_day: int, is_authenticated: bool = True
+) -> tuple[int, int]:
+    """How many messages reports count, and how many of them passed."""
+    place = (account_id, domain, since_day, int(is_authenticated))
+    messages, passed = await tx.fetch_one("dmarc_rows.passed", *place) or (0, 0)
     return int(messages), int(passed)
 
 
