@@ -55,7 +55,7 @@ PAGES: Final = (
     Page(name="bulk", path="/bulk?action=retry&search=status:queued", sees="What will happen"),
     Page(name="domains", path="/domains", sees="Add"),
     Page(name="domain", path="/domains/{domain}", sees="DKIM"),
-    Page(name="reports about a domain", path="/domains/{domain}/reports", sees="TLS on the way"),
+    Page(name="domain-reports", path="/domains/{domain}/reports", sees="TLS on the way"),
     Page(name="credentials", path="/credentials", sees="New credential"),
     Page(name="keys", path="/keys", sees="New API key"),
     Page(name="requests", path="/requests", sees="forbidden"),
