@@ -10,6 +10,7 @@ import dataclasses
 import datetime as dt
 import email.message
 import email.utils
+import functools
 import itertools
 import json
 import smtplib
@@ -33,6 +34,7 @@ from postroad.roles import composition
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.accounts import credits
 from postroad.services.domains import domain_registry as domains
+from postroad.services.inbound import routes
 from postroad.services.messages import dev_inbox
 from postroad.services.operations import destinations
 from postroad.services.people import users
@@ -40,7 +42,7 @@ from postroad.services.queue import holds, sources
 from postroad.storage.mail import mail_counts
 from postroad.storage.operations import processes
 from postroad.storage.people import accounts as stored_accounts
-from tests import accepted_mail
+from tests import accepted_mail, received_rows
 from tests.cli import cli_runner
 from tests.services import claimed_mail
 
@@ -75,6 +77,7 @@ class DevService:
     account: stored_accounts.Account
     demo_ids: sample_week.SampleIds
     received: str
+    received_mail: str
     deferred_message: str
     deferred_login: Login
     job: str
@@ -126,6 +129,7 @@ async def running(folder: Path, *, messages: int) -> AsyncIterator[DevService]:
                 account=account,
                 demo_ids=demo_ids,
                 received=received,
+                received_mail=await _take_mail(ctx, account.id, demo_ids.message),
                 deferred_message=deferred_message,
                 deferred_login=deferred_login,
                 job=job,
@@ -163,6 +167,16 @@ def _receive(dev_info: dict[str, Any]) -> str:
     credential = (dev_info["smtp"]["username"], dev_info["smtp"]["password"])
     newest = httpx.get(f"{dev_info['base_url']}/v1/inbox", auth=credential).json()["messages"][0]
     return str(newest["id"])
+
+
+async def _take_mail(ctx: context.Context, account_id: str, message_id: str) -> str:
+    """Mail that the demo account has received, the last of it as the answer to a message; returns that."""
+    (route,) = await routes.of_account(ctx, account_id, limit=1)
+    spam = '{"score": 9.1, "required": 5.0, "is_spam": true}'
+    take = functools.partial(received_rows.put, ctx, account_id, route_id=route.id)
+    await take(sender="Win now <win@offers.example>", subject="You have won", spam=spam, attachment_count=0)
+    await take(sender="Grace <grace@example.org>", subject="Where is my order?", results=received_rows.FAILED)
+    return (await take(email_id=message_id)).id
 
 
 async def _operate(ctx: context.Context) -> str:

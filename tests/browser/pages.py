@@ -70,6 +70,9 @@ PAGES: Final = (
     Page(name="webhook-secret", path="/webhooks/{webhook}/secret", sees="Hours to keep the old secret valid"),
     Page(name="delivery", path="/webhooks/{webhook}/deliveries/{delivery}", sees="500"),
     Page(name="approvals", path="/approvals", sees="Approvals"),
+    Page(name="received-mail", path="/received", sees="Routes"),
+    Page(name="received-message", path="/received/{received_mail}", sees="DMARC passed"),
+    Page(name="received-routes", path="/received/routes", sees="New route"),
     Page(name="suppressions", path="/suppressions", sees="Add"),
     Page(name="credits", path="/credits", sees="Available"),
     Page(name="team", path="/team", sees="Invite"),
@@ -117,5 +120,6 @@ def _things(dev: dev_service.DevService) -> dict[str, Any]:
         "account": dev.account.id,
         "job": dev.job,
         "received": dev.received,
+        "received_mail": dev.received_mail,
         "source": dev_service.SOURCE,
     }

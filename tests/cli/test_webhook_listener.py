@@ -157,12 +157,12 @@ async def test_other_methods_are_refused_with_the_right_one() -> None:
         assert endpoint.line == "rejected with 405: webhooks are sent with POST"
 
 
-async def test_a_body_may_have_64_kib_and_not_a_byte_more() -> None:
+async def test_a_body_may_have_2_mib_and_not_a_byte_more() -> None:
     async with listening(SECRET) as endpoint:
-        fitting = BODY + b" " * (64 * 1024 - len(BODY))
+        fitting = BODY + b" " * (2 * 1024 * 1024 - len(BODY))
         assert (await endpoint.post(fitting)).status_code == 200
         assert (await endpoint.post(fitting + b" ")).status_code == 413
-        assert endpoint.line == "rejected with 413: the body is larger than 64 KiB"
+        assert endpoint.line == "rejected with 413: the body is larger than 2048 KiB"
 
 
 @pytest.mark.parametrize(

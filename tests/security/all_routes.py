@@ -41,11 +41,12 @@ KINDS: Final = {path: kind for (_, path), kind in api.NAMED.items()} | {
     "/emails/{id}": "message",
     "/emails/{id}/cancel": "message",
     "/v1/auth/sessions/{id}": "session",
+    "/v1/inbound/attachments/{token}": "link",
     "/v1/event-schemas/{type}": "event_type",
     "/v1/templates/{alias}": "template",
 }
 # What is nobody's own.
-COMMON: Final = {"event_type": "email.bounced"}
+COMMON: Final = {"event_type": "email.bounced", "link": "no-such-link"}
 # It never ends by itself.
 ENDLESS: Final = ("/live",)
 

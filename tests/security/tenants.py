@@ -18,7 +18,7 @@ from postroad.model.people import callers
 from postroad.services.accounts import account_registry as accounts
 from postroad.services.messages import saved_views
 from postroad.services.people import users
-from tests import accepted_mail
+from tests import accepted_mail, received_rows
 from tests.dashboard import sample_account
 from tests.delivery import engine_harness, parts
 from tests.security.whole_service import WholeService
@@ -105,6 +105,11 @@ async def settled(service: WholeService, mark: str) -> AsyncIterator[Tenant]:
         await _furnish(tenant)
         view = await saved_views.save(service.ctx, account.id, name=f"{mark} view", search=f'"{mark}"')
         tenant.things["view"] = view.id
+        route = await received_rows.route(service.ctx, account.id, f"{mark}@in.{domain}")
+        mail = await received_rows.put(
+            service.ctx, account.id, route_id=route.id, subject=f"{mark} question", sender=f"{mark}@example.net"
+        )
+        tenant.things.update({"inbound_route": route.id, "received_mail": mail.id})
         # Of a login of its own: that of the owner logs in with the password alone.
         tenant.things["passkey"] = await sample_account.add_passkey(service.ctx, f"lgn_{mark}", mark=mark)
         tenant.things["approval"] = await sample_account.ask_for_approval(
