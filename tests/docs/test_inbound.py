@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from postroad.inbound import return_paths
+from postroad.inbound import session
 from postroad.model.events import events
 from postroad.model.units import times
 from postroad.services.inbound import attachment_links, receive
@@ -68,7 +68,7 @@ def test_the_commands_receive_a_mail_list_it_and_make_a_route(dev: dict[str, Any
 
 
 def test_the_limits_are_those_of_the_code() -> None:
-    assert f"| a mail | {return_paths.MAX_MESSAGE_BYTES // 1024**2} MiB |" in PAGE
+    assert f"| a mail | {session.MAX_MESSAGE_BYTES // 1024**2} MiB |" in PAGE
     assert receive.MAX_BYTES_PER_DAY == 1024**3
     assert f"| mail of an account in a UTC day | {receive.MAX_MESSAGES_PER_DAY:,}, and 1 GiB |" in PAGE
     assert f"| of that, from one sending network | {receive.MAX_PER_NETWORK:,} |" in PAGE

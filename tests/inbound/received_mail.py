@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import aiosmtplib
 
 from postroad import context
-from postroad.inbound import return_paths
+from postroad.inbound import session
 from postroad.storage.mail import received
 from tests.api import app_server
 
@@ -23,7 +23,7 @@ async def connected(
 ) -> AsyncIterator[aiosmtplib.SMTP]:
     """A client of the inbound listener."""
     log = (lines or app_server.CapturedLog()).logger()
-    listener = return_paths.listener(ctx, name="mx.example.com", log=log)
+    listener = session.listener(ctx, name="mx.example.com", log=log)
     await listener.start("127.0.0.1", 0)
     host, port = listener.address
     try:

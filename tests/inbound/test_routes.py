@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from postroad import config, context, errors
-from postroad.inbound import return_paths
+from postroad.inbound import session
 from postroad.mail.authentication import authenticate
 from postroad.mail.signing import domain_keys
 from postroad.services.accounts import account_registry
@@ -161,7 +161,7 @@ async def test_an_address_without_a_route_is_refused_and_guessing_ends_the_sessi
     unknown = ("sales@in.example.com", "support+x@in.example.com", "support@example.com", "@in.example.com")
     assert [await send(client, to=to) for to in unknown[:3]] == ["550 5.1.1"] * 3
     assert await send(client) == DONE
-    for _ in range(return_paths.MAX_UNKNOWN - 3):
+    for _ in range(session.MAX_UNKNOWN - 3):
         assert await send(client, to='"a b"@in.example.com') == "550 5.1.1"
     await client.mail("anna@example.net")
     with pytest.raises(aiosmtplib.SMTPRecipientRefused) as refused:

@@ -17,7 +17,7 @@ from postroad.api.v1 import inbox
 from postroad.concurrency import fairness
 from postroad.dashboard import application as dashboard
 from postroad.dashboard.framework import site as sites
-from postroad.inbound import return_paths
+from postroad.inbound import session as inbound_session
 from postroad.model.delivery import throttle
 from postroad.network import hostname
 from postroad.network import listener as network_listener
@@ -280,7 +280,7 @@ async def start_inbound(role_context: role.RoleContext) -> role.Started:
     if not settings.operator.is_reachable and role_context.mail is None:
         advice = "mail to postmaster and abuse is deferred; set operator.email and operator.from to receive it"
         role_context.log.warning("operator_not_configured", detail=advice)
-    listener = return_paths.listener(
+    listener = inbound_session.listener(
         ctx,
         name=settings.delivery.hostname or await hostname.name(),
         log=role_context.log,

@@ -11,7 +11,7 @@ import aiosmtplib
 import pytest
 
 from postroad import context, errors
-from postroad.inbound import return_paths
+from postroad.inbound import session
 from postroad.mail.results import async_bounces
 from postroad.model.units import times
 from postroad.services.domains import received_reports
@@ -34,7 +34,7 @@ def lines() -> app_server.CapturedLog:
 
 @contextlib.asynccontextmanager
 async def connected(ctx: context.Context, lines: app_server.CapturedLog) -> AsyncIterator[aiosmtplib.SMTP]:
-    listener = return_paths.listener(ctx, name="mx.example.com", log=lines.logger())
+    listener = session.listener(ctx, name="mx.example.com", log=lines.logger())
     await listener.start("127.0.0.1", 0)
     host, port = listener.address
     try:
@@ -194,9 +194,9 @@ async def test_what_cannot_be_kept_is_logged_and_asks_for_another_try(
 
 async def test_what_is_too_large_is_said_before_it_is_sent(client: aiosmtplib.SMTP) -> None:
     await client.ehlo()
-    assert client.esmtp_extensions["size"] == str(return_paths.MAX_MESSAGE_BYTES)
+    assert client.esmtp_extensions["size"] == str(session.MAX_MESSAGE_BYTES)
     with pytest.raises(aiosmtplib.SMTPSenderRefused) as refused:
-        await client.mail("", options=[f"SIZE={return_paths.MAX_MESSAGE_BYTES + 1}"])
+        await client.mail("", options=[f"SIZE={session.MAX_MESSAGE_BYTES + 1}"])
     assert refused.value.code == 552
 
 

@@ -1,11 +1,11 @@
-"""The policy of the inbound listener: it accepts bounces to our return paths, complaints, reports, and mail to routes.
+"""The policy of an inbound session: it accepts bounces, complaints, reports, mail to the operator and mail to routes.
 
 A recipient must carry a valid token, be the complaint address, be `postmaster` or `abuse` of this host, be the address
 for reports of a verified domain, or have a route of an account. A complaint counts only with a token in it. So this is
-never an open relay; what cannot be an address does not reach the store, and whoever guesses addresses is disconnected
-soon. Any sender is accepted: reports come from the null sender, automatic replies from anywhere. 250 is sent after the
-commit, and what is refused is refused here, so nobody bounces it to a stranger. Mail to a return path that is not a
-report is accepted and dropped, because a refusal would create another bounce.
+never an open relay. What cannot be an address does not reach the store, and a session that guesses addresses is closed
+soon. Any envelope sender is accepted: bounces come from the null sender, automatic replies from anywhere. 250 is sent
+after the commit. What is refused is refused in the session, so this host never bounces to a stranger. Mail to a return
+path that is not a report is accepted and dropped, because a refusal would create another bounce.
 """
 
 from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ ROUTE_REPLIES: Final[Mapping[receive.Result, values.Reply]] = {
 _NOT_STORED: Final = values.Reply(451, "The message could not be stored; try again later", "4.3.0")
 
 
-class ReturnPathPolicy(smtp_server.SessionPolicy):
+class InboundSession(smtp_server.SessionPolicy):
     """The policy of one session."""
 
     def __init__(
@@ -238,8 +238,8 @@ def listener(
     def failed(problem: Exception) -> None:
         log.error("inbound_failed", exc_info=problem)
 
-    def make_policy(session: server_events.Session) -> ReturnPathPolicy:
-        return ReturnPathPolicy(ctx, log, for_operator=for_operator, receiver=receiver, session=session)
+    def make_policy(session: server_events.Session) -> InboundSession:
+        return InboundSession(ctx, log, for_operator=for_operator, receiver=receiver, session=session)
 
     return smtp_server.SmtpListener(
         make_policy,
