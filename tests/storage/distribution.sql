@@ -14,7 +14,8 @@ SELECT create_distributed_table(name, 'account_id', colocate_with => 'accounts')
     'bounce_guard_days', 'bounce_guard_reports', 'dmarc_rows', 'failure_counts', 'hourly_counts',
     'idempotency_keys', 'ledger', 'message_metadata', 'message_tags', 'messages', 'queue', 'rates',
     'received_bodies', 'received_counts', 'received_messages', 'received_reports', 'recipients', 'request_log',
-    'resends', 'suppressions', 'tls_report_rows', 'warmups', 'webhook_attempts', 'webhook_deliveries'
+    'resends', 'suppressions', 'tls_report_rows', 'unsubscribes', 'warmups', 'webhook_attempts',
+    'webhook_deliveries'
 ]) AS name;
 -- Small tables that belong to accounts: a copy on every node.
 SELECT create_reference_table(name) FROM unnest(ARRAY[

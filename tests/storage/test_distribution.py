@@ -25,7 +25,7 @@ HOT: Final = set(
     api_key_usage async_bounces attempt_conversations attempts audit_log bodies bounce_guard_days
     bounce_guard_reports dmarc_rows failure_counts hourly_counts idempotency_keys ledger message_metadata
     message_tags messages queue rates received_bodies received_counts received_messages received_reports recipients
-    request_log resends suppressions tls_report_rows warmups webhook_attempts webhook_deliveries
+    request_log resends suppressions tls_report_rows unsubscribes warmups webhook_attempts webhook_deliveries
     """.split()
 )
 # What belongs to accounts and grows with their number: small enough for a copy on every node.
