@@ -4,6 +4,7 @@ import ssl
 from pathlib import Path
 
 import httpx
+import msgspec
 import pytest
 
 from postroad import config, roles
@@ -65,6 +66,34 @@ async def test_pages_are_secure_and_plain_requests_are_redirected_or_refused(
     for what, answer in {("POST", "body"): answers["post"], **refused}.items():
         assert answer.status_code == 400, what
         assert "Use https://mail.example.com. Replace this credential: it was sent unencrypted." in answer.text, what
+
+
+async def test_without_the_dashboard_recipients_still_have_their_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    announced: list[roles.Addresses] = []
+    answers: dict[str, httpx.Response] = {}
+
+    async def work(role_context: roles.RoleContext) -> None:
+        async with httpx.AsyncClient(verify=untrusting(), timeout=600) as client:
+            for path in ("/unsubscribe/x", "/login", "/", "/v1/account"):
+                answers[path] = await client.get(
+                    f"https://{announced[0]['http']}{path}", headers={"Accept": "text/html"}
+                )
+        role_context.stopping.set()
+
+    with_role(monkeypatch, work)
+    chosen = settings(tmp_path)
+    chosen = msgspec.structs.replace(chosen, dashboard=msgspec.structs.replace(chosen.dashboard, enabled=False))
+    await run(chosen, ["api", "test"], app_server.CapturedLog(), announce=announced.append)
+    assert {path: answer.status_code for path, answer in answers.items()} == {
+        "/unsubscribe/x": 404,
+        "/login": 404,
+        "/": 404,
+        "/v1/account": 401,
+    }
+    assert "This unsubscribe link is invalid." in answers["/unsubscribe/x"].text
+    assert answers["/login"].json()["code"] == "not_found"
 
 
 async def test_a_request_without_a_path_is_redirected_to_the_first_page() -> None:

@@ -81,6 +81,37 @@ async def test_an_address_can_be_taken_off_the_list(store: Store) -> None:
         ]
 
 
+async def test_who_left_a_list_is_apart_from_who_is_suppressed(store: Store) -> None:
+    page = suppressions.ListSource.PAGE
+    left = [
+        suppression("a@example.net", account, source=page, reason="", smtp_code=None, list_name=name)
+        for account, name in (("acc_1", "news"), ("acc_1", "tips"), ("acc_2", "news"))
+    ]
+    await add(store, *left, suppression("b@example.net"))
+    await add(store, msgspec.structs.replace(left[0], created_at=samples.NOW + 1))
+    keys = [row.key for row in left]
+    async with store.transaction() as tx:
+        assert await suppressions.find_left(tx, [*keys, ("acc_1", "news", "b@example.net")]) == dict(
+            zip(keys, left, strict=True)
+        )
+        assert await suppressions.find(tx, [("acc_1", "a@example.net")]) == {}
+        assert await suppressions.count(tx, "acc_1") == 1
+        assert await suppressions.lists(tx, "acc_1", limit=10) == ["news", "tips"]
+        assert await suppressions.lists(tx, "acc_1", limit=1) == ["news"]
+        assert await suppressions.lists(tx, "acc_3", limit=10) == []
+        assert await suppressions.of_lists(tx, "acc_1", "", "", limit=10) == left[:2]
+        assert await suppressions.of_lists(tx, "acc_1", "news", "a@example.net", limit=10) == [left[1]]
+        assert await suppressions.of_list(tx, "acc_1", "news", after="", limit=10, source=page) == [left[0]]
+        assert await suppressions.of_list(tx, "acc_1", "news", after="", limit=10, source="account") == []
+        assert await suppressions.of_list(tx, "acc_1", "news", after="a@example.net", limit=10) == []
+        assert await suppressions.get(tx, "acc_1", "a@example.net") is None
+        assert await suppressions.get(tx, "acc_1", "a@example.net", "tips") == left[1]
+        assert not await suppressions.remove(tx, "acc_1", "a@example.net")
+        assert await suppressions.remove(tx, "acc_1", "a@example.net", "news")
+        assert not await suppressions.remove(tx, "acc_1", "a@example.net", "news")
+        assert set(await suppressions.find_left(tx, keys)) == set(keys[1:])
+
+
 async def test_a_source_that_is_none_is_refused(store: Store) -> None:
     with pytest.raises(ConstraintViolated):
         await add(store, suppression("a@example.net", source="rumour"))
