@@ -76,7 +76,13 @@ async def fill(store: Store) -> None:
 def update(message: messages.NewMessage) -> messages.RecipientUpdate:
     status, code, *_ = result_of(message)
     key = ("acc_1", message.id, second_recipient(message).id)
-    return messages.RecipientUpdate(*key, status, "reserved", 1, code, "a reply", None, None)
+    return messages.RecipientUpdate(*key, status, "reserved", 1, code, "a reply", None, None, cause_of(message))
+
+
+def cause_of(message: messages.NewMessage) -> str | None:
+    """Why it was not attempted, where that is not the suppression list."""
+    status, code, *_ = result_of(message)
+    return "unsubscribed" if (status, code) == ("bounced", None) and number_of(message) % 2 else None
 
 
 def attempt(message: messages.NewMessage) -> attempts.Attempt:
@@ -129,6 +135,7 @@ def _is_plainly_true(message: messages.NewMessage, one: Condition) -> bool:
 def facts_of_recipients(message: messages.NewMessage) -> list[dict[Kind, set[object]]]:
     second = second_recipient(message)
     status, code, enhanced, fault, reason, provider = result_of(message)
+    cause = cause_of(message)
     first = {
         Kind.RECIPIENT: {"person0@example.org"},
         Kind.RECIPIENT_DOMAIN: {"example.org"},
@@ -140,7 +147,8 @@ def facts_of_recipients(message: messages.NewMessage) -> list[dict[Kind, set[obj
         Kind.RECIPIENT_DOMAIN: {second.domain},
         Kind.RECIPIENT_PREFIX: {second.email_key[:7], "person"},
         Kind.OUTCOME: {status},
-        Kind.UNATTEMPTED: {"bounced"} if status == "bounced" and code is None else set(),
+        Kind.UNATTEMPTED: {"bounced"} if (status, code, cause) == ("bounced", None, None) else set(),
+        Kind.CAUSE: {cause},
         Kind.VERDICT: {"retry" if status == "deferred" else status} if reason else set(),
         Kind.CODE: {code},
         Kind.ENHANCED_CODE: {enhanced} if reason else set(),

@@ -83,6 +83,7 @@ def singles() -> list[Condition]:
         Condition(Kind.RECIPIENT_PREFIX, "person2"),
         Condition(Kind.UNATTEMPTED, "bounced"),
         Condition(Kind.UNATTEMPTED, "failed"),
+        Condition(Kind.CAUSE, "unsubscribed"),
         Condition(Kind.VERDICT, "retry"),
         Condition(Kind.CODE, 250),
         Condition(Kind.CODE, 550),

@@ -270,6 +270,7 @@ def test_every_route_with_a_name_in_its_path_has_a_case() -> None:
         "/v1/audit-log",
         "/v1/requests",
         "/v1/webhooks/{webhook}/deliveries",
+        "/v1/suppressions/{email}",
         "/v1/team/{id}",
     }
     assert {route.path for route in ROUTES if route.query} - without_rows == LISTS.keys()
