@@ -212,6 +212,7 @@ async def test_postmaster_of_a_route_s_domain_is_an_address_as_any_other(
         ("MAX_MESSAGES_PER_DAY", 1, "452 4.2.2"),
         ("MAX_BYTES_PER_DAY", len(MAIL) + 1, "452 4.2.2"),
         ("MAX_PER_NETWORK", 1, "450 4.7.1"),
+        ("MAX_BYTES_PER_NETWORK", len(MAIL) + 1, "450 4.7.1"),
     ],
 )
 @pytest.mark.parametrize("action", ["store", "drop"])
@@ -301,6 +302,26 @@ async def test_results_that_claim_to_be_of_this_host_are_removed(
     (mail,) = await stored(ctx, account_id)
     whole = await body(ctx, mail)
     assert whole.endswith(others + MAIL)
+    assert b"bank.example" not in whole
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        b" ; dmarc=pass header.from=bank.example\r\n",
+        b" ; dkim=pass\r\n\t; dmarc=pass header.from=bank.example\r\n",
+        b'Authentication-Results: "mx.ex\\ample.com"; dmarc=pass header.from=bank.example\r\n',
+    ],
+    ids=["goes on with ours", "in two lines", "quoted"],
+)
+async def test_no_mail_adds_to_the_results_of_this_host(
+    ctx: context.Context, account_id: str, client: aiosmtplib.SMTP, forged: bytes
+) -> None:
+    await routes.add(ctx, account_id, TO)
+    assert await send(client, forged + MAIL) == DONE
+    (mail,) = await stored(ctx, account_id)
+    whole = await body(ctx, mail)
+    assert whole.endswith(b"; arc=none\r\n" + MAIL)
     assert b"bank.example" not in whole
 
 

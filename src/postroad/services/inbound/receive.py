@@ -37,8 +37,9 @@ PARTY: Final = "inbound mail"
 # A busy help desk gets some thousands a day; a flood ends here, and costs at most this much space.
 MAX_MESSAGES_PER_DAY: Final = 10_000
 MAX_BYTES_PER_DAY: Final = 1024 * 1024 * 1024
-# Of one network to one account: large mailbox providers send from many.
+# Of one network to one account: large mailbox providers send from many, and a few large mails use up no day.
 MAX_PER_NETWORK: Final = 1_000
+MAX_BYTES_PER_NETWORK: Final = 256 * 1024 * 1024
 # Most of the time they wait for DNS. Their contents are in memory, and have room of their own in the listener.
 MAX_IN_WORK: Final = 32
 # Then the client is asked to come again; it waits for minutes.
@@ -56,6 +57,8 @@ SUBJECT_CHARACTERS: Final = 1_000
 MAX_ANSWERED: Final = 5
 
 _FIELD: Final = re.compile(rb"^([!-9;-~]++)[ \t]*+:[^\n]*+\n(?:[ \t][^\n]*+\n)*+", re.MULTILINE)
+# A mail that begins with one would go on with the field that is put before it.
+_FOLDED: Final = re.compile(rb"\A(?:[ \t][^\n]*+\n)++")
 _HOST: Final = re.compile(r"[A-Za-z0-9.:_\[\]-]{1,255}", re.ASCII)
 _RECEIVED: Final = b"received"
 _RESULTS: Final = b"authentication-results"
@@ -228,7 +231,8 @@ class Receiver:
         if whole.messages >= MAX_MESSAGES_PER_DAY or whole.bytes + len(arrival.content) > MAX_BYTES_PER_DAY:
             raise _NotTaken(Result.OVER_QUOTA)
         network = login_rules.network_of(arrival.client_address)
-        if (await received.count_of_day(tx, account_id, day, network)).messages >= MAX_PER_NETWORK:
+        part = await received.count_of_day(tx, account_id, day, network)
+        if part.messages >= MAX_PER_NETWORK or part.bytes + len(arrival.content) > MAX_BYTES_PER_NETWORK:
             raise _NotTaken(Result.OVER_NETWORK_QUOTA)
 
     def _trace(self, arrival: Arrival, *, identifier: str) -> str:
@@ -260,13 +264,15 @@ def _field(name: str, value: str) -> bytes:
 
 
 def _without_claims(content: bytes, host: str) -> bytes:
-    """A mail without the results that claim to be of this host (RFC 8601 section 5)."""
+    """A mail without results that claim to be of this host, as a field (RFC 8601 section 5) or as a part of ours."""
     head, name = _head(content), host.lower().encode()
 
     def kept(field: re.Match[bytes]) -> bytes:
-        return b"" if field[1].lower() == _RESULTS and name in field[0].lower() else field[0]
+        # The name may be a quoted string, with a backslash before any of its characters.
+        is_ours = field[1].lower() == _RESULTS and name in field[0].lower().replace(b"\\", b"")
+        return b"" if is_ours else field[0]
 
-    return _FIELD.sub(kept, head) + content[len(head) :]
+    return _FIELD.sub(kept, _FOLDED.sub(b"", head)) + content[len(head) :]
 
 
 def _spam(found: spamd.Verdict | spamd.Failure | None) -> events.ReceivedSpam | None:
