@@ -13,11 +13,16 @@ UNKNOWN = "203.0.113.0/24"
 
 
 def rows(
-    source: str, count: int, *, passed: bool, days: Sequence[int] = range(TODAY - 20, TODAY + 1)
+    source: str,
+    count: int,
+    *,
+    passed: bool,
+    days: Sequence[int] = range(TODAY - 20, TODAY + 1),
+    reporter: str = "mail.example",
 ) -> Mapping[dmarc_rows.Key, int]:
     """So many messages of a source on each day."""
     return {
-        dmarc_rows.Key(day, "example.com", "Example Mail", source, "example.com", NONE, dkim=passed, spf=False): count
+        dmarc_rows.Key(day, "example.com", reporter, source, "example.com", NONE, dkim=passed, spf=False): count
         for day in days
     }
 
@@ -115,6 +120,31 @@ def test_forged_mail_from_everywhere_is_what_reject_is_for() -> None:
     found = verdict(*forged, rows("", 500, passed=False))
     assert found.can_reject
     assert (found.messages, found.passed) == (2_100 + 10_000 + 10_500, 2_100)
+
+
+def test_no_reporter_makes_what_another_one_reports_small() -> None:
+    huge = [rows(source, 10**9, passed=True, reporter="stranger.example") for source in (OWN, ESP, "203.0.113.9")]
+    own = rows("192.0.2.0/24", 2, passed=False)
+    found = verdict(own, *huge)
+    assert found.obstacles == ("known_source_fails",)
+    assert found.sources == (
+        dmarc_readiness.Source("192.0.2.0/24", is_own=True, messages=2_142, passed=2_100, days=21),
+    )
+    # Only others say that anything from there passes.
+    found = verdict(rows(UNKNOWN, 5, passed=False), *huge)
+    assert (found.obstacles, [source.network for source in found.sources]) == (("unknown_source",), [UNKNOWN])
+
+
+def test_a_small_reporter_is_judged_with_the_others_only() -> None:
+    for passed, can_reject in ((498, True), (499, False)):
+        small = [
+            rows(ESP, passed, passed=True, days=[TODAY], reporter="small.example"),
+            rows("198.51.100.0/24", 1, passed=False, days=[TODAY], reporter="small.example"),
+        ]
+        other = rows(ESP, 1, passed=True, days=[TODAY - 1], reporter="small.example")
+        assert verdict(*small).can_reject
+        alone = {**rows("198.51.101.5", passed - 1, passed=True, days=[TODAY], reporter="small.example"), **small[1]}
+        assert verdict({**alone, **other}).can_reject is can_reject
 
 
 def test_the_source_with_most_failures_comes_first() -> None:

@@ -10,6 +10,9 @@ The rule:
 4. No other network sent 0.1 % or more of all mail, on seven days or more: it can be a forgotten system of the domain's
    owner, whose mail would be lost.
 
+Sources are looked at in all reports together, and in those of each reporter that alone counts so many messages. Any
+domain can send reports, so none may make a problem that others report small: 3 and 4 are shares.
+
 The owner dismisses networks that are not theirs; those of this installation cannot be dismissed. What is left fails
 from many places, on few days, or is little: forged mail, which p=reject is for. Forwarded mail and that of mailing
 lists counts like all other: where it fails, receivers would refuse it.
@@ -83,23 +86,37 @@ def judge(
     messages = sum(recent.values())
     passed = sum(count for key, count in recent.items() if key.passed)
     days = len({key.day for key in recent})
-    # The owner's word and the size excuse all sources but our own.
-    relevant = [
-        source
-        for source in sources(recent, own_addresses=own_addresses)
-        if source.is_own or (source.network not in dismissed and source.failed * _IGNORED >= messages)
-    ]
-    failing = [source for source in relevant if source.is_known and _fails(source)]
-    regular = [source for source in relevant if not source.is_known and source.days >= REGULAR_DAYS]
+    blocking: dict[str, Source] = {}
+    for part in (recent, *_large_parts(recent)):
+        for source in _blocking(sources(part, own_addresses=own_addresses), sum(part.values()), dismissed):
+            blocking.setdefault(source.network, source)
     found = {
         Obstacle.FEW_DAYS: days < MIN_DAYS,
         Obstacle.FEW_MESSAGES: passed < MIN_PASSED,
-        Obstacle.KNOWN_SOURCE_FAILS: bool(failing),
-        Obstacle.UNKNOWN_SOURCE: bool(regular),
+        Obstacle.KNOWN_SOURCE_FAILS: any(source.is_known for source in blocking.values()),
+        Obstacle.UNKNOWN_SOURCE: not all(source.is_known for source in blocking.values()),
     }
     obstacles = tuple(obstacle for obstacle, is_found in found.items() if is_found)
-    blocking = sorted(failing + regular, key=lambda source: (-source.failed, source.network))
-    return Verdict(obstacles, days, messages, passed, tuple(blocking))
+    first = sorted(blocking.values(), key=lambda source: (-source.failed, source.network))
+    return Verdict(obstacles, days, messages, passed, tuple(first))
+
+
+def _large_parts(rows: dmarc_rows.Rows) -> list[dmarc_rows.Rows]:
+    """The rows of each reporter that alone counts enough messages for a verdict."""
+    parts: defaultdict[str, dict[dmarc_rows.Key, int]] = defaultdict(dict)
+    for key, count in rows.items():
+        parts[key.reporter][key] = count
+    return [part for part in parts.values() if sum(part.values()) >= MIN_PASSED]
+
+
+def _blocking(found: Collection[Source], messages: int, dismissed: Collection[str]) -> list[Source]:
+    """The sources that would lose mail, or may. The owner's word and the size excuse all but our own."""
+    return [
+        source
+        for source in found
+        if (source.is_own or (source.network not in dismissed and source.failed * _IGNORED >= messages))
+        and (_fails(source) if source.is_known else source.days >= REGULAR_DAYS)
+    ]
 
 
 def _fails(source: Source) -> bool:
