@@ -88,10 +88,10 @@ async def test_a_person_leaves_a_list_and_takes_it_back(
 ) -> None:
     link = link_of(ctx, browser.account_id)
     done = await nobody.client.post(f"{link}/choice", data={"choice": "list"})
-    assert "ada@example.net is unsubscribed from “news” of mine.example." in done.text
+    assert "ada@example.net will no longer receive “news” from mine.example." in done.text
     assert await left(ctx, browser.account_id) == [("news", "ada@example.net", "page")]
     undone = await nobody.client.post(f"{link}/choice", data={"choice": "undo", "undo": undo_of(done)})
-    assert "Undone. ada@example.net gets mail from mine.example again." in undone.text
+    assert "Undone. ada@example.net will receive mail from mine.example again." in undone.text
     assert await left(ctx, browser.account_id) == []
 
 
@@ -100,7 +100,7 @@ async def test_a_person_stops_all_mail_and_takes_it_back(
 ) -> None:
     link = link_of(ctx, browser.account_id)
     done = await nobody.client.post(f"{link}/choice", data={"choice": "all"})
-    assert "ada@example.net gets no more mail from mine.example." in done.text
+    assert "ada@example.net will no longer receive any mail from mine.example." in done.text
     assert await suppressed(ctx, browser.account_id) == [("ada@example.net", "unsubscribed from all mail", MESSAGE_ID)]
     again = await nobody.client.post(f"{link}/choice", data={"choice": "all"})
     assert (again.status_code, undo_of(again)) == (200, "")
@@ -143,7 +143,7 @@ async def test_a_link_does_nothing_but_what_it_names(
             await nobody.client.post(bad, content=ONE_CLICK, headers=FORM),
             await nobody.client.post(f"{bad}/choice", data={"choice": "all"}),
         ):
-            assert (response.status_code, "This unsubscribe link is invalid." in response.text) == (404, True)
+            assert (response.status_code, "This unsubscribe link is not valid." in response.text) == (404, True)
     for other, value in [(other, undo) for other in others] + [(link, f"{undo}0"), (link, "x"), (link, "")]:
         response = await nobody.client.post(f"{other}/choice", data={"choice": "undo", "undo": value})
         assert response.status_code == 404
