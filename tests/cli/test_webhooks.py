@@ -194,7 +194,7 @@ def test_an_endpoint_that_was_there_is_put_back_as_it_was(dev: Server, tmp_path:
     with listen(tmp_path / "listener", "--data", str(dev.data)) as service:
         listener = listening(service)
         pointed = api(dev, "GET", "/v1/webhook")["webhook"]
-        wanted = ["email.delivered", "email.bounced", "email.failed", "email.received"]
+        wanted = ["email.delivered", "email.bounced", "email.failed", "email.unsubscribed", "email.received"]
         assert (pointed["url"], pointed["events"]) == (listener.url, wanted)
         assert service.stop(signal.SIGINT)[0] == 0
         assert listener.said.endswith("is restored.\n")

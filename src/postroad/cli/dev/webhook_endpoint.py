@@ -41,7 +41,7 @@ Secrets = Callable[[], Awaitable[Sequence[str]]]
 OK: Final = 200
 # An event has one or two KiB; that of received mail has up to 200,000 characters of text, each of six bytes at most.
 MAX_BODY_BYTES: Final = 2 * 1024 * 1024
-EVENTS: Final = (*events.DEFAULT, events.EventType.RECEIVED)
+EVENTS: Final = (*events.DEFAULT, events.EventType.RECEIVED, events.EventType.UNSUBSCRIBED)
 # Event ids kept to detect duplicates.
 MAX_REMEMBERED: Final = 10_000
 # An address has at most 254 characters (RFC 5321 section 4.5.3.1.3).
