@@ -192,15 +192,15 @@ def test_a_name_with_the_domain_twice_is_reported_with_the_name_to_enter() -> No
 @pytest.mark.parametrize(
     "hosts, state, reason",
     [
-        ([(10, "mail.example.net")], RecordState.OK, "returned"),
-        ([(5, "mail.example.net"), (5, "b.example"), (20, "c.example")], RecordState.OK, "returned"),
+        ([(10, "mail.example.net")], RecordState.OK, "arrives"),
+        ([(5, "mail.example.net"), (5, "b.example"), (20, "c.example")], RecordState.OK, "arrives"),
         (
             [(20, "mail.example.net"), (10, "mx.google.example")],
             RecordState.WRONG,
             "found mx.google.example, which is not this service; replace",
         ),
         ([(0, "")], RecordState.WRONG, "accepts no mail"),
-        ([], RecordState.MISSING, "no MX record at"),
+        ([], RecordState.MISSING, "no MX record at bounces.example.com; add it"),
     ],
 )
 def test_bounces_come_back_when_the_most_preferred_host_is_this_one(

@@ -281,13 +281,13 @@ def _key_problem(tags: dict[str, str], wanted: dict[str, str]) -> str | None:
 
 
 def check_return_path(record: Record, hosts: Sequence[tuple[int, str]], *, service: Service) -> Finding:
-    """Whether this service is the most preferred mail host, which receives the bounces (RFC 5321 section 5.1)."""
+    """Whether this service is the most preferred mail host, which receives the mail (RFC 5321 section 5.1)."""
     if not hosts:
-        return Finding(RecordState.MISSING, f"no MX record at {record.name}; add it to receive bounces")
+        return Finding(RecordState.MISSING, f"no MX record at {record.name}; add it")
     best = min(preference for preference, _ in hosts)
     names = sorted(host for preference, host in hosts if preference == best)
     if service.host in names:
-        return Finding(RecordState.OK, "bounces are returned to this service")
+        return Finding(RecordState.OK, "mail to it arrives at this service")
     if names == [""]:
         return Finding(
             RecordState.WRONG, f"{record.name} has a null MX record (RFC 7505) and accepts no mail; replace it"
