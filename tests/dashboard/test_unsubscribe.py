@@ -102,6 +102,9 @@ async def test_a_person_stops_all_mail_and_takes_it_back(
     done = await nobody.client.post(f"{link}/choice", data={"choice": "all"})
     assert "ada@example.net will no longer receive any mail from mine.example." in done.text
     assert await suppressed(ctx, browser.account_id) == [("ada@example.net", "unsubscribed from all mail", MESSAGE_ID)]
+    for path in ("/suppressions", "/recipients/ada@example.net"):
+        page = (await browser.get(path)).text.lower()
+        assert ("unsubscribed from all mail" in page, "added by your team</strong>" in page) == (True, False)
     again = await nobody.client.post(f"{link}/choice", data={"choice": "all"})
     assert (again.status_code, undo_of(again)) == (200, "")
     await nobody.client.post(f"{link}/choice", data={"choice": "undo", "undo": undo_of(done)})

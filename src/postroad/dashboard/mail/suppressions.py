@@ -1,6 +1,7 @@
 """`/suppressions`: suppressed addresses, as CSV too; `/recipients/{email}`: what became of mail to an address."""
 
 import contextlib
+from collections.abc import Mapping
 from typing import Final, Literal
 from urllib import parse
 
@@ -14,7 +15,7 @@ from postroad.protocol.mime import address
 from postroad.services.messages import lookup, message_history
 from postroad.services.people import tokens
 from postroad.services.queue import wait_reasons
-from postroad.services.suppressions import suppression_csv
+from postroad.services.suppressions import suppression_csv, unsubscribes
 from postroad.services.suppressions import suppression_list as suppressions
 from postroad.storage.mail import suppressions as stored
 from postroad.web import routing
@@ -26,7 +27,7 @@ RESTORE: Final = "suppression"
 # About 100,000 form-encoded addresses. Longer files go through the API, which takes them unencoded.
 FILE_BYTES: Final = 8 * 1024 * 1024
 # Who or what suppressed an address, as the page says it.
-SOURCES: Final = {
+SOURCES: Final[Mapping[str, str]] = {
     stored.Source.BOUNCE: "Mailbox does not exist",
     stored.Source.LATE_BOUNCE: "Asynchronous bounce",
     stored.Source.COMPLAINT: "Spam complaint",
@@ -100,7 +101,15 @@ async def index(request: requests.PageRequest) -> routing.Response:
         lists=await suppressions.lists(request.ctx, request.account_id),
         is_first=not (email or source or list_name or query.after),
         sources=SOURCES,
+        cause=_cause,
     )
+
+
+def _cause(row: stored.Suppression) -> str:
+    """Who or what suppressed an address; the list has no source for recipients who stop all mail."""
+    if row.source == stored.Source.ACCOUNT and row.message_id and row.reason == unsubscribes.BY_RECIPIENT:
+        return "Unsubscribed from all mail"
+    return SOURCES.get(row.source, row.source)
 
 
 async def _only(request: requests.PageRequest, email: str, list_name: str) -> list[stored.Suppression]:
@@ -197,7 +206,7 @@ async def show_recipient(request: requests.PageRequest) -> routing.Response:
     return request.page(
         "recipient.html",
         history=history,
-        sources=SOURCES,
+        cause=_cause,
         message_id=message_id,
         outcomes=await _outcomes(request, history.email_key, message_id) if message_id else [],
         ahead_in_words=wait_reasons.ahead_in_words,
