@@ -11,6 +11,7 @@ from postroad.services.accounts import account_registry
 from postroad.services.domains import domain_registry as domains
 from postroad.services.inbound import routes
 from postroad.services.people import users
+from postroad.storage.mail import received
 from tests import contexts, dns_server
 from tests.services import domain_zones
 
@@ -83,6 +84,30 @@ async def test_a_route_belongs_to_the_nearest_verified_domain(ctx: context.Conte
     assert (await routes.add(ctx, other, "a@x.theirs.example.com")).action == "store"
     with pytest.raises(errors.Conflict, match="already"):
         await routes.add(ctx, account_id, "A@example.com", action="drop")
+
+
+async def test_who_verifies_a_nearer_domain_takes_over_its_addresses(ctx: context.Context, account_id: str) -> None:
+    other = (await account_registry.create(ctx, "Other")).id
+
+    async def taken_by(to: str) -> str | None:
+        async with ctx.store.reading() as tx:
+            match = await received.matching(tx, routes.keys_of(address.parse(to)))
+            return None if match is None else match.route.account_id
+
+    await domains.add(ctx, account_id, "example.com", verified=True)
+    for match in ("a@theirs.example.com", "*@theirs.example.com", "a@x.theirs.example.com", "*@mine.example.com"):
+        await routes.add(ctx, account_id, match)
+    assert await taken_by("a@theirs.example.com") == account_id
+    await domains.add(ctx, other, "theirs.example.com", verified=True)
+    for to in ("a@theirs.example.com", "b@theirs.example.com", "a@x.theirs.example.com"):
+        assert await taken_by(to) is None
+    # The less specific one of its owner, and the place of one that lapsed.
+    assert (await routes.add(ctx, other, "*@theirs.example.com")).action == "store"
+    assert await taken_by("a@theirs.example.com") == other
+    assert await taken_by("a@mine.example.com") == account_id
+    # Where the nearest domain is the account's own, another one between changes nothing.
+    await domains.add(ctx, account_id, "x.theirs.example.com", verified=True)
+    assert await taken_by("a@x.theirs.example.com") == account_id
 
 
 async def test_a_route_is_found_and_removed_by_its_account_alone(ctx: context.Context, account_id: str) -> None:

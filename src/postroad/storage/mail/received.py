@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from postroad.storage.engine import queries, store
+from postroad.storage.mail import domains
 
 # As many as one query finds.
 MAX_KEYS: Final = 3
@@ -45,13 +46,9 @@ class Match(msgspec.Struct, frozen=True):
     is_active: bool
 
 
-def _match(*row: object) -> Match:
-    return Match(Route(*row[:-1]), is_active=bool(row[-1]))  # type: ignore[arg-type]
-
-
 async def insert_route(tx: store.Transaction, route: Route) -> bool:
-    """Store a route; False when another one has its addresses. One whose domain is not verified any more gives way."""
-    await tx.execute("inbound_routes.remove_lapsed", route.match_key)
+    """Store a route; False when another one has its addresses. One that takes no mail any more gives way."""
+    await tx.execute("inbound_routes.remove_lapsed", route.match_key, route.account_id, route.domain_id)
     return await tx.execute("inbound_routes.insert", *msgspec.structs.astuple(route)) == 1
 
 
@@ -68,8 +65,23 @@ async def count_routes(tx: store.Transaction, account_id: str) -> int: ...
 async def matching(tx: store.Transaction, keys: Sequence[str]) -> Match | None:
     """The route with the first of up to MAX_KEYS keys that one has."""
     rows = await tx.fetch("inbound_routes.matching", *[*keys, *[keys[0]] * MAX_KEYS][:MAX_KEYS])
-    found = {match.route.match_key: match for match in (_match(*row) for row in rows)}
-    return next((found[key] for key in keys if key in found), None)
+    by_key = {row[3]: row for row in rows}
+    for *columns, is_active, domain in (by_key[key] for key in keys if key in by_key):
+        route = Route(*columns)
+        if await _is_of_nearest(tx, route, domain):
+            return Match(route, is_active=bool(is_active))
+    return None
+
+
+async def _is_of_nearest(tx: store.Transaction, route: Route, domain: str) -> bool:
+    """Whether no other account has verified a domain since that is nearer to the addresses than the route's."""
+    above = route.match_key.rpartition("@")[2]
+    while above and above != domain:
+        owner = await domains.verified_owner(tx, above)
+        if owner is not None:
+            return owner == route.account_id
+        above = above.partition(".")[2]
+    return True
 
 
 class Received(msgspec.Struct, frozen=True, kw_only=True):
