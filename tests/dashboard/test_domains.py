@@ -424,7 +424,7 @@ async def test_tls_reports_and_what_does_not_count_are_shown(ctx: context.Contex
         await received_reports.add_dmarc(tx, domain.account_id, forged, is_authenticated=False)
         await received_reports.add(tx, arrival)
     page = (await browser.get(f"/domains/{domain.id}/reports")).text
-    assert "No DMARC reports yet" in page
+    assert "No DMARC reports that count yet" in page
     assert "<code>certificate-expired</code>" in page
-    assert "Reports about 7 more messages do not count, because nothing proves who sent them." in page
+    assert "Reports about 7 messages do not count, because nothing proves who sent them." in page
     assert "1 report could not be read." in page
