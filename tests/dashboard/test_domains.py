@@ -426,5 +426,5 @@ async def test_tls_reports_and_what_does_not_count_are_shown(ctx: context.Contex
     page = (await browser.get(f"/domains/{domain.id}/reports")).text
     assert "No DMARC reports that count yet" in page
     assert "<code>certificate-expired</code>" in page
-    assert "Reports about 7 messages do not count, because neither DMARC nor DKIM proves who sent the reports." in page
+    assert "Reports about 7 messages do not count, because neither DMARC nor DKIM authenticates the reports." in page
     assert "1 report could not be read." in page

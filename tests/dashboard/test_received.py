@@ -26,7 +26,7 @@ async def test_an_empty_page_says_what_a_route_is_and_then_where_mail_goes(
     ctx: context.Context, browser: Browser, reader: Browser
 ) -> None:
     text = (await browser.get("/received")).text
-    assert "A route takes the mail to an address or a whole subdomain" in text
+    assert "A route receives the mail for an address or a whole subdomain" in text
     assert 'href="/received/routes#new-route"' in text
     assert "Developers, admins and owners can create one." in (await reader.get("/received")).text
     assert "Verify a domain first" in (await browser.get("/received/routes")).text
@@ -78,7 +78,7 @@ async def test_a_mail_is_shown_in_a_frame_that_does_nothing_and_its_files_are_do
     content = received_rows.MAIL.replace(b"<p>It was", b"<script>alert(1)</script><p>It was")
     mail = await received_rows.put(ctx, browser.account_id, route_id=route.id, content=content)
     text = (await browser.get(f"/received/{mail.id}")).text
-    assert "DMARC passed: example.net has sent it, proven by SPF and DKIM." in text
+    assert "DMARC passed for example.net: aligned by SPF and DKIM." in text
     assert "support+*@in.example.com" in text
     assert ">Checks<" not in text
     assert f'<iframe sandbox src="/received/{mail.id}/preview/html"' in text
@@ -116,7 +116,7 @@ async def test_a_mail_is_deleted(ctx: context.Context, browser: Browser, reader:
     mail = await received_rows.put(ctx, browser.account_id)
     assert "/remove" not in (await reader.get(f"/received/{mail.id}")).text
     done = await browser.post(f"/received/{mail.id}/remove")
-    assert browser_client.notice_of(done) == "Mail deleted."
+    assert browser_client.notice_of(done) == "Message deleted."
     assert (await browser.get(f"/received/{mail.id}")).status_code == 404
 
 
@@ -126,7 +126,7 @@ async def test_a_mail_without_its_content_is_still_listed(ctx: context.Context, 
         assert await retention.remove_received_bodies(tx, before=ctx.clock() + 1) == 1
     assert listed((await browser.get("/received")).text) == [mail.id]
     text = (await browser.get(f"/received/{mail.id}")).text
-    assert "The content of this mail was deleted after the retention period." in text
+    assert "The content of this message was deleted after the retention period." in text
     assert (await browser.get(f"/received/{mail.id}/raw")).status_code == 404
 
 
@@ -173,7 +173,7 @@ async def test_an_address_without_a_name_is_refused(ctx: context.Context, browse
     await domains.add(ctx, browser.account_id, "shop.example", verified=True)
     refused = await browser.post("/received/routes", {"preset": "one", "domain": "in.shop.example", "action": "store"})
     assert refused.status_code == 400
-    assert "say what stands before the @" in refused.text
+    assert "enter the part before the @" in refused.text
 
 
 def results(dmarc: dmarc_check.Dmarc, **changed: object) -> authenticate.Results:
@@ -183,14 +183,14 @@ def results(dmarc: dmarc_check.Dmarc, **changed: object) -> authenticate.Results
 @pytest.mark.parametrize(
     "found, spam, word, first",
     [
-        (received_rows.PASSED, None, "DMARC passed", "DMARC passed: example.net has sent it, proven by SPF and DKIM."),
+        (received_rows.PASSED, None, "DMARC passed", "DMARC passed for example.net: aligned by SPF and DKIM."),
         (
             received_rows.FAILED,
             None,
             "not authenticated",
-            "DMARC failed: nothing proves that example.net has sent it. Its owner asks to treat such mail as spam.",
+            "DMARC failed: not authenticated as example.net. Its policy is quarantine: treat such mail as spam.",
         ),
-        (received_rows.PASSED, SPAM, "spam", "DMARC passed: example.net has sent it, proven by SPF and DKIM."),
+        (received_rows.PASSED, SPAM, "spam", "DMARC passed for example.net: aligned by SPF and DKIM."),
         (
             results(dmarc_check.Dmarc("none", "example.net")),
             None,
@@ -227,14 +227,14 @@ async def test_a_verdict_is_two_words_and_its_reasons_are_sentences(
 async def test_every_method_has_its_sentence(ctx: context.Context, browser: Browser) -> None:
     mail = await received_rows.put(ctx, browser.account_id, results=received_rows.FAILED, spam=SPAM)
     assert [finding.sentence for finding in page.findings(mail)][1:] == [
-        "SPF failed softly for example.net.",
+        "SPF returned softfail for example.net.",
         "DKIM failed for example.net: the key does not prove the signature.",
         "ARC passed, sealed by lists.example.org.",
-        "The spam filter gave it 7.5 of the 5 points that make a mail spam.",
+        "SpamAssassin score 7.5; spam from 5.",
     ]
     bare = results(dmarc_check.Dmarc("none", "example.net"), dkim=(), spf=spf_check.Spf("none", "", "helo"))
     mail = await received_rows.put(ctx, browser.account_id, results=bare)
     assert [finding.sentence for finding in page.findings(mail)][1:] == [
-        "SPF gave none for an empty name.",
+        "SPF returned none for an empty name.",
         "No DKIM signature.",
     ]

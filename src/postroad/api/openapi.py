@@ -125,7 +125,7 @@ TAGS: Final = {
     "Domains": "Domains that the account can send from.",
     "Templates": "Message templates with placeholders, sent by alias.",
     "Suppressions": "Addresses that receive no mail from the account.",
-    "Inbound": "Routes that take mail for the account, and the mail that they took.",
+    "Inbound": "Routes that receive mail for the account, and the mail that they received.",
     "Webhook": "The first webhook endpoint of the account, and its delivery log.",
     "Webhooks": "All webhook endpoints of the account, each with its events, filters, secret and delivery log.",
     "Single sign-on": "The OpenID Connect provider with which people of the account log in. For owners, with a token.",

@@ -205,6 +205,6 @@ async def test_the_reports_about_a_domain_are_those_of_its_page(ctx: context.Con
             {"network": "203.0.113.0/24", "is_own": False, "is_dismissed": True, "messages": 1, "passed": 0, "days": 1},
         ],
         "tls": [{"reporter": "mail.example", "policy": "sts", "failure": "certificate-expired", "sessions": 2}],
-        "unproven_messages": 4,
+        "unauthenticated_messages": 4,
         "unreadable_reports": 0,
     }

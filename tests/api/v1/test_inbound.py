@@ -113,9 +113,9 @@ async def test_mail_is_listed_newest_first_and_found_by_route_and_text(
     assert listed["messages"][1] == {
         "id": first.id,
         "route_id": route.id,
-        "recipient": "support+1042@in.example.com",
-        "envelope_sender": "ada@example.net",
+        "to": "support+1042@in.example.com",
         "from": "Ada <ada@example.net>",
+        "envelope_from": "ada@example.net",
         "subject": "Re: Your receipt",
         "email_id": "em_" + "1" * 28,
         "size": len(received_rows.MAIL),

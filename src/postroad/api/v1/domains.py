@@ -113,7 +113,7 @@ class DomainDetails(Domain, frozen=True):
 
 
 class ReportedDay(msgspec.Struct, frozen=True):
-    """What the reports about a UTC day count."""
+    """What DMARC reports say about a UTC day."""
 
     date: Annotated[str, msgspec.Meta(extra_json_schema={"format": "date"})]
     messages: int
@@ -121,7 +121,7 @@ class ReportedDay(msgspec.Struct, frozen=True):
 
 
 class Reporter(msgspec.Struct, frozen=True):
-    """Who sent reports, by the domain that their mail proves."""
+    """Who sent reports: the authenticated domain of their mail."""
 
     domain: str
     messages: int
@@ -133,14 +133,14 @@ class ReportedSource(msgspec.Struct, frozen=True):
 
     network: str
     is_own: Annotated[bool, msgspec.Meta(description="This installation sends from it.")]
-    is_dismissed: Annotated[bool, msgspec.Meta(description="Somebody of the account said that it is not theirs.")]
+    is_dismissed: Annotated[bool, msgspec.Meta(description="A user of the account marked it as not theirs.")]
     messages: int
     passed: int
     days: Annotated[int, msgspec.Meta(description="On how many days it was seen.")]
 
 
 class TlsSessions(msgspec.Struct, frozen=True):
-    """Sessions that a sender had with the mail hosts of the domain (RFC 8460)."""
+    """TLS sessions of a sending service with the mail hosts of the domain (RFC 8460)."""
 
     reporter: str
     policy: Annotated[str, msgspec.Meta(description="`sts`, `tlsa` or `no-policy-found`.")]
@@ -151,7 +151,7 @@ class TlsSessions(msgspec.Struct, frozen=True):
 
 
 class DomainReports(msgspec.Struct, frozen=True):
-    """What receivers reported about a sender domain in 30 days."""
+    """What receivers reported about a sender domain in the last 30 days."""
 
     address: Annotated[
         str | None, msgspec.Meta(description="Where to send reports: the `dmarc` record of the domain requests them.")
@@ -164,8 +164,8 @@ class DomainReports(msgspec.Struct, frozen=True):
     reporters: list[Reporter]
     sources: Annotated[list[ReportedSource], msgspec.Meta(description="The largest first, 200 at most.")]
     tls: list[TlsSessions]
-    unproven_messages: Annotated[
-        int, msgspec.Meta(description="Messages of reports whose sender nothing proves; they count nowhere else.")
+    unauthenticated_messages: Annotated[
+        int, msgspec.Meta(description="Messages in reports that are not authenticated; they count nowhere else.")
     ]
     unreadable_reports: int
 
@@ -310,7 +310,7 @@ async def reports(ctx: context.Context, request: routing.Request) -> routing.Res
             for source in summary.sources
         ],
         tls=[TlsSessions(row.reporter, row.policy, row.failure or None, row.sessions) for row in summary.tls],
-        unproven_messages=summary.unproven,
+        unauthenticated_messages=summary.unproven,
         unreadable_reports=summary.unreadable,
     )
     return routing.Response(200, DomainReportsResponse(shown, request_id=request.id))

@@ -1,4 +1,4 @@
-"""`/v1/inbound`: the routes that take mail for the account, and the mail that they took."""
+"""`/v1/inbound`: the routes that receive mail for the account, and the mail that they received."""
 
 from typing import Annotated, Final
 
@@ -25,7 +25,7 @@ ROUTE_RESOURCE: Final = resource.Resource("Inbound", {"id": identifiers.pattern(
 
 
 class NewRoute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which mail to take, and what becomes of it."""
+    """Which mail to receive, and what to do with it."""
 
     match: Annotated[
         str,
@@ -57,7 +57,7 @@ class NewRoute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Route(msgspec.Struct, frozen=True):
-    """A route. Of several that match an address, the one with the most specific `match` takes the mail."""
+    """A route. If several match an address, the most specific `match` is used."""
 
     id: str
     match: str
@@ -73,18 +73,18 @@ class RouteResponse(resource.Response, frozen=True):
 
 
 class MxRecord(msgspec.Struct, frozen=True):
-    """The MX record that brings the mail of a domain here, and what DNS has."""
+    """The MX record that the domain of a route needs, and what DNS has."""
 
     name: Annotated[str, msgspec.Meta(description="The record name, without a trailing dot.")]
     value: Annotated[
-        str | None, msgspec.Meta(description="The expected value. Null when the service does not know its name.")
+        str | None, msgspec.Meta(description="The expected value. Null when `delivery.hostname` is not configured.")
     ]
     state: domain_records.RecordState
     detail: Annotated[str, msgspec.Meta(description="What was found, and what to do.")]
 
 
 class RouteCheckResponse(resource.Response, frozen=True):
-    """A route, and the record that it needs."""
+    """A route, and the MX record that it needs."""
 
     route: Route
     mx: MxRecord
@@ -108,7 +108,7 @@ def _route(row: stored.Route) -> Route:
 
 
 async def list_routes(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """List the routes of received mail.
+    """List inbound routes.
 
     Oldest first.
     """
@@ -120,9 +120,9 @@ async def list_routes(ctx: context.Context, request: routing.Request) -> routing
 
 
 async def create_route(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Create a route for received mail.
+    """Create an inbound route.
 
-    Mail to an address without a route is refused. Publish the MX record that a check of the route names.
+    Mail to an address without a route is refused. Then check the route, and publish the MX record that the check names.
     """
     body: NewRoute = request.body
     made = await routes.add(ctx, request.caller.account_id, body.match, action=body.action, forward_to=body.forward_to)
@@ -130,18 +130,18 @@ async def create_route(ctx: context.Context, request: routing.Request) -> routin
 
 
 async def show_route(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Get a route of received mail.
+    """Get an inbound route.
 
-    Says what becomes of the mail that it takes.
+    With what happens to its mail.
     """
     found = await routes.find(ctx, request.caller.account_id, request.path["id"])
     return routing.Response(200, RouteResponse(_route(found), request_id=request.id))
 
 
 async def check_route(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Check the MX record of a route.
+    """Check the MX record of an inbound route.
 
-    Queries DNS immediately: whether mail for the domain of the route comes here, and what to publish.
+    Queries DNS immediately: whether mail for the domain of the route arrives here, and what to publish.
     """
     checked = await routes.check(ctx, request.caller.account_id, request.path["id"])
     mx = resource.from_record(MxRecord, checked)
@@ -149,24 +149,26 @@ async def check_route(ctx: context.Context, request: routing.Request) -> routing
 
 
 async def remove_route(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Remove a route of received mail.
+    """Delete an inbound route.
 
-    New mail to it is refused; what it has received stays.
+    New mail to it is refused; mail that it received stays.
     """
     await routes.remove(ctx, request.caller.account_id, request.path["id"])
     return routing.Response(204)
 
 
 class ReceivedSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A received mail in the list."""
+    """A received message in the list."""
 
     id: str
-    route_id: Annotated[str, msgspec.Meta(description="The route that took it; it may have been removed.")]
-    recipient: Annotated[str, msgspec.Meta(description="The envelope recipient.")]
-    envelope_sender: str
-    sender: Annotated[str, msgspec.Meta(description="The From field.")] = msgspec.field(name="from")
+    route_id: Annotated[str, msgspec.Meta(description="The route that received it; it may have been deleted.")]
+    recipient: Annotated[str, msgspec.Meta(description="The envelope recipient.")] = msgspec.field(name="to")
+    sender: Annotated[str, msgspec.Meta(description="The From field, with the name.")] = msgspec.field(name="from")
+    envelope_sender: Annotated[str, msgspec.Meta(description="The envelope sender; empty for the null sender.")] = (
+        msgspec.field(name="envelope_from")
+    )
     subject: str
-    email_id: Annotated[str | None, msgspec.Meta(description="The message of this account that it answers.")]
+    email_id: Annotated[str | None, msgspec.Meta(description="The message of yours that it replies to.")]
     size: int
     attachment_count: int
     received_at: times.WireTime
@@ -175,7 +177,9 @@ class ReceivedSummary(msgspec.Struct, frozen=True, kw_only=True):
 class ReceivedQuery(resource.PageQuery, frozen=True):
     """Filters and pagination of the list."""
 
-    route: Annotated[str, resource.id_of(identifiers.INBOUND_ROUTE, "Only mail that this route took.")] | None = None
+    route: Annotated[str, resource.id_of(identifiers.INBOUND_ROUTE, "Only mail that this route received.")] | None = (
+        None
+    )
     search: (
         Annotated[
             str,
@@ -215,23 +219,23 @@ async def index(ctx: context.Context, request: routing.Request) -> routing.Respo
 
 
 class ReceivedResponse(resource.Response, frozen=True):
-    """One mail, with the members of its event."""
+    """One message, with the members of its event."""
 
     message: events.ReceivedData
 
 
 async def show(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Get a received mail.
+    """Get a received message.
 
-    With the members of its event `email.received`, and new links to its attachments. Also not found when the content
-    is no longer retained.
+    With the members of its event `email.received`, and new URLs for its attachments. Also not found when the
+    content is no longer retained.
     """
     shown = await received.view(ctx, request.caller.account_id, request.path["id"])
     return routing.Response(200, ReceivedResponse(shown, request_id=request.id))
 
 
 async def show_raw(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Download a received mail unchanged.
+    """Download a received message unchanged.
 
     Also not found when the content is no longer retained.
     """
@@ -240,7 +244,7 @@ async def show_raw(ctx: context.Context, request: routing.Request) -> routing.Re
 
 
 async def remove(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Delete a received mail.
+    """Delete a received message.
 
     With its content and its attachments.
     """
@@ -249,9 +253,9 @@ async def remove(ctx: context.Context, request: routing.Request) -> routing.Resp
 
 
 async def download_file(ctx: context.Context, request: routing.Request) -> routing.Response:
-    """Download an attachment of a received mail.
+    """Download an attachment of a received message.
 
-    By the `url` that the event and the mail have for it; whoever has the URL needs no credential until it expires.
+    By the `url` in the event or in the message. The URL needs no credential, and expires.
     """
     begun = await received.begin_file(ctx, request.path["token"])
     return routing.Response(
@@ -263,7 +267,7 @@ async def download_file(ctx: context.Context, request: routing.Request) -> routi
     )
 
 
-# They belong to a sender domain.
+# Routes belong to a sender domain.
 _OF_DOMAINS: Final = callers.Scope.DOMAINS
 
 ROUTES: Final = (

@@ -26,7 +26,7 @@ SuppressionSource = Annotated[
     msgspec.Meta(
         title="SuppressionSource",
         description="Who added it: a bounce, an asynchronous bounce, a complaint, the operator, the "
-        "account or an import; of a list also its recipient, with one click or on the unsubscribe page.",
+        "account or an import; for a list also the recipient, with one click or on the unsubscribe page.",
     ),
 ]
 Reason = Annotated[
@@ -42,7 +42,9 @@ Reason = Annotated[
 
 List = Annotated[
     send_request.ListName,
-    msgspec.Meta(description="The list that the address has left: only its mail is not sent. Absent: all mail."),
+    msgspec.Meta(
+        description="The list that the address has left: only mail of this list is not sent. Absent: all mail."
+    ),
 ]
 
 

@@ -1,4 +1,4 @@
-"""`/received`: mail that came in through the routes of the account, one mail, and the routes."""
+"""`/received`: mail that the routes of the account received, one message, and the routes."""
 
 from typing import Final, Literal
 
@@ -8,6 +8,7 @@ from postroad import errors
 from postroad.dashboard.framework import forms, lists, navigation, requests
 from postroad.dashboard.mail import previews
 from postroad.model.domains import domain_records
+from postroad.model.events import events
 from postroad.model.units import identifiers
 from postroad.services.domains import domain_registry as domains
 from postroad.services.inbound import event_data, received, routes
@@ -62,12 +63,12 @@ class NewRoute(forms.Form, frozen=True, kw_only=True):
         if self.preset == "all":
             return f"*@{domain}"
         if not self.name:
-            raise errors.InvalidRequest("name: say what stands before the @, such as support")
+            raise errors.InvalidRequest("name: enter the part before the @, such as support")
         return f"{self.name.strip()}{'+*' if self.preset == 'tags' else ''}@{domain}"
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What is known about who sent a mail: two words with the color of a status, and a sentence."""
+    """The authentication of a message: two words with the color of a status, and a sentence."""
 
     word: str
     tone: str
@@ -80,43 +81,43 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def verdict(mail: stored.Received) -> Verdict:
-    """The one thing that a list says about the sender of a mail."""
+    """The one thing that a list says about the sender of a message."""
     spam, dmarc = event_data.spam(mail), event_data.authentication(mail).dmarc
     if spam is not None and spam.is_spam:
-        return Verdict("spam", "wrong", f"The spam filter gave it {spam.score:g} of {spam.required:g} points.")
+        return Verdict("spam", "wrong", _spam_score(spam))
     if dmarc.result == "pass":
-        return Verdict("DMARC passed", "verified", f"{dmarc.domain} has sent it.")
+        return Verdict("DMARC passed", "verified", f"Authenticated as {dmarc.domain}.")
     return Verdict("not authenticated", "unverified", _DMARC[dmarc.result].format(dmarc=dmarc))
 
 
 _DMARC: Final = {
-    "fail": "DMARC failed: nothing proves that {dmarc.domain} has sent it.",
+    "fail": "DMARC failed: not authenticated as {dmarc.domain}.",
     "none": "{dmarc.domain} has no DMARC record.",
     "temperror": "DMARC could not be checked, because DNS failed.",
     "permerror": "DMARC could not be checked: {dmarc.reason}.",
 }
-# What the owner of the domain asks for, where DMARC failed.
+# Where DMARC failed: the policy of the domain.
 _POLICIES: Final = {
-    "none": " Its owner only asks for reports.",
-    "quarantine": " Its owner asks to treat such mail as spam.",
-    "reject": " Its owner asks to refuse such mail.",
+    "none": " Its policy is none: it only requests reports.",
+    "quarantine": " Its policy is quarantine: treat such mail as spam.",
+    "reject": " Its policy is reject: refuse such mail.",
 }
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A sentence about who sent a mail; `tone` is good, warn, bad or empty."""
+    """A sentence about who sent a message; `tone` is good, warn, bad or empty."""
 
     sentence: str
     tone: str = ""
 
 
 def findings(mail: stored.Received) -> list[Finding]:
-    """What is known about who sent a mail, in words; first what the others lead to."""
+    """The results of authentication, in words; first DMARC, which follows from the others."""
     results, spam = event_data.authentication(mail), event_data.spam(mail)
     dmarc, spf = results.dmarc, results.spf
     if dmarc.result == "pass":
-        proof = " and ".join(method.upper() for method in dmarc.aligned_by)
-        found = [Finding(f"DMARC passed: {dmarc.domain} has sent it, proven by {proof}.", "good")]
+        aligned = " and ".join(method.upper() for method in dmarc.aligned_by)
+        found = [Finding(f"DMARC passed for {dmarc.domain}: aligned by {aligned}.", "good")]
     else:
         policy = _POLICIES.get(dmarc.policy, "") if dmarc.result == "fail" else ""
         sentence = _DMARC[dmarc.result].format(dmarc=dmarc) + policy
@@ -131,16 +132,19 @@ def findings(mail: stored.Received) -> list[Finding]:
         sealers = f", sealed by {', '.join(results.arc.sealers)}" if results.arc.sealers else ""
         found.append(Finding(f"ARC {_past(results.arc.result)}{sealers}.", _tone(results.arc.result)))
     if spam is not None:
-        points = f"{spam.score:g} of the {spam.required:g} points that make a mail spam"
-        found.append(Finding(f"The spam filter gave it {points}.", "bad" if spam.is_spam else "good"))
+        found.append(Finding(_spam_score(spam), "bad" if spam.is_spam else "good"))
     return found
 
 
-_WORDS: Final = {"pass": "passed", "fail": "failed", "softfail": "failed softly"}
+def _spam_score(spam: events.ReceivedSpam) -> str:
+    return f"SpamAssassin score {spam.score:g}; spam from {spam.required:g}."
+
+
+_WORDS: Final = {"pass": "passed", "fail": "failed"}
 
 
 def _past(result: str) -> str:
-    return _WORDS.get(result, f"gave {result}")
+    return _WORDS.get(result, f"returned {result}")
 
 
 def _tone(result: str) -> str:
@@ -193,7 +197,7 @@ async def show(request: requests.PageRequest) -> routing.Response:
 
 
 async def _route(request: requests.PageRequest, mail: stored.Received) -> stored.Route | None:
-    """The route that took a mail, unless it was removed."""
+    """The route that received a message, unless it was removed."""
     try:
         return await routes.find(request.ctx, request.account_id, mail.route_id)
     except errors.NotFound:
@@ -202,7 +206,7 @@ async def _route(request: requests.PageRequest, mail: stored.Received) -> stored
 
 async def remove(request: requests.PageRequest) -> routing.Response:
     await received.remove(request.ctx, request.account_id, request.path["id"])
-    return request.redirect(PATH, notice="Mail deleted.")
+    return request.redirect(PATH, notice="Message deleted.")
 
 
 async def _content(request: requests.PageRequest) -> bytes:

@@ -130,7 +130,7 @@ EVENTS: Final = {
     events.EventType.UNSUBSCRIBED: "The recipient left a list, or stopped all mail, by an unsubscribe link.",
     events.EventType.EXPIRED: "Gave up: not delivered before its deadline.",
     events.EventType.CANCELED: "You canceled it before sending.",
-    events.EventType.RECEIVED: "A route received a mail.",
+    events.EventType.RECEIVED: "A message arrived at a route.",
     events.EventType.DOMAIN_VERIFIED: "A sender domain was verified.",
     events.EventType.DOMAIN_FAILING: "The DKIM record of a verified domain is no longer in DNS.",
     events.EventType.ACCOUNT_WARNED: "The bounce guard warns of many bounces or complaints.",

@@ -118,12 +118,16 @@ class SuppressedData(DataV2, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class UnsubscribedData(msgspec.Struct, frozen=True, kw_only=True):
-    """A recipient who has left a list, or wants no mail of the account at all."""
+    """A recipient who has left a list, or has stopped all mail of the account."""
 
     to: Annotated[str, _described("The recipient's address, in lower case.")]
-    list_name: Annotated[str, _described("The list; empty: all mail of the account.")] = msgspec.field(name="list")
+    list_name: Annotated[str, _described("The list that was left; empty for all mail of the account.")] = msgspec.field(
+        name="list"
+    )
     email_id: Annotated[str, _described("The message whose link was used; it may no longer be retained.")]
-    source: Annotated[str, _described("`one_click` for the button of a mail program, `page` for that of the page.")]
+    source: Annotated[
+        str, _described("`one_click` (RFC 8058) for the button of a mail client, `page` for the unsubscribe page.")
+    ]
 
 
 class DomainData(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,19 +172,19 @@ class CreditsData(msgspec.Struct, frozen=True, kw_only=True):
     used: Annotated[int, _described("Recipients in the last three days.")]
 
 
-# Of a text and of HTML in an event; the mail itself has the rest.
+# Of a text and of HTML in an event; the raw message has the rest.
 BODY_CHARACTERS: Final = 100_000
 
 
 class ReceivedAddress(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An address and its name."""
+    """An address and its display name."""
 
     address: Annotated[str, _described("The address, with its domain in A-labels; empty if none can be read.")]
-    name: Annotated[str, _described("The name beside it.")] = ""
+    name: Annotated[str, _described("The display name.")] = ""
 
 
 class ReceivedAddresses(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The addresses in the header of a received mail."""
+    """The addresses in the header of a received message."""
 
     from_: Annotated[tuple[ReceivedAddress, ...], _described("The From field.")] = msgspec.field(
         default=(), name="from"
@@ -191,24 +195,24 @@ class ReceivedAddresses(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
 
 
 class ReceivedHeader(msgspec.Struct, frozen=True):
-    """A header field of a received mail."""
+    """A header field of a received message."""
 
     name: str
     value: str
 
 
 class AuthenticationResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a method says about a domain."""
+    """The result of an authentication method for a domain."""
 
-    result: Annotated[str, _described("As in RFC 8601: `pass`, `fail`, `none`, `temperror` and so on.")]
-    domain: Annotated[str, _described("The domain that it is about.")] = ""
+    result: Annotated[str, _described("As in RFC 8601: `pass`, `fail`, `softfail`, `none`, `temperror` and so on.")]
+    domain: Annotated[str, _described("The domain that was checked.")] = ""
     selector: Annotated[str, _described("The selector of a DKIM signature.")] = ""
-    policy: Annotated[str, _described("What the owner of the domain asks for, of DMARC.")] = ""
-    reason: Annotated[str, _described("Why, for people.")] = ""
+    policy: Annotated[str, _described("Of DMARC: the policy of the domain.")] = ""
+    reason: Annotated[str, _described("Why, in words.")] = ""
 
 
 class Authentication(msgspec.Struct, frozen=True):
-    """Who a received mail is from, as far as DNS and signatures prove it."""
+    """The results of SPF, DKIM, DMARC and ARC for a received message."""
 
     spf: AuthenticationResult
     dkim: Annotated[tuple[AuthenticationResult, ...], _described("One result for each signature.")]
@@ -217,15 +221,15 @@ class Authentication(msgspec.Struct, frozen=True):
 
 
 class ReceivedSpam(msgspec.Struct, frozen=True):
-    """What SpamAssassin says."""
+    """The result of SpamAssassin."""
 
     score: float
-    required: Annotated[float, _described("From this score on it is spam.")]
+    required: Annotated[float, _described("The score from which mail is spam.")]
     is_spam: bool
 
 
 class ReceivedFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A file of a received mail."""
+    """An attachment of a received message."""
 
     filename: str
     content_type: str
@@ -233,34 +237,34 @@ class ReceivedFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     content_id: str = ""
     disposition: Annotated[str, _described("`inline` or `attachment`.")]
     sha256: str
-    url: Annotated[str, _described("Where to get it, without an API key, until `attachments_expire_at`.")]
+    url: Annotated[str, _described("Downloads it without an API key, until `attachments_expire_at`.")]
 
 
 class ReceivedData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A mail that a route has received. `from`, `to` and `subject` are texts, as in the other events of mail."""
+    """A message that a route has received. `from`, `to` and `subject` are texts, as in the other events of mail."""
 
-    inbound_id: Annotated[str, _described("The mail.")]
-    route_id: Annotated[str, _described("The route that took it.")]
-    route: Annotated[str, _described("Its addresses, such as `support+*@in.example.com`.")]
+    inbound_id: Annotated[str, _described("The received message.")]
+    route_id: Annotated[str, _described("The route that received it.")]
+    route: Annotated[str, _described("The `match` of the route, such as `support+*@in.example.com`.")]
     to: Annotated[str, _described("The envelope recipient.")]
-    sender: Annotated[str, _described("The address in the From field. Only `authentication` proves it.")] = (
+    sender: Annotated[str, _described("The address in the From field. Anybody can write it: see `authentication`.")] = (
         msgspec.field(default="", name="from")
     )
     envelope_from: Annotated[str, _described("The envelope sender; absent for the null sender.")] = ""
-    addresses: Annotated[ReceivedAddresses, _described("The addresses in its header, with their names.")]
+    addresses: Annotated[ReceivedAddresses, _described("The addresses in its header, with display names.")]
     subject: Annotated[str, _described("The subject.")] = ""
     date: Annotated[times.WireTime | None, _described("The Date field.")] = None
     message_id: Annotated[str | None, _described("The Message-ID field, in angle brackets.")] = None
-    email_id: Annotated[str | None, _described("The message of yours that it answers.")] = None
+    email_id: Annotated[str | None, _described("The message of yours that it replies to.")] = None
     text: Annotated[str | None, _described(f"The text, at most {BODY_CHARACTERS:,} characters of it.")] = None
     html: Annotated[str | None, _described(f"The HTML, at most {BODY_CHARACTERS:,} characters of it.")] = None
-    truncated: Annotated[bool, _described("Whether something was left out here.")] = False
-    headers: Annotated[tuple[ReceivedHeader, ...], _described("The header, field by field.")] = ()
+    truncated: Annotated[bool, _described("Whether something was left out.")] = False
+    headers: Annotated[tuple[ReceivedHeader, ...], _described("The header fields, in order.")] = ()
     authentication: Annotated[Authentication, _described("The results of SPF, DKIM, DMARC and ARC.")]
-    spam: Annotated[ReceivedSpam | None, _described("Only where the operator has SpamAssassin.")] = None
-    attachments: Annotated[tuple[ReceivedFile, ...], _described("Its files, and where to get them.")] = ()
-    attachments_expire_at: Annotated[times.WireTime | None, _described("When their URLs expire.")] = None
-    size: Annotated[int, _described("Its size in bytes, as it arrived.")]
+    spam: Annotated[ReceivedSpam | None, _described("The result of SpamAssassin, if the operator runs it.")] = None
+    attachments: Annotated[tuple[ReceivedFile, ...], _described("The attachments, with URLs to download them.")] = ()
+    attachments_expire_at: Annotated[times.WireTime | None, _described("When the URLs expire.")] = None
+    size: Annotated[int, _described("The size in bytes, as it arrived.")]
 
 
 AccountData = (

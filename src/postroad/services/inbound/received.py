@@ -48,7 +48,7 @@ async def find(ctx: context.Context, account_id: str, received_id: str) -> store
     async with ctx.store.reading() as tx:
         found = await stored.by_id(tx, account_id, received_id) if _is_id(received_id) else None
     if found is None:
-        raise errors.NotFound("no such received mail in this account")
+        raise errors.NotFound("no such received message in this account")
     return found
 
 
@@ -57,7 +57,7 @@ async def raw(ctx: context.Context, account_id: str, received_id: str) -> bytes:
     async with ctx.store.scanning(account_id) as tx:
         body = await stored.body(tx, account_id, received_id) if _is_id(received_id) else None
     if body is None:
-        raise errors.NotFound("no such received mail in this account, or its content is no longer retained")
+        raise errors.NotFound("no such received message in this account, or its content is no longer retained")
     return body
 
 
@@ -75,7 +75,7 @@ async def view(ctx: context.Context, account_id: str, received_id: str) -> event
 async def remove(ctx: context.Context, account_id: str, received_id: str) -> None:
     async with ctx.store.transaction() as tx:
         if not (_is_id(received_id) and await stored.remove(tx, account_id, received_id)):
-            raise errors.NotFound("no such received mail in this account")
+            raise errors.NotFound("no such received message in this account")
 
 
 async def answers(ctx: context.Context, account_id: str, message_id: str) -> list[stored.Received]:
@@ -97,7 +97,7 @@ async def begin_file(ctx: context.Context, token: str) -> previews.StartedDownlo
     """Download the file of a link."""
     link = attachment_links.read(ctx, token)
     if link is None:
-        raise errors.NotFound("this link is not valid, or has expired; get the mail again for a new one")
+        raise errors.NotFound("this link is not valid, or has expired; get the received message again for a new one")
 
     async def read() -> previews.Download:
         content = await raw(ctx, link.account_id, link.received_id)

@@ -1,8 +1,8 @@
-"""Routes: which addresses take mail for an account, and what becomes of it.
+"""Routes: which addresses receive mail for an account, and what happens to it.
 
 A route is for an address, for an address with any tag or none (`support+*@in.example.com`), or for every address of a
 domain. Its domain is a verified sender domain of the account or below one, so two accounts never share one; a domain
-that is verified by itself belongs to who has verified it. The most specific route takes a mail.
+that is verified by itself belongs to the account that verified it. The most specific route is used.
 """
 
 from typing import Final
@@ -67,12 +67,12 @@ async def add(
     action: received.Action | str | None = None,
     forward_to: str | None = None,
 ) -> received.Route:
-    """Add a route. Without an action it forwards if it is told where to, and else stores."""
+    """Add a route. Without an action it forwards if there is a `forward_to`, and otherwise stores."""
     key = match_key(match)
     default = received.Action.FORWARD if forward_to else received.Action.STORE
     chosen = received.Action(action) if action is not None else default
     if (chosen is received.Action.FORWARD) != bool(forward_to):
-        raise errors.InvalidRequest("forward_to: needed by a route that forwards, and by no other")
+        raise errors.InvalidRequest("forward_to: required with the action forward, and not allowed with others")
     now = ctx.clock()
     async with ctx.store.transaction() as tx:
         owner = await _owner(tx, account_id, key.rpartition("@")[2])
@@ -80,7 +80,7 @@ async def add(
         await usage_limits.check_quota(ctx, tx, account_id, "inbound_routes")
         if forward_to and not await is_own(tx, account_id, forward_to):
             raise errors.InvalidRequest(
-                "forward_to: use the address of a user of this account, or one at a verified domain of it"
+                "forward_to: use the address of a user of this account, or one at one of its verified domains"
             )
         route = received.Route(
             id=ctx.new_id(identifiers.INBOUND_ROUTE, now=now),
@@ -92,7 +92,7 @@ async def add(
             created_at=now,
         )
         if not await received.insert_route(tx, route):
-            raise errors.Conflict(f"match: there is a route for {key} already")
+            raise errors.Conflict(f"match: a route for {key} already exists")
         await audit_log.write(ctx, tx, account_id, "inbound_route.added", key, forward_to or chosen.value)
     return route
 
