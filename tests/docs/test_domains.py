@@ -141,6 +141,6 @@ def test_the_rule_of_the_verdict_and_the_limits_of_reports_are_those_of_the_code
     assert f"the last {dmarc_rows.MAX_AGE_DAYS} days" in about
     most, unproven = received_reports.MAX_REPORTS[True], received_reports.MAX_REPORTS[False]
     assert f"{most:,} reports a day, and {unproven} that are not authenticated" in about
-    assert f"{received_reports.MAX_FROM_ONE} of one network or sender" in about
+    assert f"{received_reports.MAX_FROM_ONE} from one network or sender" in about
     assert f"kept for {cleanup.RECEIVED_REPORT_DAYS} days" in about
     assert set(received_reports.ReportResult) <= set(markdown.CODE.findall(about))
