@@ -5,15 +5,15 @@ from postroad.api import openapi
 from postroad.api import routes as api_routes
 
 DOCUMENT = openapi.document(api_routes.ROUTES, version="0")
-# What libraries leave to plain HTTP: received mail, which webhooks bring, users and their logins, logs, files, checks,
-# resends, which need an idempotency key, webhook listeners, and the first webhook, which is one of all of them.
+# What libraries leave to plain HTTP: received mail, which webhooks bring, and reports, users and their logins, logs,
+# files, checks, resends, which need an idempotency key, webhook listeners, and the first webhook, one of all of them.
 LEFT_OUT = {
     "logIn", "logOut", "confirmToken", "changePassword", "getCurrentUser", "listSessions", "endSession",
     "listUsers", "inviteUser", "updateUser", "removeUser",
     "createPasswordLink", "createRecoveryLink", "updateAccount", "listAuditLogEntries", "listRequests", "getRequest",
     "listCredentials", "createCredential", "getCredential", "revokeCredential",
     "listLedgerEntries", "exportLedger", "exportSuppressions", "importSuppressions", "getRawMessage", "sendTestEmail",
-    "checkMessage", "resendMessage",
+    "checkMessage", "resendMessage", "getDomainReports",
     "listInboundRoutes", "createInboundRoute", "getInboundRoute", "deleteInboundRoute", "checkInboundRoute",
     "listReceivedEmails", "getReceivedEmail", "deleteReceivedEmail", "getRawReceivedEmail", "getReceivedAttachment",
     "getSso", "saveSso", "removeSso",

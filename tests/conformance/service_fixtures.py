@@ -18,8 +18,8 @@ enabled = false
 [domains]
 check_hours = 0
 """
-# Webhooks may go to one address of this machine; all others stay private.
-SETTINGS = f'{FAST}[webhooks]\nallow_private = ["127.0.0.2/32"]\n'
+# Links to unsubscribe need a URL. Webhooks may go to one address of this machine; all others stay private.
+SETTINGS = f'base_url = "https://mail.example.com"\n{FAST}[webhooks]\nallow_private = ["127.0.0.2/32"]\n'
 
 
 @pytest.fixture(scope="session")
