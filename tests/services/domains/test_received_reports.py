@@ -141,6 +141,44 @@ async def test_a_flood_of_rows_is_summed_up(
     assert sum(source.messages > 0 for source in summary.sources) == 2
 
 
+async def test_a_reporter_with_many_rows_leaves_room_for_the_sources_of_others(
+    ctx: context.Context, account: accounts.Account, days: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(received_reports, "MAX_ROWS", {True: 8, False: 1})
+    monkeypatch.setattr(received_reports, "MAX_ROWS_FROM_ONE", 4)
+    records = [sample_reports.Record(f"203.0.113.{number}", 9, dkim=True, spf=True) for number in range(10)]
+    first, other = sample_reports.make(2, first_day=days)
+    async with installation(ctx, account.id) as asking:
+        await receive(asking, signed(sample_reports.google(days, records), first.domain))
+        await receive(asking, signed(other.mail, other.domain))
+        async with asking.store.reading() as tx:
+            rows = await stored.dmarc(tx, account.id, DOMAIN, since_day=days)
+    named = [key.reporter for key in rows if key.source]
+    assert (named.count(first.domain), named.count(other.domain)) == (4, min(3, len(other.records)))
+    assert sum(rows.values()) == 90 + other.messages
+
+
+async def test_a_stranger_makes_no_failures_of_others_small(
+    ctx: context.Context, account: accounts.Account, days: int
+) -> None:
+    real, stranger = sample_reports.make(2, first_day=days)
+    source = "203.0.113.9"
+    found = [
+        sample_reports.Record(source, 400, dkim=True, spf=True),
+        sample_reports.Record(source, 100, dkim=False, spf=False),
+    ]
+    claimed = [sample_reports.Record(source, 10**9, dkim=True, spf=True)]
+    async with installation(ctx, account.id) as asking:
+        assert await receive(asking, signed(sample_reports.google(days, found), real.domain)) is STORED
+        for write in (sample_reports.google, sample_reports.microsoft):
+            assert await receive(asking, signed(write(days, claimed), stranger.domain)) is STORED
+        summary = await received_reports.summary(asking, account.id, DOMAIN)
+    # The one in the name of Google is not proven, the one in its own name is.
+    assert summary.unproven == 10**9
+    assert summary.verdict.messages == 500 + 10**9
+    assert dmarc_readiness.Obstacle.KNOWN_SOURCE_FAILS in summary.verdict.obstacles
+
+
 async def test_tls_reports_count_only_with_a_signature(
     ctx: context.Context, account: accounts.Account, days: int
 ) -> None:

@@ -37,6 +37,8 @@ MAX_REPORTS: Final[Mapping[bool, int]] = {True: 1_000, False: 100}
 MAX_FROM_ONE: Final = 100
 # About one day of a domain; further ones are summed up for each result.
 MAX_ROWS: Final[Mapping[bool, int]] = {True: 1_000, False: 100}
+# Of them, from one reporter: the sources that others report keep their room.
+MAX_ROWS_FROM_ONE: Final = 250
 # Of a row. More is nobody's mail of a day; sums over all reports of a year fit into 64 bits.
 MAX_MESSAGES: Final = 10**9
 # Of a summary, and as many reporters; a page shows fewer.
@@ -208,8 +210,9 @@ async def _store(ctx: context.Context, tx: store.Transaction, read: _Content, ar
         return result
     if read.dmarc:
         is_authenticated = arrival.is_authenticated
-        known = await stored.count_dmarc(tx, arrival.account_id, arrival.domain, read.day, int(is_authenticated))
-        rows = dmarc_rows.limited(read.dmarc, most=max(0, MAX_ROWS[is_authenticated] - known))
+        known = await stored.count_dmarc(tx, arrival, read.day)
+        most = min(MAX_ROWS[is_authenticated] - known.total, MAX_ROWS_FROM_ONE - known.from_one)
+        rows = dmarc_rows.limited(read.dmarc, most=max(0, most))
         await stored.add_dmarc(tx, arrival.account_id, rows, is_authenticated=is_authenticated)
     await stored.add_tls(tx, arrival.account_id, arrival.domain, read.day, read.tls)
     return read.result

@@ -23,7 +23,7 @@ class Arrival(msgspec.Struct, frozen=True):
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """How many reports came on a day, and how many of them from one network or reporter."""
+    """How many there are of a day, and how many of them from one network or reporter."""
 
     total: int
     from_one: int
@@ -71,11 +71,12 @@ async def results(tx: store.Transaction, account_id: str, domain: str, *, since_
     return {row[0]: row[1] for row in await tx.fetch("received_reports.results", account_id, domain, since_day)}
 
 
-# How many rows there are about a day of a domain.
-@queries.count("dmarc_rows.count")
-async def count_dmarc(
-    tx: store.Transaction, account_id: str, domain: str, day: int, is_authenticated: int, /
-) -> int: ...
+async def count_dmarc(tx: store.Transaction, arrival: Arrival, day: int) -> Counts:
+    """The rows about a day that are authenticated as an arrival is."""
+    row = await tx.fetch_one(
+        "dmarc_rows.count", arrival.account_id, arrival.domain, day, int(arrival.is_authenticated), arrival.reporter
+    )
+    return Counts(*row) if row is not None else Counts(0, 0)
 
 
 async def add_dmarc(tx: store.Transaction, account_id: str, rows: dmarc_rows.Rows, *, is_authenticated: bool) -> None:
@@ -90,12 +91,12 @@ async def add_dmarc(tx: store.Transaction, account_id: str, rows: dmarc_rows.Row
 
 
 async def dmarc(tx: store.Transaction, account_id: str, domain: str, *, since_day: int) -> dict[dmarc_rows.Key, int]:
-    """What authenticated reports count, of all reporters, From domains and dispositions."""
+    """What authenticated reports count, of all From domains and dispositions."""
     rows = await tx.fetch("dmarc_rows.sources", account_id, domain, since_day)
     none = dmarc_report.Disposition.NONE
     return {
-        dmarc_rows.Key(day, domain, "", source, domain, none, bool(dkim), bool(spf)): messages
-        for day, source, dkim, spf, messages in rows
+        dmarc_rows.Key(day, domain, reporter, source, domain, none, bool(dkim), bool(spf)): messages
+        for day, reporter, source, dkim, spf, messages in rows
     }
 
 

@@ -1,6 +1,7 @@
 -- name: count
--- How many rows there are about a day.
-SELECT COUNT(*) FROM dmarc_rows WHERE account_id = $1 AND domain = $2 AND day = $3 AND is_authenticated = $4;
+-- How many rows there are about a day, and how many of them from a reporter.
+SELECT COUNT(*), COALESCE(SUM(CASE WHEN reporter = $5 THEN 1 ELSE 0 END), 0) FROM dmarc_rows
+WHERE account_id = $1 AND domain = $2 AND day = $3 AND is_authenticated = $4;
 
 -- name: add
 -- Add messages to a row.
@@ -11,9 +12,9 @@ ON CONFLICT (account_id, domain, day, is_authenticated, reporter, source, header
 DO UPDATE SET messages = dmarc_rows.messages + excluded.messages;
 
 -- name: sources
--- What authenticated reports count since a day, of all reporters.
-SELECT day, source, dkim, spf, CAST(SUM(messages) AS BIGINT) FROM dmarc_rows
-WHERE account_id = $1 AND domain = $2 AND day >= $3 AND is_authenticated = 1 GROUP BY day, source, dkim, spf;
+-- What authenticated reports count since a day.
+SELECT day, reporter, source, dkim, spf, CAST(SUM(messages) AS BIGINT) FROM dmarc_rows
+WHERE account_id = $1 AND domain = $2 AND day >= $3 AND is_authenticated = 1 GROUP BY day, reporter, source, dkim, spf;
 
 -- name: reporters
 -- Who sent authenticated reports since a day, the largest first.
