@@ -96,7 +96,14 @@ def test_gmail_can_count_complaints_by_account_and_first_tag(tags: tuple[str, ..
 
 
 def test_gmail_can_count_complaints_by_list() -> None:
-    for name, group in (("product-news", "product-news"), ("Neuigkeiten für alle", "")):
+    names = {
+        "product-news": "product-news",
+        "Product news": "Product-news",
+        "a:b, für alle": "a-b-f-r-alle",
+        "x" * 65: "x" * 64,
+        "ニュース": "-",
+    }
+    for name, group in names.items():
         made = composed(to="ada@example.org", cc=(), bcc=(), headers={}, unsubscribe=send_request.Unsubscribe(name))
         assert parsed(made)["Feedback-ID"] == f"{group}:acc_1:welcome:postroad"
 

@@ -22,6 +22,8 @@ FEEDBACK_ID: Final = "Feedback-ID"
 _FEEDBACK_SENDER: Final = "postroad"
 _NO_LIST: Final = "transactional"
 _FEEDBACK_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+# What a list is called is for its recipients, such as "Product news".
+_FEEDBACK_UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
 # Where receivers send complaints about a message (RFC 9477).
 COMPLAINT_ADDRESS: Final = "CFBL-Address"
 # In Python 3.11 the value of a member is two calls.
@@ -67,7 +69,8 @@ def compose(checked: validation.CheckedSend, identity: MessageIdentity) -> trans
     given = {name.lower() for name in checked.headers}
     if FEEDBACK_ID.lower() not in given:
         tag = checked.tags[0] if checked.tags else ""
-        groups = checked.list_name or _NO_LIST, identity.account_id, tag, _FEEDBACK_SENDER
+        group = _FEEDBACK_UNFIT.sub("-", checked.list_name)[:64] if checked.list_name else _NO_LIST
+        groups = group, identity.account_id, tag, _FEEDBACK_SENDER
         headers.append((FEEDBACK_ID, ":".join([name if _FEEDBACK_NAME.fullmatch(name) else "" for name in groups])))
     if identity.complaint_domain and COMPLAINT_ADDRESS.lower() not in given:
         headers += complaint_header(checked, identity)
