@@ -54,6 +54,6 @@ async def test_a_route_is_made_and_its_mail_appears_and_is_deleted(
     await expect(page.get_by_text("Due on Monday.")).to_be_visible()
     await axe.check(page)
     await page.get_by_role("button", name="Delete").click()
-    await questions.agree(page, "Delete this mail and its attachments?")
+    await questions.agree(page, "Delete this message and its attachments?")
     await expect(page.get_by_text("Message deleted.")).to_be_visible()
     await expect(page).to_have_url(re.compile("/received$"))

@@ -200,7 +200,7 @@ def test_the_printed_command_sends_to_the_route_and_the_api_has_the_mail(running
         client.sendmail(words["--mail-from"], [words["--mail-rcpt"]], b"From: you@example.net\r\n\r\nIt arrived.\r\n")
     headers = {"Authorization": f"Bearer {running.dev_info['api_key']}"}
     (mail,) = httpx.get(f"{running.dev_info['base_url']}/v1/inbound", headers=headers).json()["messages"]
-    assert (mail["recipient"], mail["from"]) == ("support@in.example.com", "you@example.net")
+    assert (mail["to"], mail["from"]) == ("support@in.example.com", "you@example.net")
     shown = httpx.get(f"{running.dev_info['base_url']}/v1/inbound/{mail['id']}", headers=headers).json()["message"]
     assert (shown["route"], shown["text"]) == ("*@in.example.com", "It arrived.")
 
