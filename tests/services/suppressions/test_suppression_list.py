@@ -43,6 +43,8 @@ async def test_accounts_do_not_touch_each_others_lists(ctx: context.Context, acc
     for verb in (suppressions.find, suppressions.remove):
         with pytest.raises(errors.NotFound, match=r"^the address is not on the suppression list of this account$"):
             await verb(ctx, account_id, "ada@example.net")
+    with pytest.raises(errors.NotFound, match=r"^the address has not left this list$"):
+        await suppressions.remove(ctx, account_id, "ada@example.net", list_name="news")
     assert await listed(ctx, other.id) == ["ada@example.net"]
 
 

@@ -66,9 +66,11 @@ def language(accepted: bytes | None) -> str:
 
 async def show(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:
     try:
-        return _page(site, request, unsubscribes.by_token(ctx, request.path["token"]))
+        link = unsubscribes.by_token(ctx, request.path["token"])
     except errors.NotFound:
         return _invalid(site, request)
+    done, undo = await unsubscribes.left(ctx, link)
+    return _page(site, request, link, done=done, undo=undo)
 
 
 async def one_click(site: sites.Site, ctx: context.Context, request: routing.Request) -> routing.Response:

@@ -123,7 +123,7 @@ async def remove(ctx: context.Context, account_id: str, email: str, *, list_name
     """Remove an address, whatever put it on the list; returns it as stored."""
     (removed,) = await remove_many(ctx, account_id, [email], list_name=list_name.replace("\0", ""))
     if removed is None:
-        raise _not_found()
+        raise errors.NotFound("the address has not left this list") if list_name else _not_found()
     return removed
 
 

@@ -28,7 +28,7 @@ def by_token(ctx: context.Context, token: str) -> unsubscribe_links.Link:
 async def leave(
     ctx: context.Context, link: unsubscribe_links.Link, source: suppressions.ListSource, *, is_all: bool = False
 ) -> str:
-    """Unsubscribe the recipient of a link; returns what undoes that, or "" when nothing changed."""
+    """Unsubscribe the recipient of a link; returns what undoes that, or ""."""
     row = suppressions.Suppression(
         link.account_id,
         link.email_key,
@@ -41,10 +41,9 @@ async def leave(
         "" if is_all else link.list_name,
     )
     async with ctx.store.reading() as tx:
-        if (
-            await suppressions.get(tx, row.account_id, row.email_key, row.list_name) is not None
-        ):  # a repetition takes no lock
-            return ""
+        # A repetition takes no lock.
+        if (found := await suppressions.get(tx, row.account_id, row.email_key, row.list_name)) is not None:
+            return _undo(ctx, found)
     async with ctx.store.transaction() as tx:
         account = (await accounts.lock(tx, [link.account_id])).get(link.account_id)
         if account is None or account.removed_at is not None:
@@ -57,7 +56,17 @@ async def leave(
             event = events.AccountEvent(row.account_id, events.EventType.UNSUBSCRIBED, row.created_at, data)
             await ctx.outbox.write_account(tx, [event])
     ctx.webhook_wakeup.set()
-    return tokens.write_value(ctx, row, purpose=UNDO) if added else ""
+    return _undo(ctx, row) if added else ""
+
+
+async def left(ctx: context.Context, link: unsubscribe_links.Link) -> tuple[str, str]:
+    """What the recipient of a link left, "list" or "all" mail or "", and what undoes that."""
+    async with ctx.store.reading() as tx:
+        for what, list_name in (("all", ""), ("list", link.list_name)):
+            row = await suppressions.get(tx, link.account_id, link.email_key, list_name)
+            if row is not None and (undo := _undo(ctx, row)):
+                return what, undo
+    return "", ""
 
 
 async def undo(ctx: context.Context, link: unsubscribe_links.Link, signed: str) -> None:
@@ -68,6 +77,12 @@ async def undo(ctx: context.Context, link: unsubscribe_links.Link, signed: str) 
     async with ctx.store.transaction() as tx:
         if await suppressions.get(tx, row.account_id, row.email_key, row.list_name) == row:
             await suppressions.remove(tx, row.account_id, row.email_key, row.list_name)
+
+
+def _undo(ctx: context.Context, row: suppressions.Suppression) -> str:
+    """What undoes a row; "" if somebody else put the address there."""
+    is_theirs = row.source in set(suppressions.ListSource) or row.reason == BY_RECIPIENT
+    return tokens.write_value(ctx, row, purpose=UNDO) if is_theirs else ""
 
 
 def _invalid() -> errors.NotFound:
