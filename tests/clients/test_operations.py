@@ -13,7 +13,7 @@ LEFT_OUT = {
     "createPasswordLink", "createRecoveryLink", "updateAccount", "listAuditLogEntries", "listRequests", "getRequest",
     "listCredentials", "createCredential", "getCredential", "revokeCredential",
     "listLedgerEntries", "exportLedger", "exportSuppressions", "importSuppressions", "getRawMessage", "sendTestEmail",
-    "checkMessage", "resendMessage", "getDomainReports",
+    "checkMessage", "resendMessage", "getDomainReports", "updateDomain",
     "listInboundRoutes", "createInboundRoute", "getInboundRoute", "deleteInboundRoute", "checkInboundRoute",
     "listReceivedEmails", "getReceivedEmail", "deleteReceivedEmail", "getRawReceivedEmail", "getReceivedAttachment",
     "getSso", "saveSso", "removeSso",

@@ -428,3 +428,21 @@ async def test_tls_reports_and_what_does_not_count_are_shown(ctx: context.Contex
     assert "<code>certificate-expired</code>" in page
     assert "Reports about 7 messages do not count, because neither DMARC nor DKIM authenticates the reports." in page
     assert "1 report could not be read." in page
+
+
+async def test_the_form_for_the_host_of_links_says_which_record_to_publish(
+    ctx: context.Context, browser: Browser, reader: Browser, server: dns_server.DnsServer
+) -> None:
+    domain = await add(ctx, browser)
+    path = f"/domains/{domain.id}/link-host"
+    refused = await browser.post(path, {"link_host": "links.example.com"})
+    assert refused.status_code == 409
+    assert "CNAME mail.example.net." in refused.text
+    server.zones["links.example.com"] = {"CNAME": ["mail.example.net."]}
+    saved = await browser.post(path, {"link_host": "Links.example.com"})
+    assert browser_client.notice_of(saved) == "Unsubscribe links now lead to links.example.com."
+    assert 'value="links.example.com"' in (await browser.follow(saved)).text
+    removed = await browser.post(path, {"link_host": ""})
+    assert browser_client.notice_of(removed) == "Unsubscribe links now lead to this service."
+    assert (await domains.find(ctx, browser.account_id, domain.id)).link_host is None
+    assert path not in (await reader.get(f"/domains/{domain.id}")).text

@@ -259,3 +259,13 @@ async def test_the_suppressions_page_shows_who_left_a_list(
     assert await left(ctx, browser.account_id) == [("news & tips", "bob@example.net", stored.Source.ACCOUNT)]
     missing = await browser.get("/suppressions", list="news & tips", email="ada@example.net")
     assert "has not unsubscribed from news &amp; tips." in missing.text
+
+
+async def test_the_page_and_its_form_work_on_a_host_of_the_sender(
+    ctx: context.Context, browser: Browser, nobody: Browser
+) -> None:
+    link, host = link_of(ctx, browser.account_id), {"Host": "links.mine.example"}
+    assert (await nobody.client.get(link, headers=host)).status_code == 200
+    headers = {**host, "Origin": "https://links.mine.example", "Sec-Fetch-Site": "same-origin"}
+    assert (await nobody.client.post(f"{link}/choice", data={"choice": "list"}, headers=headers)).status_code == 200
+    assert await left(ctx, browser.account_id) == [("news", "ada@example.net", "page")]

@@ -69,10 +69,23 @@ def test_without_a_public_https_url_there_is_no_link(base_url: str) -> None:
         unsubscribe_links.headers(settings(http={"base_url": base_url}), KEYS.unsubscribe, LINK)
 
 
+@pytest.mark.parametrize(
+    "base_url, expected",
+    [
+        ("https://mail.example.com", "https://links.example.com/unsubscribe/"),
+        ("https://mail.example.com:8443/mail", "https://links.example.com:8443/mail/unsubscribe/"),
+    ],
+)
+def test_a_host_of_the_sender_replaces_that_of_the_installation(base_url: str, expected: str) -> None:
+    chosen = settings(http={"base_url": base_url})
+    (_, value), _ = unsubscribe_links.headers(chosen, KEYS.unsubscribe, LINK, "links.example.com")
+    assert value.startswith(f"<{expected}")
+
+
 def test_on_a_host_for_development_the_link_leads_to_its_listener() -> None:
     upstream = config.Upstream(name=providers.DEV_SIMULATOR, host="127.0.0.1", port=1, tls="off")
     chosen = msgspec.structs.replace(settings(http={"listen": "127.0.0.1:8025"}), upstreams=(upstream,))
-    (_, value), _ = unsubscribe_links.headers(chosen, KEYS.unsubscribe, LINK)
+    (_, value), _ = unsubscribe_links.headers(chosen, KEYS.unsubscribe, LINK, "links.example.com")
     assert value.startswith("<http://127.0.0.1:8025/unsubscribe/")
 
 

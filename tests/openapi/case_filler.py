@@ -120,6 +120,7 @@ class CaseFiller:
             "PATCH /v1/api-keys/{id}": self._change_key,
             "DELETE /v1/api-keys/{id}": lambda case: self._use_disposable(case, self._new_api_key),
             "GET /v1/domains/{id}": lambda case: self._point(case, "id", self._domain),
+            "PATCH /v1/domains/{id}": lambda case: self._point(case, "id", self._domain),
             "DELETE /v1/domains/{id}": lambda case: self._use_disposable(case, self._new_domain),
             "GET /v1/inbound/{id}": lambda case: self._point(case, "id", self._received),
             "GET /v1/inbound/{id}/raw": lambda case: self._point(case, "id", self._received),

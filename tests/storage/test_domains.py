@@ -227,3 +227,20 @@ async def test_a_state_is_deleted_when_its_day_is_over(tx: Transaction) -> None:
     assert MINE in await domains.warmups(tx, [MINE])
     await domains.forget_warmups(tx, MINE, before_day=20_001)
     assert await domains.warmups(tx, [MINE, FOREIGN]) == {FOREIGN: STATE}
+
+
+async def test_a_link_host_is_kept_until_it_is_removed(tx: Transaction) -> None:
+    await domains.insert(tx, domain("dom_1", "example.com"))
+    await domains.set_link_host(tx, "acc_1", "dom_1", link_host="links.example.com")
+    await domains.set_link_host(tx, "acc_2", "dom_1", link_host="links.example.org")
+    await domains.record_check(
+        tx, "acc_1", "dom_1", check_at=0, failing_since=None, return_path_domain="bounces.example.com"
+    )
+    stored = dataclasses.replace(
+        domain("dom_1", "example.com"), return_path_domain="bounces.example.com", link_host="links.example.com"
+    )
+    assert await domains.by_name(tx, "acc_1", "example.com") == stored
+    assert await domains.of_account(tx, "acc_1") == [stored]
+    assert await domains.claim_due(tx, now=1, until=2, limit=1) == [dataclasses.replace(stored, check_at=2)]
+    await domains.set_link_host(tx, "acc_1", "dom_1", link_host=None)
+    assert await domains.by_id(tx, "acc_1", "dom_1") == dataclasses.replace(stored, check_at=2, link_host=None)

@@ -92,6 +92,7 @@ OPERATION_IDS: Final[Mapping[str, str]] = {
     "GET /v1/domains": "listDomains",
     "POST /v1/domains": "createDomain",
     "GET /v1/domains/{id}": "getDomain",
+    "PATCH /v1/domains/{id}": "updateDomain",
     "DELETE /v1/domains/{id}": "deleteDomain",
     "POST /v1/domains/{id}/check": "checkDomain",
     "POST /v1/domains/{id}/rotate-key": "rotateDomainKey",

@@ -10,6 +10,7 @@ import binascii
 import hashlib
 import hmac
 from typing import Final
+from urllib import parse
 
 import msgspec
 
@@ -35,8 +36,8 @@ class Link(msgspec.Struct, frozen=True, array_like=True):
 _decoder: Final = msgspec.msgpack.Decoder(Link)
 
 
-def headers(settings: config.Settings, key: bytes, link: Link) -> tuple[tuple[str, str], ...]:
-    """The header fields of a message with this link. Raises InvalidRequest where there can be none."""
+def headers(settings: config.Settings, key: bytes, link: Link, host: str | None = None) -> tuple[tuple[str, str], ...]:
+    """The header fields of a message with this link, at any `host`. Raises InvalidRequest where there can be none."""
     base_url = config.public_url(settings)
     # Of mail that only reaches the simulator of `postroad dev`, the reader is on this machine.
     if any(upstream.name == providers.DEV_SIMULATOR for upstream in settings.upstreams):
@@ -45,6 +46,9 @@ def headers(settings: config.Settings, key: bytes, link: Link) -> tuple[tuple[st
         raise errors.InvalidRequest(
             "unsubscribe: this installation has no public https:// URL for the link; the operator sets http.base_url"
         )
+    elif host:
+        public = parse.urlsplit(base_url)
+        base_url = public._replace(netloc=host if public.port is None else f"{host}:{public.port}").geturl()
     field = ("List-Unsubscribe", f"<{base_url.rstrip('/')}{PATH}/{write(key, link)}>")
     if len(": ".join(field)) > limits.HEADER_LINE_OCTETS:
         raise errors.InvalidRequest("unsubscribe.list: the link would be too long for a header; choose a shorter name")

@@ -49,6 +49,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "domain.key_created": "created a new DKIM key for the domain {subject}",
     "domain.key_activated": "began to sign with the new DKIM key of the domain {subject}",
     "domain.key_deleted": "deleted the old DKIM key of the domain {subject}",
+    "domain.link_host_changed": "changed the link host of the domain {subject}",
     "domain.network_dismissed": "dismissed a network that sends as the domain {subject}",
     "domain.network_restored": "restored a network that sends as the domain {subject}",
     "domain.removed": "removed the domain {subject}",

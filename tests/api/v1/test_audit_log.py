@@ -30,6 +30,7 @@ ACTIONS: Mapping[Key, str | None] = {
     ("PATCH", "/v1/api-keys/{id}"): "api_key.changed",
     ("DELETE", "/v1/api-keys/{id}"): "api_key.revoked",
     ("POST", "/v1/domains"): "domain.added",
+    ("PATCH", "/v1/domains/{id}"): "domain.link_host_changed",
     ("DELETE", "/v1/domains/{id}"): "domain.removed",
     ("POST", "/v1/domains/{id}/check"): None,
     ("POST", "/v1/domains/{id}/rotate-key"): "domain.key_created",

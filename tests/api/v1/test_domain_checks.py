@@ -208,3 +208,24 @@ async def test_the_reports_about_a_domain_are_those_of_its_page(ctx: context.Con
         "unauthenticated_messages": 4,
         "unreadable_reports": 0,
     }
+
+
+async def test_a_host_for_links_is_set_when_dns_leads_here_and_removed_with_null(
+    mine: AccountClients, theirs: AccountClients, server: dns_server.DnsServer
+) -> None:
+    domain = await register(mine)
+    path, wanted = f"/v1/domains/{domain['id']}", {"link_host": "links.example.com"}
+    refused = await mine.owner.patch(path, json=wanted)
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+    assert "publish 'links.example.com. CNAME mail.example.net.'" in refused.json()["error"]
+    server.zones["links.example.com"] = {"CNAME": ["mail.example.net."]}
+    changed = await mine.owner.patch(path, json=wanted)
+    assert changed.status_code == 200, changed.text
+    assert changed.json()["domain"] == domain | wanted
+    assert (await mine.reader.get(path)).json()["domain"]["link_host"] == "links.example.com"
+    assert (await theirs.owner.patch(path, json={"link_host": None})).status_code == 404
+    assert (await mine.reader.patch(path, json={"link_host": None})).status_code == 403
+    for body in ({}, {"link_host": "links.example.org"}, {"link_host": ""}, {"link_host": 1}):
+        assert (await mine.owner.patch(path, json=body)).status_code == 400
+    assert (await mine.reader.get(path)).json()["domain"]["link_host"] == "links.example.com"
+    assert (await mine.owner.patch(path, json={"link_host": None})).json()["domain"] == domain

@@ -25,6 +25,7 @@ async def test_a_domain_is_registered_and_not_proven_yet(mine: AccountClients) -
         "verified_by": None,
         "failing_since": None,
         "warm": False,
+        "link_host": None,
         "created_at": "2027-01-15T08:00:00.000Z",
         "dkim": domain["dkim"],
         "records": domain["records"],

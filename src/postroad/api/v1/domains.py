@@ -13,7 +13,7 @@ from postroad.model.reports import dmarc_readiness
 from postroad.model.units import identifiers, times
 from postroad.services.domains import dns_checks as domain_checks
 from postroad.services.domains import domain_registry as domains
-from postroad.services.domains import key_rotation, received_reports
+from postroad.services.domains import key_rotation, link_hosts, received_reports
 from postroad.storage.mail import domains as stored
 from postroad.web import routing
 
@@ -57,6 +57,9 @@ class Domain(msgspec.Struct, frozen=True):
         ),
     ]
     warm: Annotated[bool, msgspec.Meta(description="The operator exempted the domain from warm-up.")]
+    link_host: Annotated[
+        str | None, msgspec.Meta(description="The host of its unsubscribe links, if not the service's.")
+    ]
     created_at: times.WireTime
     dkim: Annotated[
         Dkim | None,
@@ -176,6 +179,12 @@ class NewDomain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: resource.DomainName
 
 
+class DomainUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The host of unsubscribe links: the domain or a name below it, a CNAME of the service. Null removes it."""
+
+    link_host: resource.DomainName | None
+
+
 class DomainResponse(resource.Response, frozen=True):
     """One domain."""
 
@@ -273,6 +282,12 @@ async def show(ctx: context.Context, request: routing.Request) -> routing.Respon
     return await _response(ctx, request, found)
 
 
+async def change(ctx: context.Context, request: routing.Request) -> routing.Response:
+    """Change the host of unsubscribe links of a sender domain."""
+    changed = await link_hosts.change(ctx, request.caller.account_id, request.path["id"], request.body.link_host)
+    return await _response(ctx, request, changed)
+
+
 async def check(ctx: context.Context, request: routing.Request) -> routing.Response:
     """Check the DNS records of a sender domain."""
     checked = await domain_checks.check_now(ctx, request.caller.account_id, request.path["id"])
@@ -336,6 +351,14 @@ ROUTES: Final = (
         errors=(errors.Conflict,),
     ),
     RESOURCE.route("GET /v1/domains/{id}", show, responses={200: DomainResponse}),
+    RESOURCE.route(
+        "PATCH /v1/domains/{id}",
+        change,
+        body=DomainUpdate,
+        body_rules={"examples": [{"link_host": "links.example.com"}]},
+        responses={200: DomainResponse},
+        errors=(errors.Conflict, errors.RateLimited),
+    ),
     RESOURCE.route("DELETE /v1/domains/{id}", remove, responses={204: None}),
     RESOURCE.route(
         "POST /v1/domains/{id}/check",

@@ -13,7 +13,7 @@ from postroad.model.units import identifiers, times
 from postroad.protocol.dns import mta_sts, tag_lists
 from postroad.services.domains import dns_checks as domain_checks
 from postroad.services.domains import domain_registry as domains
-from postroad.services.domains import key_rotation, received_reports
+from postroad.services.domains import key_rotation, link_hosts, received_reports
 from postroad.storage.mail import domains as stored
 from postroad.web import routing
 
@@ -63,6 +63,10 @@ RECORD_GUIDES: Final = {
 
 class NewDomain(forms.Form, frozen=True, kw_only=True):
     name: str
+
+
+class LinkHost(forms.Form, frozen=True, kw_only=True):
+    link_host: str = ""
 
 
 class ReportedNetwork(forms.Form, frozen=True, kw_only=True):
@@ -199,6 +203,13 @@ async def rotate_key(request: requests.PageRequest) -> routing.Response:
     return request.redirect(f"/domains/{domain.id}", notice=notice)
 
 
+async def set_link_host(request: requests.PageRequest) -> routing.Response:
+    form: LinkHost = request.form
+    domain = await link_hosts.change(request.ctx, request.account_id, request.path["id"], form.link_host or None)
+    notice = f"Unsubscribe links now lead to {domain.link_host or 'this service'}."
+    return request.redirect(f"/domains/{domain.id}", notice=notice)
+
+
 async def remove(request: requests.PageRequest) -> routing.Response:
     domain = await domains.find(request.ctx, request.account_id, request.path["id"])
     await domains.remove(request.ctx, request.account_id, domain.id)
@@ -274,5 +285,6 @@ ROUTES: Final = (
     requests.post("/domains/{id}/reports/restore", restore, form=ReportedNetwork),
     requests.post("/domains/{id}/check", check),
     requests.post("/domains/{id}/rotate-key", rotate_key),
+    requests.post("/domains/{id}/link-host", set_link_host, form=LinkHost),
     requests.post("/domains/{id}/remove", remove),
 )

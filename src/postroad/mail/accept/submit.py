@@ -263,7 +263,7 @@ def _identity(
         link = unsubscribe_links.Link(
             who.account_id, checked.list_name, checked.recipients[0].key, message_id, checked.sender.domain
         )
-        unsubscribe = unsubscribe_links.headers(ctx.settings, ctx.keys.unsubscribe, link)
+        unsubscribe = unsubscribe_links.headers(ctx.settings, ctx.keys.unsubscribe, link, domain.link_host)
     return compose.MessageIdentity(
         message_id=message_id,
         recipient_ids=recipient_ids,

@@ -164,6 +164,17 @@ async def set_warm(ctx: context.Context, account_id: str, domain_id: str, *, war
     return dataclasses.replace(domain, warm=int(warm))
 
 
+async def set_link_host(ctx: context.Context, account_id: str, domain_id: str, host: str | None) -> domains.Domain:
+    """Set the host of unsubscribe links, which leads here (link_hosts.py); None for that of the installation."""
+    async with ctx.store.transaction() as tx:
+        await credentials.bump_access_version(tx)
+        domain = await _existing(tx, account_id, domain_id)
+        await domains.set_link_host(tx, account_id, domain_id, link_host=host)
+        await audit_log.write(ctx, tx, account_id, "domain.link_host_changed", domain.name, host or "")
+    ctx.access_cache.invalidate()
+    return dataclasses.replace(domain, link_host=host)
+
+
 async def remove(ctx: context.Context, account_id: str, domain_id: str) -> None:
     """Remove a domain and its keys: it can no longer be used to send. Accepted mail is delivered unsigned.
 

@@ -34,6 +34,7 @@ class Domain:
     failing_since: int | None = None
     check_at: int = 0
     return_path_domain: str = ""
+    link_host: str | None = None
 
 
 async def insert(tx: store.Transaction, domain: Domain) -> bool:
@@ -62,6 +63,8 @@ async def set_warm(tx: store.Transaction, account_id: str, domain_id: str, *, wa
     return await tx.execute("domains.set_warm", account_id, domain_id, int(warm)) == 1
 
 
+@queries.change("domains.set_link_host")
+async def set_link_host(tx: store.Transaction, account_id: str, domain_id: str, *, link_host: str | None) -> None: ...
 # Unverify a domain that DNS verified and that has failed since before that time; False when it does not apply.
 @queries.changed("domains.unverify")
 async def unverify(tx: store.Transaction, account_id: str, domain_id: str, *, failing_before: int) -> bool: ...

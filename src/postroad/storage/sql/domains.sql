@@ -6,21 +6,21 @@ VALUES ($1, $2, $3, CAST($4 AS BIGINT), $5, $6) ON CONFLICT DO NOTHING;
 -- name: by_name
 -- One domain of an account by its name.
 SELECT id, account_id, name, verified_at, created_at, warm, verified_by, failing_since, check_at,
-    return_path_domain
+    return_path_domain, link_host
 FROM domains
 WHERE account_id = $1 AND name = $2;
 
 -- name: by_id
 -- One domain of an account.
 SELECT id, account_id, name, verified_at, created_at, warm, verified_by, failing_since, check_at,
-    return_path_domain
+    return_path_domain, link_host
 FROM domains
 WHERE account_id = $1 AND id = $2;
 
 -- name: of_account
 -- The domains of an account after a cursor, oldest first.
 SELECT id, account_id, name, verified_at, created_at, warm, verified_by, failing_since, check_at,
-    return_path_domain
+    return_path_domain, link_host
 FROM domains
 WHERE account_id = $1 AND id > $2
 ORDER BY id LIMIT $3;
@@ -38,6 +38,10 @@ WHERE account_id = $1 AND id = $2 AND (verified_at IS NULL OR (verified_by = 'dn
 -- Set whether a domain skips the warm-up.
 UPDATE domains SET warm = $3 WHERE account_id = $1 AND id = $2;
 
+-- name: set_link_host
+-- Set the host of the links of a domain.
+UPDATE domains SET link_host = $3 WHERE account_id = $1 AND id = $2;
+
 -- name: unverify
 -- Unverify a domain that DNS verified and that has failed for long enough; `failing_since` stays.
 UPDATE domains SET verified_at = NULL, verified_by = NULL
@@ -48,7 +52,7 @@ WHERE account_id = $1 AND id = $2 AND verified_by = 'dns' AND failing_since <= $
 UPDATE domains SET check_at = $2
 WHERE id IN (SELECT id FROM domains WHERE check_at <= $1 ORDER BY check_at LIMIT $3)
 RETURNING id, account_id, name, verified_at, created_at, warm, verified_by, failing_since, check_at,
-    return_path_domain;
+    return_path_domain, link_host;
 
 -- name: record_check
 -- When DNS is checked next, since when the check fails, and the subdomain for return paths.
