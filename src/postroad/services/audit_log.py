@@ -111,6 +111,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "user.role_changed": "changed the role of {subject}",
     "inbound_route.added": "added the inbound route {subject}",
     "inbound_route.removed": "removed the inbound route {subject}",
+    "received_message.removed": "removed the received message {subject}",
     "suppression.added": "added {subject} to the suppression list",
     "suppression.imported": "imported {subject} into the suppression list",
     "suppression.removed": "removed {subject} from the suppression list",

@@ -72,7 +72,7 @@ BODIES: Mapping[Key, dict[str, Any]] = {
     ("PATCH", "/v1/api-keys/{id}"): {"name": "New"},
     ("POST", "/v1/domains"): {"name": "new.example"},
     ("PATCH", "/v1/domains/{id}"): {"link_host": None},
-    ("POST", "/v1/inbound/routes"): {"match": "*@new.example"},
+    ("POST", "/v1/inbound/routes"): {"match": "*@mine.example"},
     ("POST", "/v1/messages/{id}/resend"): {},
     ("POST", "/v1/messages/{id}/retry"): {},
     ("POST", "/v1/suppressions"): {"email": "new@example.net"},

@@ -6,6 +6,7 @@ from typing import Final
 from postroad import context, errors
 from postroad.model.events import events
 from postroad.model.units import identifiers
+from postroad.services import audit_log
 from postroad.services.inbound import attachment_links, event_data
 from postroad.services.messages import previews, received_mail
 from postroad.storage.mail import received as stored
@@ -76,6 +77,7 @@ async def remove(ctx: context.Context, account_id: str, received_id: str) -> Non
     async with ctx.store.transaction() as tx:
         if not (_is_id(received_id) and await stored.remove(tx, account_id, received_id)):
             raise errors.NotFound("no such received message in this account")
+        await audit_log.write(ctx, tx, account_id, "received_message.removed", received_id)
 
 
 async def answers(ctx: context.Context, account_id: str, message_id: str) -> list[stored.Received]:
