@@ -236,7 +236,10 @@ def test_every_reason_has_a_type() -> None:
 def test_every_event_of_ours_becomes_one_that_is_listed_and_no_other_is_asked_for(name: str) -> None:
     wanted = list(FORMATS[name].sources)
     kinds = FORMATS[name].kinds(wanted)
+    assert "email.received" in kinds  # see test_received_formats.py
     for kind in kinds:
+        if kind == Kind.RECEIVED:
+            continue
         body = translated(name, event(Kind(kind)))
         assert body.get("type", body.get("RecordType")) in wanted
     assert "email.canceled" not in kinds

@@ -278,6 +278,7 @@ async def _inbound(ctx: context.Context, account_id: str) -> Things:
         "inbound_route": [route.id, forward.id, drop.id],
         "received_mail": [mail.id for mail in mails],
         "received_file": [f"{mail.id}/2" for mail in mails],
+        "resend_file": [f"{mail.id}/{mail.id}_1" for mail in mails],
         "received_link": [link.rpartition("/")[2]],
     }
 

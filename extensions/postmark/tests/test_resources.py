@@ -230,6 +230,10 @@ async def test_webhooks_are_created_changed_and_removed(
     number = made.json()["ID"]
     changed = await client.put(f"/webhooks/{number}", json={"Triggers": {"Delivery": {"Enabled": True}}})
     assert [name for name, one in changed.json()["Triggers"].items() if one["Enabled"]] == ["Delivery", "Bounce"]
+    with_mail = await client.put(f"/webhooks/{number}", json={"Triggers": {"Inbound": {"Enabled": True}}})
+    enabled = [name for name, one in with_mail.json()["Triggers"].items() if one["Enabled"]]
+    assert enabled == ["Delivery", "Bounce", "Inbound"]
+    await client.put(f"/webhooks/{number}", json={"Triggers": {"Inbound": {"Enabled": False}}})
     for body, told in [
         ({"Triggers": {"Open": {"Enabled": True}}}, "Triggers.Open: Postroad does not track mail"),
         ({"MessageStream": "broadcast"}, "MessageStream: an endpoint gets the events of all"),

@@ -16,11 +16,13 @@ import pytest_asyncio
 import resend
 import trustme
 
-from postroad import context
+from postroad import config, context
+from postroad.api.v1 import inbound
 from postroad.services.webhooks import signed_requests
 from postroad.storage.people import accounts
 from postroad_resend import api, event_format
-from tests import accepted_mail
+from tests import accepted_mail, received_rows
+from tests.api import app_server
 from tests.compat import compat_client, method_table, package_runner
 
 TEMPLATE: Final = {"subject": "Hello", "html": "<p>Hello</p>"}
@@ -43,9 +45,10 @@ class Anything(dict[str, Any]):
 class Served:
     """A service, and what calls need from it."""
 
-    def __init__(self, base_url: str, key: str) -> None:
+    def __init__(self, base_url: str, key: str, received_id: str) -> None:
         self.base_url = f"{base_url}{api.API.prefix}"
         self.key = key
+        self.received_id = received_id
         self.client = httpx.Client(base_url=self.base_url, headers={"Authorization": f"Bearer {key}"})
         self._numbers = itertools.count(1)
 
@@ -70,6 +73,8 @@ class Served:
             "$signed": signed,
             "$told": lambda: self.told[0],
             "$event": lambda: self.told[1],
+            "$received": lambda: self.received_id,
+            "$received_file": lambda: f"{self.received_id}_1",
             "$suppressed": lambda: self._made("/suppressions", {"email": f"made-{next(self._numbers)}@example.net"}),
         }
         return makers[given]() if given in makers else given
@@ -96,11 +101,16 @@ def signed() -> dict[str, Any]:
 
 
 @pytest_asyncio.fixture
-async def served(ctx: context.Context, account: accounts.Account) -> AsyncIterator[Served]:
+async def served(
+    ctx: context.Context, account: accounts.Account, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Served]:
     await accepted_mail.allow_sending(ctx, account.id)
     key = await compat_client.new_key(ctx, account.id)
-    async with compat_client.listening(ctx) as base_url:
-        made = Served(base_url, key)
+    received = await received_rows.put(ctx, account.id)
+    # Links to received mail are those of our own API.
+    async with compat_client.listening(ctx) as base_url, app_server.running(inbound.ROUTES, context=ctx) as own:
+        monkeypatch.setattr(config, "base_url", lambda _: own.base_url)
+        made = Served(base_url, key, received.id)
         yield made
         made.close()
 

@@ -27,6 +27,10 @@ NEEDED = {
     Permission.CONTENT: {
         "GET /compat/resend/emails",
         "GET /compat/resend/emails/{id}",
+        "GET /compat/resend/emails/receiving",
+        "GET /compat/resend/emails/receiving/{id}",
+        "GET /compat/resend/emails/receiving/{id}/attachments",
+        "GET /compat/resend/emails/receiving/{id}/attachments/{attachment}",
         "GET /compat/resend/templates",
         "GET /compat/resend/templates/{id}",
     },
@@ -41,6 +45,9 @@ NEEDED = {
 EXAMPLES = {
     "/compat/resend/domains/{id}": "domain",
     "/compat/resend/emails/{id}": "message",
+    "/compat/resend/emails/receiving/{id}": "received_mail",
+    "/compat/resend/emails/receiving/{id}/attachments": "received_mail",
+    "/compat/resend/emails/receiving/{id}/attachments/{attachment}": "resend_file",
     "/compat/resend/suppressions/{email}": "suppression",
     "/compat/resend/templates/{id}": "template",
     "/compat/resend/webhooks/{id}": "resend_webhook",
@@ -49,7 +56,7 @@ EXAMPLES = {
     "/compat/resend/webhooks/{id}/events/{event}/attempts": "resend_event",
 }
 # Documented as not supported.
-OTHERWISE = {"/compat/resend/emails/metrics": 404, "/compat/resend/emails/receiving": 404}
+OTHERWISE = {"/compat/resend/emails/metrics": 404}
 # Where a reader finds content, and an analyst does not.
 SHOWN = {
     "GET /compat/resend/emails",

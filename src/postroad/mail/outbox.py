@@ -108,11 +108,15 @@ class Outbox:
             await notice_outbox.write(tx, told, now=event.at, entropy=self.entropy)
             event_id = self._new_id(identifiers.EVENT, event.at)
             body = events.body(event_id, event.kind, created_at=event.at, data=event.data)
-            deliveries += [
-                self._delivery(event.account_id, event.kind, event.at, endpoint, event_id=event_id, body=body)
-                for endpoint in _subscribed(endpoints.get(event.account_id, ()), event.kind)
-                if endpoint.mode == webhooks.LIVE
-            ]
+            for endpoint in _subscribed(endpoints.get(event.account_id, ()), event.kind):
+                wanted: bytes | None = body
+                if _is_translated(endpoint) and isinstance(event.data, events.ReceivedData):
+                    received = events.ReceivedEvent(at=event.at, data=event.data, files=event.files)
+                    wanted = self._translated(endpoint, received)
+                if endpoint.mode == webhooks.LIVE and wanted is not None:
+                    deliveries.append(
+                        self._delivery(event.account_id, event.kind, event.at, endpoint, event_id=event_id, body=wanted)
+                    )
         if deliveries:
             await webhooks.insert_deliveries(tx, deliveries)
         return len(deliveries)
@@ -183,12 +187,15 @@ class Outbox:
         version = events.V2 if _is_translated(endpoint) else endpoint.version
         data = events.recipient(kind=event.kind, version=version, **members)
         if isinstance(data, events.DataV2) and facts is not None and _is_translated(endpoint):
-            translated = events.EmailEvent(kind=event.kind, at=event.at, data=data, **msgspec.structs.asdict(facts))
-            of_format = self.formats.get(endpoint.format)
-            if of_format is None:  # an extension that is not installed: the event waits for it
-                return event_formats.untranslated(translated)
-            return of_format.body(translated, wanted=endpoint.format_events.split())
+            known = msgspec.structs.asdict(facts)
+            return self._translated(endpoint, events.EmailEvent(kind=event.kind, at=event.at, data=data, **known))
         return events.body(event_id, event.kind, created_at=event.at, data=data)
+
+    def _translated(self, endpoint: webhooks.Webhook, event: event_formats.Event) -> bytes | None:
+        of_format = self.formats.get(endpoint.format)
+        if of_format is None:  # an extension that is not installed: the event waits for it
+            return event_formats.untranslated(event)
+        return of_format.body(event, wanted=endpoint.format_events.split())
 
     def _envelope_sender(self, key: queue.Key, about: messages.EventDetails) -> str:
         domain = return_path.domain_for(

@@ -3,7 +3,7 @@
 An address that is suppressed is `Inactive` there. A message has one `Tag` and is in one message stream.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -15,15 +15,24 @@ from postroad.model.units import identifiers, times
 Kind = events.EventType
 Fault = reasons.Fault
 
+# Mail that came in. Postmark has it in another place than webhooks, and its JSON has no `RecordType`.
+INBOUND: Final = "Inbound"
 SOURCES: Final = {
     "Delivery": (Kind.DELIVERED,),
     "Bounce": (Kind.BOUNCED, Kind.BOUNCED_LATER, Kind.FAILED, Kind.EXPIRED),
     "SpamComplaint": (Kind.COMPLAINED,),
     "SubscriptionChange": (Kind.SUPPRESSED,),
+    INBOUND: (Kind.RECEIVED,),
 }
 # The metadata key of the message stream, which Postmark's shapes show as `MessageStream` and not as metadata.
 STREAM: Final = "postmark-stream"
 DEFAULT_STREAM: Final = "outbound"
+INBOUND_STREAM: Final = "inbound"
+# Header fields that are members of their own, and those about parts that are taken apart.
+_TAKEN: Final = frozenset({"from", "to", "cc", "bcc", "subject", "date", "reply-to"})
+_OF_PARTS: Final = "content-"
+# What a receiver takes for our verdict, so nobody else's is passed on.
+_VERDICTS: Final = ("x-spam-", "received-spf")
 
 
 class BounceType(NamedTuple):
@@ -116,6 +125,71 @@ def translate(event: events.EmailEvent) -> tuple[str, bytes]:
     return name, msgspec.json.encode(members)
 
 
+def translate_received(event: events.ReceivedEvent) -> tuple[str, bytes]:
+    """A mail that came in."""
+    data, found = event.data, event.data.addresses
+    author = found.from_[0] if found.from_ else events.ReceivedAddress(data.sender)
+    is_named = any(each.address.lower() == data.to.lower() for each in (*found.to, *found.cc))
+    hidden = () if is_named else (events.ReceivedAddress(data.to),)
+    members = {
+        "FromName": author.name,
+        "MessageStream": INBOUND_STREAM,
+        "From": author.address,
+        "FromFull": _full(author),
+        **_addresses("To", found.to),
+        **_addresses("Cc", found.cc),
+        **_addresses("Bcc", hidden),
+        "OriginalRecipient": data.to,
+        "Subject": data.subject,
+        "MessageID": data.inbound_id,
+        "ReplyTo": ", ".join(map(str, found.reply_to)),
+        "MailboxHash": _mailbox_hash(data.to),
+        "Date": next((field.value for field in data.headers if field.name.lower() == "date"), ""),
+        "TextBody": data.text or "",
+        "HtmlBody": data.html or "",
+        "StrippedTextReply": "",
+        "Tag": "",
+        "Headers": _headers(data),
+        "Attachments": [
+            _attachment(file, content) for file, content in zip(data.attachments, event.files, strict=True)
+        ],
+    }
+    return INBOUND, msgspec.json.encode(members)
+
+
+def _addresses(name: str, found: Sequence[events.ReceivedAddress]) -> dict[str, Any]:
+    return {name: ", ".join(map(str, found)), f"{name}Full": [_full(each) for each in found]}
+
+
+def _full(each: events.ReceivedAddress) -> dict[str, str]:
+    return {"Email": each.address, "Name": each.name, "MailboxHash": _mailbox_hash(each.address)}
+
+
+def _mailbox_hash(address: str) -> str:
+    return address.rpartition("@")[0].partition("+")[2]
+
+
+def _headers(data: events.ReceivedData) -> list[dict[str, str]]:
+    """The header with our verdicts. `Return-Path` was written here, and comes first as it does there."""
+    verdicts = [("Received-SPF", data.authentication.spf.result.capitalize())]
+    if data.spam is not None:
+        verdicts.append(("X-Spam-Status", "Yes" if data.spam.is_spam else "No"))
+        verdicts.append(("X-Spam-Score", f"{data.spam.score:g}"))
+    kept = [
+        (field.name, field.value)
+        for field in data.headers
+        if (name := field.name.lower()) not in _TAKEN and not name.startswith((_OF_PARTS, *_VERDICTS))
+    ]
+    return [{"Name": name, "Value": value} for name, value in (*kept[:1], *verdicts, *kept[1:])]
+
+
+def _attachment(file: events.ReceivedFile, content: bytes | None) -> dict[str, Any]:
+    """A file, with its URL in place of a content that is too large: nobody takes that for an empty file."""
+    members: dict[str, Any] = {"Name": file.filename, "ContentType": file.content_type, "ContentLength": file.size}
+    members |= {"Url": file.url} if content is None else {"Content": content}  # base64 in JSON
+    return members | ({"ContentID": file.content_id} if file.content_id else {})
+
+
 def ping(created_at: int) -> bytes:
     """The bytes of a test event. Postmark has none; receivers ignore a record type that they do not know."""
     members = {"RecordType": "Test", "Subject": events.PING_SUBJECT, "CreatedAt": times.to_wire(created_at)}
@@ -175,4 +249,6 @@ _OWN_MEMBERS: Final = {
     "SpamComplaint": _complaint,
     "SubscriptionChange": _subscription_change,
 }
-FORMAT: Final = event_formats.EventFormat(name="postmark", sources=SOURCES, translate=translate, ping=ping)
+FORMAT: Final = event_formats.EventFormat(
+    name="postmark", sources=SOURCES, translate=translate, translate_received=translate_received, ping=ping
+)

@@ -36,6 +36,8 @@ class Triggers(schemas.Body, frozen=True):
     bounce: Trigger | None = None
     spam_complaint: Trigger | None = None
     subscription_change: Trigger | None = None
+    # Not among the triggers of Postmark, where it is a URL of the server.
+    inbound: Trigger | None = None
 
 
 class HttpAuth(schemas.Body, frozen=True):

@@ -260,7 +260,6 @@ ROUTES: Final = (
         "GET /emails", index, query=Page, permission=callers.Permission.CONTENT, scope=callers.Scope.READ
     ),
     extension_api.route("GET /emails/metrics", extension_api.refuse, scope=callers.Scope.READ),
-    extension_api.route("GET /emails/receiving", extension_api.refuse, scope=callers.Scope.READ),
     extension_api.route("GET /emails/{id}", show, permission=callers.Permission.CONTENT, scope=callers.Scope.READ),
     extension_api.route("PATCH /emails/{id}", update, permission=callers.Permission.SEND, body=Reschedule),
     extension_api.route("POST /emails/{id}/cancel", cancel, permission=callers.Permission.SEND),

@@ -26,6 +26,7 @@ SOURCES: Final = {
     "email.failed": (Kind.FAILED, Kind.EXPIRED),
     "email.suppressed": (Kind.BOUNCED,),
     "suppression.added": (Kind.SUPPRESSED,),
+    "email.received": (Kind.RECEIVED,),
 }
 # The subtypes of bounces that a receiver may look for; all others are `General`.
 SUBTYPES: Final = {
@@ -35,6 +36,8 @@ SUBTYPES: Final = {
     "content_refused": "ContentRejected",
     "malware_suspected": "AttachmentRejected",
 }
+# What an event has of a file.
+ANNOUNCED: Final = ("id", "filename", "content_type", "content_disposition", "content_id")
 _ORIGINS: Final = {"bounce": "bounce", "late_bounce": "bounce", "complaint": "complaint"}
 _SUPPRESSED: Final = "The address is on the suppression list, so the message was not sent to it."
 
@@ -63,6 +66,47 @@ def translate(event: events.EmailEvent) -> tuple[str, bytes]:
     elif name == "email.failed":
         members["failed"] = {"reason": data.cause or events.reply(data)}
     return _event(name, event.at, members)
+
+
+def translate_received(event: events.ReceivedEvent) -> tuple[str, bytes]:
+    """The event of a mail that came in. As there, it has neither the text nor the files; receivers ask for them."""
+    data = event.data
+    members = {
+        "email_id": data.inbound_id,
+        "created_at": times.to_wire(event.at),
+        **header(data),
+        "received_for": [data.to],
+        "attachments": [{name: file[name] for name in ANNOUNCED} for file in attachments(data)],
+    }
+    return _event("email.received", event.at, members)
+
+
+def header(data: events.ReceivedData) -> dict[str, Any]:
+    """Who a received mail is from and for, and what it is about. Its own words: only `headers` has what was checked."""
+    found = data.addresses
+    return {
+        "from": str(found.from_[0]) if found.from_ else data.sender,
+        "to": [each.address for each in found.to if each.address] or [data.to],
+        "bcc": [],
+        "cc": [each.address for each in found.cc if each.address],
+        "message_id": data.message_id or "",
+        "subject": data.subject,
+    }
+
+
+def attachments(data: events.ReceivedData) -> list[dict[str, Any]]:
+    """The files of a received mail. Their ids are places, which stay the same: so does the mail."""
+    return [
+        {
+            "id": f"{data.inbound_id}_{number}",
+            "filename": file.filename or None,
+            "content_type": file.content_type,
+            "content_disposition": file.disposition,
+            "content_id": file.content_id or None,
+            "size": file.size,
+        }
+        for number, file in enumerate(data.attachments, start=1)
+    ]
 
 
 def ping(created_at: int) -> bytes:
@@ -100,4 +144,11 @@ def sign(secrets: Sequence[str], body: bytes, event_id: str, timestamp: int) -> 
     return [(name.replace("webhook-", "svix-"), value) for name, value in signed]
 
 
-FORMAT: Final = event_formats.EventFormat(name="resend", sources=SOURCES, translate=translate, ping=ping, sign=sign)
+FORMAT: Final = event_formats.EventFormat(
+    name="resend",
+    sources=SOURCES,
+    translate=translate,
+    translate_received=translate_received,
+    ping=ping,
+    sign=sign,
+)

@@ -17,6 +17,7 @@ from postroad.model.events import events
 from postroad.model.units import times
 
 OWN: Final = "postroad"
+Event = events.EmailEvent | events.ReceivedEvent
 
 
 class EventFormat(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +28,8 @@ class EventFormat(msgspec.Struct, frozen=True, kw_only=True):
     sources: Mapping[str, Sequence[events.EventType]]
     # From our event to the name of the format's, and its bytes.
     translate: Callable[[events.EmailEvent], tuple[str, bytes]]
+    # The same for `email.received`, if that is among the sources.
+    translate_received: Callable[[events.ReceivedEvent], tuple[str, bytes]] | None = None
     # The bytes of a test event.
     ping: Callable[[int], bytes]
     # The header fields of a request besides our own signature: secrets (newest first), body, event id, Unix time.
@@ -37,9 +40,14 @@ class EventFormat(msgspec.Struct, frozen=True, kw_only=True):
         found = {kind for name in wanted for kind in self.sources[name]}
         return [kind for kind in events.SUBSCRIBABLE if kind in found]
 
-    def body(self, event: events.EmailEvent, *, wanted: Collection[str]) -> bytes | None:
+    def body(self, event: Event, *, wanted: Collection[str]) -> bytes | None:
         """The bytes of an event; None when the endpoint does not want what it becomes."""
-        name, body = self.translate(event)
+        if isinstance(event, events.EmailEvent):
+            name, body = self.translate(event)
+        elif self.translate_received is not None:
+            name, body = self.translate_received(event)
+        else:
+            return None
         return body if name in wanted else None
 
 
@@ -54,13 +62,27 @@ class _Untranslated(msgspec.Struct, frozen=True, kw_only=True, tag_field="format
     is_scheduled: bool
     is_suppressed: bool
     message_id: str | None
+    files: tuple[bytes | None, ...] = ()
 
 
 _BEGIN: Final = b'{"format":"untranslated",'
 
 
-def untranslated(event: events.EmailEvent) -> bytes:
+def untranslated(event: Event) -> bytes:
     """The bytes of an event whose format is not installed."""
+    if isinstance(event, events.ReceivedEvent):
+        return msgspec.json.encode(
+            _Untranslated(
+                type=events.EventType.RECEIVED,
+                created_at=times.to_wire(event.at),
+                at=event.at,
+                data=event.data,
+                is_scheduled=False,
+                is_suppressed=False,
+                message_id=None,
+                files=event.files,
+            )
+        )
     return msgspec.json.encode(
         _Untranslated(
             type=event.kind,
@@ -74,11 +96,13 @@ def untranslated(event: events.EmailEvent) -> bytes:
     )
 
 
-def read_untranslated(body: bytes) -> events.EmailEvent | None:
+def read_untranslated(body: bytes) -> Event | None:
     """The event of such bytes; None for bytes of a format."""
     if not body.startswith(_BEGIN):
         return None
     kept = msgspec.json.decode(body, type=_Untranslated)
+    if kept.type is events.EventType.RECEIVED:
+        return events.ReceivedEvent(at=kept.at, data=msgspec.convert(kept.data, events.ReceivedData), files=kept.files)
     data: type[Any] = events.data_type(kept.type, events.V2)
     return events.EmailEvent(
         kind=kept.type,

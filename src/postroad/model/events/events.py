@@ -172,6 +172,8 @@ class CreditsData(msgspec.Struct, frozen=True, kw_only=True):
     used: Annotated[int, _described("Recipients in the last three days.")]
 
 
+# What a name has only between quotation marks.
+_SPECIALS: Final = frozenset('()<>[]:;@\\,."')
 # Of a text and of HTML in an event; the raw message has the rest.
 BODY_CHARACTERS: Final = 100_000
 
@@ -181,6 +183,15 @@ class ReceivedAddress(msgspec.Struct, frozen=True, omit_defaults=True):
 
     address: Annotated[str, _described("The address, with its domain in A-labels; empty if none can be read.")]
     name: Annotated[str, _described("The display name.")] = ""
+
+    def __str__(self) -> str:
+        """As in a header field (RFC 5322 section 3.4), with characters of all languages."""
+        if not (self.name and self.address):
+            return self.name or self.address
+        name = self.name
+        if not _SPECIALS.isdisjoint(name):
+            name = '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        return f"{name} <{self.address}>"
 
 
 class ReceivedAddresses(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -324,6 +335,14 @@ class EmailEvent(msgspec.Struct, frozen=True, kw_only=True):
     message_id: str | None
 
 
+class ReceivedEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """The same about a mail that was received, with its files; None is one that is too large for an event."""
+
+    at: int
+    data: ReceivedData
+    files: tuple[bytes | None, ...]
+
+
 def reply(data: Data) -> str:
     """The whole reply of the receiving server, if there was one."""
     code = "" if data.smtp_code is msgspec.UNSET else str(data.smtp_code)
@@ -436,9 +455,10 @@ class RecipientEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AccountEvent(msgspec.Struct, frozen=True):
-    """What happened to an account or to one of its domains."""
+    """What happened to an account or to one of its domains. `files` are those of a `ReceivedEvent`."""
 
     account_id: str
     kind: EventType
     at: int
     data: AccountData
+    files: tuple[bytes | None, ...] = ()

@@ -1,4 +1,4 @@
-"""Links to the files of received mail: signed, for one file, until a time.
+"""Links to the files of received mail, and to all of it: signed, for one of them, until a time.
 
 An event has them instead of the files, so whoever is told of the mail can fetch them without an API key.
 """
@@ -14,6 +14,8 @@ from postroad.services.people import tokens
 # As long as the webhook log keeps the event.
 LIFETIME: Final = 7 * times.DAY
 PATH: Final = "/v1/inbound/attachments/"
+# In place of the index of a file.
+WHOLE: Final = -1
 _PURPOSE: Final = "inbound attachment"
 
 

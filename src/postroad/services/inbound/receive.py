@@ -202,8 +202,9 @@ class Receiver:
                 raise _NotTaken(Result.DUPLICATE)
             if account.names_event(events.EventType.RECEIVED):
                 data = event_data.make(ctx, row, mail, route=arrival.route.match_key, now=now)
+                files = tuple(file.content for file in mail.attachments)
                 await ctx.outbox.write_account(
-                    tx, [events.AccountEvent(account_id, events.EventType.RECEIVED, now, data)]
+                    tx, [events.AccountEvent(account_id, events.EventType.RECEIVED, now, data, files)]
                 )
         ctx.webhook_wakeup.set()
         return Result.STORED

@@ -100,6 +100,8 @@ async def begin_file(ctx: context.Context, token: str) -> previews.StartedDownlo
     link = attachment_links.read(ctx, token)
     if link is None:
         raise errors.NotFound("this link is not valid, or has expired; get the received message again for a new one")
+    if link.index == attachment_links.WHOLE:
+        return await begin_raw(ctx, link.account_id, link.received_id)
 
     async def read() -> previews.Download:
         content = await raw(ctx, link.account_id, link.received_id)

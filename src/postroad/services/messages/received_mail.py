@@ -33,6 +33,8 @@ MAX_HEADER_CHARACTERS: Final = 64 * 1024
 MAX_SHOWN_CHARACTERS: Final = 500
 # A thread of some weeks has as many.
 MAX_REFERENCES: Final = 100
+# Of files in an event of another service: an endpoint that is slow keeps many events in memory.
+MAX_CONTENT_BYTES: Final = 1024 * 1024
 
 _MESSAGE_ID: Final = re.compile(rf"<[^<>\s{address.UNSEEN}]{{1,995}}+>")
 _LAST_ANGLE: Final = re.compile(r"([^<>]*+)<([^<>]++)>[ \t]*+")
@@ -46,7 +48,10 @@ class Address(msgspec.Struct, frozen=True):
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True):
-    """A part that is neither the text nor the HTML. `index` is what it is downloaded by."""
+    """A part that is neither the text nor the HTML. `index` is what it is downloaded by.
+
+    `content` is there as long as all of them have at most MAX_CONTENT_BYTES.
+    """
 
     index: int
     filename: str
@@ -55,6 +60,7 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
     content_id: str
     disposition: Literal["inline", "attachment"]
     sha256: str
+    content: bytes | None
 
 
 class ReceivedMail(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +106,7 @@ def read(content: bytes, *, sender: str, recipients: tuple[str, ...]) -> Receive
         text=preview.text,
         html=preview.html,
         headers=headers,
-        attachments=tuple(_file(preview, attachment) for attachment in preview.attachments),
+        attachments=tuple(_files(preview)),
         size=len(content),
         truncated=preview.truncated or header.truncated or len(headers) < len(preview.headers),
     )
@@ -176,17 +182,21 @@ def _first_headers(headers: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, 
         yield name, value
 
 
-def _file(preview: previews.Preview, attachment: previews.Attachment) -> File:
-    body = preview.reading.body(preview.reading.parts[attachment.index])
-    return File(
-        index=attachment.index,
-        filename=attachment.filename,
-        content_type=attachment.content_type,
-        size=attachment.size,
-        content_id=attachment.content_id,
-        disposition="inline" if attachment.inline else "attachment",
-        sha256=hashlib.sha256(body).hexdigest(),
-    )
+def _files(preview: previews.Preview) -> Iterator[File]:
+    room = MAX_CONTENT_BYTES
+    for attachment in preview.attachments:
+        body = preview.reading.body(preview.reading.parts[attachment.index])
+        room -= len(body)
+        yield File(
+            index=attachment.index,
+            filename=attachment.filename,
+            content_type=attachment.content_type,
+            size=attachment.size,
+            content_id=attachment.content_id,
+            disposition="inline" if attachment.inline else "attachment",
+            sha256=hashlib.sha256(body).hexdigest(),
+            content=body if room >= 0 else None,
+        )
 
 
 def _is_long(value: str) -> bool:
