@@ -18,7 +18,7 @@ import pytest
 from postroad import context
 from postroad.services.suppressions import suppression_list
 from postroad.storage.engine import migrations, open_store
-from tests import next_migration, queue_steps
+from tests import next_migration, queue_steps, received_rows
 from tests.cli import cli_runner
 from tests.cli.cli_runner import Installation
 from tests.cli.test_queue import send
@@ -127,7 +127,7 @@ def test_a_move_is_undone_unless_mail_has_changed_since(old: Installation, new: 
     assert refusal(new, "move", str(file)).endswith(" is not empty; move to an empty database")
 
 
-@pytest.mark.parametrize("change", ["accepted", "attempted", "suppressed"])
+@pytest.mark.parametrize("change", ["accepted", "attempted", "suppressed", "unsubscribed", "received"])
 def test_what_postgresql_did_is_not_lost_by_accident(
     old: Installation, new: Installation, file: Path, change: str
 ) -> None:
@@ -137,6 +137,10 @@ def test_what_postgresql_did_is_not_lost_by_accident(
         send(new, "cid@example.net")
     elif change == "suppressed":
         new.ask(lambda ctx: suppression_list.add(ctx, account_id, "bob@example.org"))
+    elif change == "unsubscribed":
+        new.ask(lambda ctx: suppression_list.add(ctx, account_id, "bob@example.org", list_name="news"))
+    elif change == "received":
+        new.ask(lambda ctx: received_rows.put(ctx, account_id))
     else:
 
         async def attempt(ctx: context.Context) -> None:

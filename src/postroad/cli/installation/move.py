@@ -37,9 +37,9 @@ from postroad.storage.operations import consistency
 # How often progress is reported.
 REPORT_SECONDS: Final = 5.0
 FORCE: Final = "--force"
-# If these are the same on both sides, no mail was accepted, attempted or removed since the move, and nobody who has
+# If these are the same on both sides, no mail was accepted, attempted, received or removed since, and nobody who has
 # unsubscribed or complained since would get mail again.
-MAIL: Final = ("messages", "recipients", "suppressions", "unsubscribes")
+MAIL: Final = ("messages", "recipients", "suppressions", "unsubscribes", "received_messages")
 
 
 @dataclass(frozen=True, slots=True)
