@@ -5,7 +5,7 @@ from typing import Final
 from postroad.api import extension_api
 from postroad.protocol.text import http_values
 from postroad.web import routing
-from postroad_resend import api_keys, domains, emails, error_shape, receiving, suppressions, templates, webhooks
+from postroad_resend import api_keys, domains, emails, error_shape, received_emails, suppressions, templates, webhooks
 
 
 def credential(headers: routing.Headers) -> str:
@@ -20,7 +20,7 @@ API: Final = extension_api.HttpApi(
     service="Resend",
     prefix="/compat/resend",
     routes=(
-        *receiving.ROUTES,
+        *received_emails.ROUTES,
         *emails.ROUTES,
         *templates.ROUTES,
         *domains.ROUTES,

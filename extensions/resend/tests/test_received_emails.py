@@ -15,7 +15,7 @@ from postroad.services.accounts import account_registry
 from postroad.storage.mail import received
 from postroad.storage.people import accounts
 from postroad_resend import api as resend
-from postroad_resend import receiving
+from postroad_resend import received_emails
 from tests import contexts, received_rows
 from tests.api import app_server
 from tests.compat import compat_client
@@ -127,7 +127,7 @@ async def test_a_page_ends_before_there_is_too_much_to_read(
     clock: contexts.Clock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(receiving, "MAX_LISTED_BYTES", 2 * len(received_rows.MAIL))
+    monkeypatch.setattr(received_emails, "MAX_LISTED_BYTES", 2 * len(received_rows.MAIL))
     mails: list[received.Received] = []
     for _ in range(3):
         mails.append(await received_rows.put(ctx, account.id))
