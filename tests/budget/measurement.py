@@ -42,7 +42,7 @@ from tests.budget import counts, peers
 from tests.delivery import bulk_queue, engine_harness
 
 ROUNDS: Final = 6
-MAX_ROUNDS: Final = 40
+MAX_ROUNDS: Final = 200
 # The service rests when this number of looks in a row, this long after each other, see that nothing was called.
 RESTING: Final = 3
 REST_SECONDS: Final = 0.01
