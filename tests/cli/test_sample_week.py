@@ -256,7 +256,7 @@ def test_the_same_mail_is_written_every_time_with_days_and_nights() -> None:
 
 
 def test_pages_and_links_name_the_port_that_was_free(folder: data_folder.DataFolder) -> None:
-    listen = {"http": "127.0.0.1:0", "submission": "0.0.0.0:2525"}
+    listen = {"http": "127.0.0.1:0", "submission": "0.0.0.0:2525", "inbound": "127.0.0.1:2526"}
     settings, bound = service.bind_free_ports(folder.settings(environment={}, listen=listen))
     ((setting, sockets),) = bound.items()
     with contextlib.closing(sockets[0]):

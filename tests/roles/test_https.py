@@ -92,7 +92,7 @@ async def test_without_the_dashboard_recipients_still_have_their_page(
         "/": 404,
         "/v1/account": 401,
     }
-    assert "This unsubscribe link is invalid." in answers["/unsubscribe/x"].text
+    assert "This unsubscribe link is not valid." in answers["/unsubscribe/x"].text
     assert answers["/login"].json()["code"] == "not_found"
 
 

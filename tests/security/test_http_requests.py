@@ -219,6 +219,8 @@ async def test_d8_no_parameter_is_part_of_a_query(service: WholeService) -> None
                     answer = await stop.ask(north, params={name: value})
                     # Of a provider that the account does not have, nothing is read.
                     expected = {404} if stop.path.startswith("/sso/") else {200, 303, 400}
+                    if name == "list" and stop.path.startswith("/v1/suppressions/"):
+                        expected = {400, 404}  # a list that nobody has left
                     assert answer.status_code in expected, (stop.path, name, value)
                     assert "Traceback" not in answer.text
                     tenants.assert_nothing_of(south, answer, asked=value)

@@ -104,7 +104,7 @@ async def test_j3_nobody_assigns_what_is_ours(service: WholeService) -> None:
         walked = [
             stop
             for stop in all_routes.bodies(all_routes.route_calls(service, north))
-            if stop.is_page or stop.takes_json
+            if stop.takes_json or (stop.is_page and "csrf_token" in stop.members)
         ]
         assert len(walked) > 40
         for stop, name in itertools.product(walked, STOLEN):

@@ -355,6 +355,8 @@ ROUTES: Final = (
         "PATCH /v1/domains/{id}",
         change,
         body=DomainUpdate,
+        description="DNS is queried at once: the host must lead here, by a CNAME record or by its addresses. Until it "
+        "does, the response is 409 and names the record to publish.",
         body_rules={"examples": [{"link_host": "links.example.com"}]},
         responses={200: DomainResponse},
         errors=(errors.Conflict, errors.RateLimited),

@@ -47,7 +47,7 @@ class Choice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The button of the page that was pressed."""
 
     choice: Literal["list", "all", "undo"]
-    undo: str = ""
+    undo: str | None = None
 
 
 def language(accepted: bytes | None) -> str:
@@ -89,7 +89,7 @@ async def choose(site: sites.Site, ctx: context.Context, request: routing.Reques
     try:
         link = unsubscribes.by_token(ctx, request.path["token"])
         if body.choice == "undo":
-            await unsubscribes.undo(ctx, link, body.undo)
+            await unsubscribes.undo(ctx, link, body.undo or "")
         else:
             undo = await unsubscribes.leave(ctx, link, stored.ListSource.PAGE, is_all=body.choice == "all")
     except errors.NotFound:

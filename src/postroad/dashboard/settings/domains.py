@@ -66,7 +66,7 @@ class NewDomain(forms.Form, frozen=True, kw_only=True):
 
 
 class LinkHost(forms.Form, frozen=True, kw_only=True):
-    link_host: str = ""
+    link_host: str | None = None
 
 
 class ReportedNetwork(forms.Form, frozen=True, kw_only=True):
