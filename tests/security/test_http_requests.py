@@ -244,7 +244,7 @@ async def test_d11_nobody_learns_of_a_blind_copy(service: WholeService) -> None:
         reached = {one for copy in service.sink.transactions for one in copy.recipients}
         assert reached == {f"RCPT TO:<{one}>" for one in (ADA, "bob@example.net", *hidden)}
         for copy in service.sink.transactions:
-            for word in ("eve", "mallory", "bcc"):
+            for word in ("eve@", "mallory@", "\r\nbcc:"):  # an id may contain "bcc" too
                 assert word.encode() not in copy.content.lower()
         path = f"/v1/webhook/deliveries?message_id={sent['id']}"
         deliveries = (await north.do("GET", path))["deliveries"]
